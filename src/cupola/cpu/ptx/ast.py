@@ -1,0 +1,194 @@
+"""The typed syntax tree of a PTX module: what the parser makes and every pass reads.
+
+Nested scopes are already flattened (a register or label of an inner scope has a unique name), vectors and
+several statements a line are already taken apart, and every instruction carries its own source location, so
+nothing after the parser looks at text. Types are PTX's own spelling without the dot (``"u32"``, ``"pred"``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where an instruction comes from: the PTX line, and with ``-lineinfo`` the CUDA source.
+
+    ``inlined_at`` is the call site when the instruction was inlined; the chain ends in the kernel itself.
+    """
+
+    ptx_line: int
+    file: str | None = None
+    line: int = 0
+    column: int = 0
+    function: str | None = None
+    inlined_at: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A virtual register; its declared type is ``Function.registers[name]``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special register such as ``%tid.x`` (name ``"tid"``, component ``"x"``) or ``%laneid``."""
+
+    name: str
+    component: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant. ``kind`` is ``"int"`` (value: Python int), ``"f32"`` or ``"f64"`` (value: the IEEE bits)."""
+
+    value: int
+    kind: str = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The address of a variable, parameter or function, plus a byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A memory operand ``[base+offset]``; ``base`` is None for an absolute address."""
+
+    base: Register | Symbol | None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A brace-enclosed operand ``{a, b}``; as a destination an item may be ``Sink``."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The destination ``_``: the result is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRef:
+    """The target of a branch."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """A predicate source operand written ``!p``."""
+
+    register: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A destination pair ``p|q`` (setp, shfl, match)."""
+
+    first: Register | Sink
+    second: Register | Sink
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentList:
+    """The parenthesised returns or arguments of a call."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = (
+    Register | Special | Immediate | Symbol | Address | Vector | Sink | LabelRef | Negated | Pair | ArgumentList
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The predicate ``@p`` or ``@!p`` in front of an instruction."""
+
+    register: Register
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One instruction. ``modifiers`` are the dotted parts after the opcode, in order: ``("rn", "f32")``."""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Guard | None
+    location: Location
+    text: str
+
+
+@dataclass(slots=True)
+class Label:
+    name: str
+
+
+Statement = Instruction | Label
+
+
+@dataclass(slots=True)
+class Variable:
+    """A variable of a state space, at module scope or in a function.
+
+    ``size`` is 0 for an unsized ``extern .shared`` array (dynamic shared memory). ``initializer`` holds the
+    bytes, or None for zero. ``relocations`` are ``(byte offset, width, symbol, addend, is_generic)``.
+    """
+
+    name: str
+    space: str
+    type: str
+    size: int
+    align: int
+    initializer: bytes | None = None
+    relocations: tuple[tuple[int, int, str, int, bool], ...] = ()
+    linkage: str | None = None
+    location: Location | None = None
+
+
+@dataclass(slots=True)
+class Parameter:
+    name: str
+    type: str
+    size: int
+    align: int
+    offset: int
+    is_pointer: bool = False
+
+
+@dataclass(slots=True)
+class Function:
+    """A ``.entry`` or ``.func``; ``body`` is None for a declaration."""
+
+    name: str
+    is_entry: bool
+    parameters: list[Parameter]
+    returns: list[Parameter]
+    registers: dict[str, str]
+    variables: list[Variable]
+    body: list[Statement] | None
+    directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    linkage: str | None = None
+    location: Location | None = None
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Module:
+    version: tuple[int, int]
+    target: str
+    address_size: int
+    files: dict[int, str]
+    variables: dict[str, Variable]
+    functions: dict[str, Function]

@@ -1,0 +1,82 @@
+/* The engine: runs a grid of blocks of one compiled kernel on the calling thread and its helpers.
+ *
+ * The driver (cpu/driver) prepares and queues launches; the engine executes them. Everything here is called
+ * without the GIL unless a comment says otherwise. */
+#ifndef CUPOLA_CPU_ENGINE_H
+#define CUPOLA_CPU_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Generic addresses. Global memory, constants and pinned host memory are host addresses; the shared and local
+ * windows start at non-canonical addresses, which no host pointer can be, and whose low 32 bits are zero, so
+ * that truncating a shared address to 32 bits (as libcu++ does) gives the offset in the window. */
+#define CPU_SHARED_WINDOW (UINT64_C(1) << 56)
+#define CPU_LOCAL_WINDOW (UINT64_C(1) << 57)
+
+enum cpu_fault_kind {
+    CPU_FAULT_NONE,
+    CPU_FAULT_OUT_OF_BOUNDS, /* -> CUDA_ERROR_ILLEGAL_ADDRESS */
+    CPU_FAULT_MISALIGNED,    /* -> CUDA_ERROR_MISALIGNED_ADDRESS */
+    CPU_FAULT_ASSERT,        /* -> CUDA_ERROR_ASSERT */
+    CPU_FAULT_TRAP,          /* -> CUDA_ERROR_LAUNCH_FAILED */
+    CPU_FAULT_BARRIER,       /* a barrier that can never complete -> CUDA_ERROR_LAUNCH_FAILED */
+    CPU_FAULT_STACK,         /* -> CUDA_ERROR_LAUNCH_FAILED */
+    CPU_FAULT_INTERNAL,      /* the engine itself could not go on -> CUDA_ERROR_UNKNOWN */
+};
+
+enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };
+
+typedef struct cpu_fault {
+    int32_t kind;
+    uint32_t site; /* index into the variant's table of access sites */
+    uint64_t address;
+    uint32_t size;
+    uint8_t is_write, space;
+    uint32_t block[3], thread[3];
+    char message[512]; /* what an assertion said, or details, UTF-8 */
+} cpu_fault;
+
+typedef struct cpu_kernel cpu_kernel;   /* a kernel of a loaded module; caches its compiled variants */
+typedef struct cpu_variant cpu_variant; /* machine code of a kernel for one block shape */
+
+typedef struct cpu_launch {
+    cpu_kernel *kernel;
+    const cpu_variant *variant;
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared;   /* bytes */
+    const void *params;        /* 16-byte aligned private copy, readable up to param_bytes + 64 */
+    size_t param_bytes;
+    const uint64_t *variables; /* addresses of the module's .global and .const variables, in the module's order */
+    uint64_t grid_id;
+    cpu_fault fault;           /* filled by the first block that faults */
+} cpu_launch;
+
+/* Make a kernel from the Python object that cupola.cpu.compiler.load_image returned and the kernel's index in
+ * its list. Steals nothing. With the GIL; NULL with a Python exception set on failure. */
+struct _object;
+cpu_kernel *cpu_kernel_new(struct _object *module, size_t index);
+void cpu_kernel_free(cpu_kernel *kernel); /* with the GIL; no launch of it may be running */
+
+/* The variant for a block shape, compiled on first use (takes the GIL then). NULL on failure, with a message. */
+const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], char *message, size_t size);
+
+/* Run all blocks. The calling thread takes part, so a launch makes progress even while every helper thread is
+ * held up in another one. Returns 0, or the cpu_fault_kind stored in launch->fault. */
+int cpu_engine_run(cpu_launch *launch);
+
+/* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
+typedef struct cpu_kernel_info {
+    uint32_t static_shared, local_bytes, const_bytes, registers, max_threads, param_bytes, param_count;
+    uint32_t required_block[3], max_block[3]; /* zero when the kernel does not say */
+    uint32_t ptx_version, binary_version;     /* as CU_FUNC_ATTRIBUTE_PTX_VERSION: major * 10 + minor */
+} cpu_kernel_info;
+const cpu_kernel_info *cpu_kernel_get_info(const cpu_kernel *kernel);
+const char *cpu_kernel_name(const cpu_kernel *kernel);
+int cpu_kernel_param(const cpu_kernel *kernel, size_t index, size_t *offset, size_t *size); /* 0, or -1: no such one */
+
+/* A text that explains a fault to its user (kernel, CUDA file and line, block and thread, address, access,
+ * nearest allocation). Takes the GIL; returns the length, and cuts the text to size. */
+size_t cpu_fault_describe(const cpu_launch *launch, const cpu_fault *fault, char *text, size_t size);
+
+#endif
