@@ -1,0 +1,4 @@
+from typing import Any
+
+class MemoryResource:
+    def allocate(self, size: int, *, stream: Any) -> Any: ...
