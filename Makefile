@@ -1,0 +1,47 @@
+# The two commands a newcomer needs, and the few a developer adds. Everything is installed into .venv.
+#
+#   make tour    install what the tour needs and run examples/tour.py
+#   make test    install the test extra and run the whole test suite
+#
+# PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+SOURCES := $(shell find src codegen meson.build pyproject.toml tools/private_files.py -type f \
+	-not -name '*.pyc' 2>/dev/null)
+
+.PHONY: tour test lint docs clean
+
+tour: $(VENV)/.installed-all
+	@$(BIN)/python examples/tour.py
+
+test: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m codegen emit --check
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+$(VENV)/bin/python:
+	@sh tools/check_machine.sh $(PYTHON)
+	@echo "== making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+
+$(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
+	@sh tools/check_machine.sh $(PYTHON)
+	@echo "== installing cupola[$*] into $(VENV): fetches packages and compiles, a minute or two"
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off ".[$*]" \
+		| sed -u -n -e 's/^Collecting/  collecting/p' -e 's/^ *Building/  building/p' -e '/^Successfully/p'
+	@$(BIN)/python -c "import cupola" && touch $@
+
+clean:
+	rm -rf $(VENV) build dist docs/_build

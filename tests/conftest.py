@@ -1,0 +1,72 @@
+"""What every test may use. The whole suite runs on the device that CUPOLA_DEVICE names (auto, cpu, gpu)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+
+def on_cpu_device() -> bool:
+    """Whether the process drives the CPU device; this makes the choice if it has not been made."""
+    from cupola import Device
+
+    return Device(0).name.startswith("cupola")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cpu_only: checks something that only the CPU device does")
+    config.addinivalue_line("markers", "gpu_only: needs a real GPU")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"CUPOLA_DEVICE={os.environ.get('CUPOLA_DEVICE', 'auto')}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [i for i in items if i.get_closest_marker("cpu_only") or i.get_closest_marker("gpu_only")]
+    if not marked:
+        return
+    cpu = on_cpu_device()
+    for item in marked:
+        if cpu and item.get_closest_marker("gpu_only"):
+            item.add_marker(pytest.mark.skip(reason="needs a real GPU; this run is on the CPU device"))
+        if not cpu and item.get_closest_marker("cpu_only"):
+            item.add_marker(pytest.mark.skip(reason="only the CPU device does this; this run is on a GPU"))
+
+
+@pytest.fixture
+def device():
+    """Device 0, current on this thread."""
+    from cupola import Device
+
+    dev = Device(0)
+    dev.set_current()
+    return dev
+
+
+@pytest.fixture
+def stream(device):
+    """A stream of its own for the test, closed behind it."""
+    stream = device.create_stream()
+    yield stream
+    stream.close()
+
+
+@pytest.fixture
+def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a program in a process of its own: for errors that a context does not survive, and for exit itself."""
+
+    def run(source: str, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", source],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **environment},
+        )
+
+    return run
