@@ -1,0 +1,19 @@
+"""Kernel arguments: from Python values to the array of pointers that cuLaunchKernelEx wants."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from cupola.core._kernel cimport Kernel
+
+
+cdef union Slot:
+    int64_t i
+    uint64_t u
+    double d
+    float f
+    double z[2]
+    float c[2]
+
+
+# Fill pointers[k] for every argument; values that have no memory of their own go to slots[k]. Both arrays have
+# room for len(arguments). The pointers are good as long as `arguments` is. TypeError when a value does not suit.
+cdef int pack(Kernel kernel, tuple arguments, void** pointers, Slot* slots) except -1

@@ -1,0 +1,33 @@
+"""The CUDA driver as every compiled module of core sees it: the function table and what to do with a status.
+
+    from cupola.core._cuda cimport check, cu
+    check(cu.cuStreamSynchronize(stream), "cuStreamSynchronize")
+"""
+
+from cupola.bindings.cdriver cimport *
+
+cdef const cupola_driver_table* cu
+
+# What `check` and `report` do when there is something to say; the names are the public, unsuffixed ones.
+cdef int fail(CUresult status, const char* call) except -1
+cdef void report_failure(CUresult status, const char* call) noexcept
+
+cdef inline int check(CUresult status, const char* call) except -1:
+    """Raise CUDAError unless `status` is CUDA_SUCCESS."""
+    if status != 0:
+        return fail(status, call)
+    return 0
+
+cdef inline void report(CUresult status, const char* call) noexcept:
+    """As `check`, where nobody could catch the error (destructors): a CUDAWarning."""
+    if status != 0:
+        report_failure(status, call)
+
+# cuInit, once per process; CUDAError in a child that was forked after it.
+cdef int initialise() except -1
+
+# False once the interpreter is going down or in a forked child: destructors must leave the driver alone then.
+cdef bint driver_usable() noexcept
+
+cdef object closed_error(object instance)               # RuntimeError("<Class> has been closed")
+cdef object factory_error(str name, str factories)      # RuntimeError for classes that are not called directly

@@ -1,0 +1,30 @@
+from libc.stdint cimport uint32_t
+
+from cupola.core._cuda cimport CUkernel
+from cupola.core._object_code cimport Library
+
+
+cdef struct Parameter:
+    uint32_t offset
+    uint32_t size
+
+
+cdef enum:
+    LAYOUT_UNKNOWN = -2             # the driver cannot tell (before 12.4)
+    LAYOUT_UNREAD = -1
+
+
+cdef class Kernel:
+    cdef CUkernel pointer
+    cdef Library library            # keeps the code loaded; None when somebody else does
+    cdef object owner               # ObjectCode given to from_handle, or None
+    cdef Parameter* parameters      # the kernel's own layout, read at the first launch
+    cdef int parameter_count        # or one of the constants above
+    cdef object cached_attributes
+    cdef object cached_occupancy
+    cdef str cached_name
+    cdef object __weakref__
+    cdef int read_layout(self) except -1
+
+
+cdef Kernel new_kernel(CUkernel pointer, Library library)

@@ -1,0 +1,20 @@
+from cupola.core._cuda cimport CUlibrary
+
+
+cdef class Library:
+    """A loaded library, unloaded when the last ObjectCode or Kernel that uses it lets go."""
+    cdef CUlibrary pointer
+
+
+cdef class ObjectCode:
+    cdef readonly object code       # the object given, or the path as str
+    cdef readonly str code_type
+    cdef readonly str name
+    cdef object symbols             # name expression -> mangled name, or None
+    cdef Library library            # None until loaded
+    cdef object __weakref__
+    cdef Library load(self)         # loads at the first call
+
+
+# module: bytes-like, or a path (str, PathLike); symbols: dict or None, kept as given.
+cdef ObjectCode new_object_code(object module, str code_type, str name, object symbols)

@@ -1,0 +1,33 @@
+from cupola.core._cuda cimport CUcontext, CUstream
+
+
+cdef class StreamHandle:
+    """The native stream: destroyed, if owned, when the last of its holders lets go.
+
+    Held by Stream objects and by whatever must still submit work after Stream.close(), such as the release of
+    a Buffer.
+    """
+    cdef CUstream pointer
+    cdef CUcontext context          # NULL for the default streams and for streams of others, until asked
+    cdef int device_id              # -1 likewise
+    cdef bint owned                 # destroy the stream in the end
+    cdef object owner               # who owns it instead (kept alive), or None
+
+
+cdef class Stream:
+    cdef CUstream pointer           # valid while `native` is not None
+    cdef StreamHandle native        # None once closed
+    cdef int nonblocking            # -1 until asked
+    cdef int level                  # the priority, meaningful when `level_known`
+    cdef bint level_known
+    cdef object __weakref__
+    cdef StreamHandle open_handle(self)     # RuntimeError once closed
+    cdef CUcontext find_context(self) except? NULL     # of the default streams: the caller's current context
+
+
+cdef Stream new_stream(StreamHandle native)             # a further Stream object on the same native stream
+
+# What APIs with a `stream` parameter take: Stream or GraphBuilder; the Stream, open. TypeError for anything else.
+cdef Stream stream_argument(object stream)
+
+cdef Stream default_stream()        # legacy or per-thread, as the environment variable says now
