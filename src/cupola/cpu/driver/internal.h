@@ -1,0 +1,401 @@
+/* The emulated CUDA driver: what its files share.
+ *
+ * One file per family of the CUDA Driver API. An entry point has the name and C ABI that CUDA gives it, begins with
+ * one of the enter_*() checks, and reports failure with fail(), which keeps a sentence for the user beside the
+ * status. Work on a stream is a `struct op`, handed to stream_submit(). Symbols of this module are hidden, so that
+ * the names cannot clash with a libcuda that the process has loaded as well. */
+#ifndef CUPOLA_CPU_DRIVER_INTERNAL_H
+#define CUPOLA_CPU_DRIVER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cupola/driver.h>
+
+#include "../runtime/engine.h"
+#include "../runtime/memory.h"
+#include "handle.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define EXPLANATION_SIZE 2048 /* bytes kept of an explanation */
+
+/* ---- errors (error.c) ------------------------------------------------------------------------------------- */
+
+/* Return a failing status and keep a sentence that says what is wrong and what to do, for explain(). */
+CUresult fail(CUresult status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+CUresult fail_null(const char *what) __attribute__((cold)); /* CUDA_ERROR_INVALID_VALUE: "'what' is a null pointer" */
+
+const char *error_name(CUresult status); /* "CUDA_ERROR_…", or NULL when there is no such status */
+size_t explain(CUresult status, char *text, size_t size);
+
+/* ---- a thread's state (context.c) -------------------------------------------------------------------------- */
+
+enum { CONTEXT_STACK = 64 };
+
+struct thread_state {
+    CUcontext stack[CONTEXT_STACK]; /* the current context is stack[depth - 1] */
+    int depth;
+    bool null_stream_is_per_thread; /* inside a _ptsz or _ptds entry point: stream 0 means CU_STREAM_PER_THREAD */
+    int capture_mode;               /* CUstreamCaptureMode of this thread, see cuThreadExchangeStreamCaptureMode */
+    CUresult failed;                /* the status that `explanation` explains */
+    char explanation[EXPLANATION_SIZE];
+};
+extern __thread struct thread_state thread_state;
+
+/* ---- entering the driver (init.c) -------------------------------------------------------------------------- */
+
+enum driver_phase { DRIVER_NEW, DRIVER_READY, DRIVER_FORKED };
+extern _Atomic int driver_phase;
+CUresult enter_refused(void) __attribute__((cold)); /* why no call can be served now */
+
+/* Every entry point that needs cuInit begins with one of these three. enter() asks for nothing more. */
+static inline CUresult enter(void) {
+    return likely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_READY) ? CUDA_SUCCESS
+                                                                                            : enter_refused();
+}
+
+/* enter_context(): a usable current context, one that no asynchronous error has spoiled. Most calls need it. */
+CUresult enter_context(CUcontext *context);
+
+/* enter_stream(): the same for the context of a stream. Resolves 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD in the
+ * current context. The stream may be capturing; stream_submit() deals with that. */
+CUresult enter_stream(CUstream handle, CUstream *stream);
+
+#define RETURN_IF(call)                                         \
+    do {                                                        \
+        CUresult return_if_status = (call);                     \
+        if (unlikely(return_if_status)) return return_if_status; \
+    } while (0)
+
+/* ---- the devices (model.c, device.c) ----------------------------------------------------------------------- */
+
+/* The limits of a GPU that programs can see, as CUdevice_attribute and the occupancy rules need them. */
+struct model {
+    const char *key, *name;
+    int major, minor;
+    int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
+    int registers_per_multiprocessor, registers_per_block;
+    int shared_per_multiprocessor, shared_per_block, shared_per_block_optin, shared_reserved; /* bytes */
+    size_t memory;                                                                             /* bytes */
+    int l2_cache, l2_persisting, access_window;                                                /* bytes */
+    int clock, memory_clock, memory_bus;                                                       /* kHz, kHz, bits */
+    int double_ratio;         /* single to double precision throughput */
+    int copy_engines;
+    int max_cluster;          /* blocks in a portable cluster; 0: no clusters */
+};
+extern const struct model models[];
+extern const size_t model_count;
+const struct model *model_find(const char *key);
+
+enum { MAX_DEVICES = 16 };
+
+struct device {
+    int ordinal;
+    const struct model *model;
+    CUcontext primary; /* made at start, active while `primary_users` > 0 */
+    unsigned primary_users, primary_flags;
+    pthread_mutex_t lock;
+};
+extern struct device devices[MAX_DEVICES];
+extern int device_count;
+CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
+
+/* ---- contexts (context.c) ---------------------------------------------------------------------------------- */
+
+/* The record of the kernel that spoiled a context: enough to explain it later, on the thread that asks. */
+struct fault_record {
+    CUresult status;
+    CUmodule module;   /* referenced: keeps the kernel and its variants */
+    cpu_launch launch; /* a copy; `params` is NULL */
+};
+
+struct CUctx_st {
+    struct handle handle;
+    struct device *device;
+    uint64_t id;
+    unsigned flags;
+    bool is_primary;
+    _Atomic bool active;        /* false: destroyed, or a primary context that nobody retains */
+    _Atomic int error;          /* CUresult of the first asynchronous error; it stays until the context goes */
+    struct fault_record *fault; /* set before `error` */
+    size_t limits[CU_LIMIT_MAX];
+    CUfunc_cache cache_config;
+    CUsharedconfig shared_config;
+    pthread_mutex_t lock;       /* streams, modules and the peers */
+    pthread_mutex_t order_lock; /* held while work is put in the legacy stream or in one that it synchronises with */
+    CUstream legacy;            /* the default stream that synchronises with the blocking ones */
+    CUstream streams;           /* all streams, the default ones included */
+    CUmodule modules;
+    uint32_t peers; /* bit d: this context may use the memory of device d */
+    void *memory;   /* for the memory room: what must go with the context */
+};
+
+/* The current context, NULL when this thread has none. It may be spoiled or destroyed: see enter_context(). */
+static inline CUcontext current_context(void) {
+    return thread_state.depth ? thread_state.stack[thread_state.depth - 1] : NULL;
+}
+CUresult context_check(CUcontext context); /* live and unspoiled, or the status to return */
+CUresult context_find(CUcontext handle, CUcontext *context); /* NULL means the current one; spoiled ones pass */
+CUresult context_error(CUcontext context);                   /* the asynchronous error, explained; or CUDA_SUCCESS */
+void context_fault(CUcontext context, CUresult status, CUmodule module, const cpu_launch *launch);
+CUresult context_synchronize(CUcontext context);
+
+/* ---- operations (op.c) ------------------------------------------------------------------------------------- */
+
+enum op_kind {
+    OP_EMPTY,
+    OP_KERNEL,
+    OP_COPY,
+    OP_FILL,
+    OP_HOST,        /* cuLaunchHostFunc, cuStreamAddCallback */
+    OP_RECORD,      /* an event */
+    OP_WAIT,        /* for a place in another stream (streams), or for an event (graphs) */
+    OP_WRITE_VALUE, /* cuStreamWriteValue32/64 */
+    OP_WAIT_VALUE,  /* cuStreamWaitValue32/64 */
+    OP_ALLOCATE,
+    OP_FREE,
+    OP_GRAPH,
+};
+
+/* A box of bytes. Rows and slices apart by the pitches; height and depth are 1 for a plain copy. */
+struct copy {
+    const char *source;
+    char *target;
+    size_t width, height, depth;
+    size_t source_pitch, source_slice, target_pitch, target_slice; /* bytes */
+    CUDA_MEMCPY3D *form; /* how the user put it, for graph nodes; NULL: none kept. Freed with the op */
+};
+
+struct fill {
+    char *target;
+    uint32_t value;
+    uint32_t element; /* 1, 2 or 4 bytes */
+    size_t width, height, pitch; /* elements, rows, bytes */
+};
+
+struct launch_attributes {
+    uint8_t cooperative;
+    int priority;
+    uint32_t cluster[3];
+};
+
+struct op {
+    struct op *next;
+    CUcontext context;
+    uint64_t sequence; /* place in the stream */
+    uint8_t kind;
+    union {
+        struct {
+            CUfunction function; /* its module is referenced */
+            cpu_launch launch;   /* `params` points into the memory of this op */
+            struct launch_attributes attributes;
+        } kernel;
+        struct copy copy;
+        struct fill fill;
+        struct {
+            CUhostFn function;
+            CUstreamCallback callback; /* instead of `function`; called even after an error */
+            CUstream stream;           /* what the callback is told */
+            void *data;
+        } host;
+        struct {
+            CUevent event; /* referenced */
+        } record;
+        struct {
+            CUstream stream; /* referenced */
+            uint64_t sequence;
+            CUevent event; /* in graphs, referenced: wait for what it last recorded when the graph gets there */
+        } wait;
+        struct {
+            uint64_t address, value;
+            uint32_t flags;
+            uint8_t size; /* 4 or 8 */
+        } value;
+        struct {
+            void *pool; /* CUmemoryPool */
+            uint64_t address, size;
+            void *owner; /* for the memory room */
+        } memory;
+        struct {
+            void *graph; /* CUgraphExec, referenced */
+        } graph;
+    };
+};
+
+struct op *op_new(enum op_kind kind, CUcontext context);
+struct op *op_new_kernel(CUfunction function, const void *params); /* copies function's param_bytes of parameters */
+struct op *op_copy(const struct op *op);                           /* takes its own references */
+void op_free(struct op *op);                                       /* any thread, without the GIL */
+
+/* Carry out an operation on this thread; may be done again and again. An error spoils op->context (context_fault)
+ * and is returned. In a spoiled context only what has to be undone is done: frees, callbacks, records. */
+CUresult op_execute(struct op *op);
+
+/* ---- streams (stream.c, worker.c) --------------------------------------------------------------------------- */
+
+enum stream_role { STREAM_USER, STREAM_LEGACY, STREAM_PER_THREAD };
+enum stream_state {
+    STREAM_IDLE,      /* nothing queued */
+    STREAM_SCHEDULED, /* something queued, nobody at work yet */
+    STREAM_RUNNING,   /* a worker, or a thread that waits for the stream, is at work */
+    STREAM_PARKED,    /* at a wait for another stream, which will schedule this one again */
+};
+
+struct waiter { /* someone who waits until a stream has completed `sequence` */
+    struct waiter *next;
+    uint64_t sequence;
+    CUstream stream;         /* to schedule again, or NULL: */
+    _Atomic uint32_t *signal; /* a futex of a waiting thread, becomes 1 */
+};
+
+struct CUstream_st {
+    struct handle handle;
+    CUcontext context;
+    CUstream next_in_context, previous_in_context;
+    uint64_t id;
+    unsigned flags; /* CU_STREAM_NON_BLOCKING or 0 */
+    int priority;
+    uint8_t role;
+    pthread_mutex_t lock; /* queue, state, waiters */
+    struct op *first, *last;
+    uint8_t state;
+    bool queued;          /* in the workers' run queue */
+    CUstream next_to_run; /* there */
+    _Atomic uint64_t submitted, completed; /* sequence of the last op */
+    struct waiter *waiters;
+    _Atomic bool has_waiters;
+    struct waiter parked;    /* this stream's own place among the waiters of another */
+    uint64_t legacy_seen;    /* place in the legacy stream that this one already waits for */
+    CUlaunchAttributeValue attributes[2]; /* access policy window, synchronisation policy */
+    _Atomic(void *) capture; /* owned by capture.c; NULL when the stream is not capturing */
+};
+
+/* Queue an operation, which the stream owns from now on, failure included. Keeps the rules of the legacy default
+ * stream. When the stream captures, the operation becomes a graph node instead. */
+CUresult stream_submit(CUstream stream, struct op *op);
+
+/* The same, and wait until it is done (the synchronous copies and fills). Reports the context's error. */
+CUresult stream_submit_and_wait(CUstream stream, struct op *op);
+
+static inline bool stream_is_capturing(CUstream stream) {
+    return atomic_load_explicit(&stream->capture, memory_order_acquire) != NULL;
+}
+static inline bool stream_has_completed(CUstream stream, uint64_t sequence) {
+    return atomic_load_explicit(&stream->completed, memory_order_acquire) >= sequence;
+}
+void stream_wait_until(CUstream stream, uint64_t sequence); /* blocks; helps with the stream's work */
+CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream);
+void stream_release(CUstream stream); /* gives a reference (handle_retain) back */
+
+/* ---- events (event.c) -------------------------------------------------------------------------------------- */
+
+struct CUevent_st {
+    struct handle handle;
+    CUcontext context;
+    unsigned flags;
+    pthread_mutex_t lock;
+    CUstream stream; /* last recorded there, referenced; NULL: never recorded */
+    uint64_t sequence;
+    _Atomic uint64_t time; /* of the last record that was carried out; CLOCK_MONOTONIC, nanoseconds */
+    void *capture;         /* owned by capture.c: the capture that last recorded it, NULL: none */
+    void *capture_node;
+};
+
+void event_mark(CUevent event, CUstream stream, uint64_t sequence); /* it is recorded at that place of the stream */
+bool event_has_completed(CUevent event);
+void event_wait_until_completed(CUevent event);
+void event_release(CUevent event);
+
+/* ---- modules (module.c, library.c, function.c) --------------------------------------------------------------- */
+
+struct image; /* what the compiler made of a PTX text or cubin; shared by a library and its modules */
+
+struct CUfunc_st {
+    struct handle handle;
+    CUmodule module;
+    cpu_kernel *kernel;
+    size_t index;
+    CUkernel owner; /* of a library's function: the attributes are the kernel's */
+    int max_dynamic_shared, carveout, cluster[3];
+};
+
+struct CUmod_st {
+    struct handle handle; /* references: the user's, one for each queued launch and recorded fault */
+    CUcontext context;
+    struct image *image;
+    CUlibrary library; /* or NULL; such a module is the library's to unload */
+    CUmodule next_in_context;
+    uint64_t *variables; /* addresses, in the order of the image's variables */
+    CUfunction *functions;
+};
+
+CUresult function_find(CUfunction handle, CUfunction *function); /* takes a CUkernel too (current context) */
+void module_release(CUmodule module);                            /* any thread, without the GIL */
+
+/* ---- launches (launch.c) ------------------------------------------------------------------------------------ */
+
+/* Check a launch against the device's limits, compile the kernel for the block and make the operation. */
+CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
+                        void **params, void **extra, const struct launch_attributes *attributes, struct op **op);
+
+/* ---- what the memory, capture and graph files provide --------------------------------------------------------- */
+
+CUresult copy_execute(const struct copy *copy);
+CUresult fill_execute(const struct fill *fill);
+CUresult memory_execute(struct op *op); /* OP_ALLOCATE, OP_FREE */
+void memory_op_retain(struct op *op);   /* after op_copy */
+void memory_op_release(struct op *op);  /* before op_free */
+CUresult graph_execute(struct op *op);
+void graph_op_retain(struct op *op);
+void graph_op_release(struct op *op);
+
+/* Memory for a module's variable: zeroed, CPU_MEMORY_MODULE or CPU_MEMORY_MANAGED. */
+CUresult memory_allocate_variable(CUcontext context, size_t size, size_t align, bool managed, uint64_t *address);
+void memory_free_variable(uint64_t address);
+CUresult memory_context_created(CUcontext context);
+void memory_context_destroyed(CUcontext context); /* frees everything that was allocated in it */
+
+/* A capturing stream hands its operations over; the op is the callee's. */
+CUresult capture_add(CUstream stream, struct op *op);
+CUresult capture_record(CUstream stream, CUevent event, unsigned flags);
+CUresult capture_wait(CUstream stream, CUevent event, unsigned flags);
+bool capture_owns_event(CUevent event);               /* last recorded in a capture that still runs */
+CUresult capture_refuse(CUstream stream, const char *call); /* a call that spoils a capture: the status to return */
+CUresult capture_check_thread(const char *call);      /* CUDA_SUCCESS, or why a potentially unsafe call is refused */
+CUresult capture_check_legacy(CUcontext context);     /* the same for work in the legacy stream */
+void capture_stream_destroyed(CUstream stream);
+void capture_event_forget(CUevent event);
+
+/* ---- the lookup table (lookup.c) ------------------------------------------------------------------------------ */
+
+/* A name, the newest version suffix that means the same ABI (0: the name has none), and whether there are per-thread
+ * default stream variants. Each file ends with a table of its own, closed by an entry without name. */
+struct entry {
+    const char *name;
+    void *function;
+    void *per_thread; /* for NAME_ptsz and NAME_ptds; NULL: none */
+};
+#define ENTRY(name) {#name, (void *)name, NULL}
+#define ENTRY_AS(symbol, name) {#symbol, (void *)name, NULL}
+#define ENTRY_STREAM(name) {#name, (void *)name, (void *)name##_per_thread}
+#define ENTRY_STREAM_AS(symbol, name) {#symbol, (void *)name, (void *)name##_per_thread}
+
+/* Define NAME_per_thread(...): NAME with stream 0 standing for the calling thread's default stream.
+ *     PER_THREAD(cuStreamQuery, (CUstream stream), (stream)) */
+#define PER_THREAD(name, parameters, arguments)          \
+    static CUresult name##_per_thread parameters {       \
+        thread_state.null_stream_is_per_thread = true;   \
+        CUresult per_thread_status = name arguments;     \
+        thread_state.null_stream_is_per_thread = false;  \
+        return per_thread_status;                        \
+    }
+
+void *lookup(const char *symbol);
+
+#endif
