@@ -5,6 +5,9 @@
 #
 # PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told.
 
+SHELL := bash
+.SHELLFLAGS := -o pipefail -ec
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

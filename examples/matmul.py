@@ -1,0 +1,47 @@
+"""A matrix product from tiles in shared memory: C = A B, with a tile size that the program chooses."""
+
+import numpy as np
+from arrays import build, to_device, to_host
+
+from cupola import Device, LaunchConfig, launch
+
+SOURCE = r"""
+template <int T>
+__global__ void matmul(const float* a, const float* b, float* c, int n) {
+    __shared__ float a_tile[T][T], b_tile[T][T];
+    const int x = threadIdx.x, y = threadIdx.y;
+    const int row = blockIdx.y * T + y, column = blockIdx.x * T + x;
+    float total = 0;
+    for (int k0 = 0; k0 < n; k0 += T) {
+        a_tile[y][x] = row < n && k0 + x < n ? a[row * n + k0 + x] : 0;
+        b_tile[y][x] = k0 + y < n && column < n ? b[(k0 + y) * n + column] : 0;
+        __syncthreads();
+        for (int k = 0; k < T; ++k) total += a_tile[y][k] * b_tile[k][x];
+        __syncthreads();
+    }
+    if (row < n && column < n) c[row * n + column] = total;
+}
+"""
+
+
+def main(n: int = 200, tile: int = 16) -> None:
+    dev = Device()
+    dev.set_current()
+    stream = dev.create_stream()
+    kernel = build(dev, SOURCE, f"matmul<{tile}>").get_kernel(f"matmul<{tile}>")
+    rng = np.random.default_rng(3)
+    a, b = rng.random((n, n), dtype=np.float32), rng.random((n, n), dtype=np.float32)
+    a_device, b_device = to_device(dev, a, stream), to_device(dev, b, stream)
+    c_device = dev.allocate(a.nbytes, stream=stream)
+    tiles = (n + tile - 1) // tile
+    config = LaunchConfig(grid=(tiles, tiles), block=(tile, tile))
+    launch(stream, config, kernel, a_device, b_device, c_device, np.int32(n))
+    c = to_host(c_device, np.float32, stream).reshape(n, n)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+    for resource in (a_device, b_device, c_device, stream):
+        resource.close()
+    print(f"matmul: {n} x {n} in tiles of {tile} as NumPy has it, on {dev.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Every example checks its result against NumPy; here each runs as a user would run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "arrays")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_example(name):
+    done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip(), "an example says what it shows"
+    assert not done.stderr.strip(), done.stderr
+
+
+def test_there_are_examples():
+    assert {"tour", "saxpy", "reduction", "matmul", "histogram", "nbody", "stencil", "prefix_sum"} <= set(SCRIPTS)
