@@ -1,7 +1,7 @@
 /* The arena of device memory, and the table of what is allocated in it.
  *
  * Device pointers are host addresses inside one reserved PROT_NONE range, so device code needs no translation
- * and a stray access that passes no check still faults. Pinned host memory is registered in the same table. */
+ * and a stray access that passes no check still faults. Pinned host memory is in the same table. */
 #ifndef CUPOLA_CPU_MEMORY_H
 #define CUPOLA_CPU_MEMORY_H
 
@@ -10,12 +10,26 @@
 
 enum cpu_memory_kind { CPU_MEMORY_DEVICE, CPU_MEMORY_PINNED, CPU_MEMORY_MANAGED, CPU_MEMORY_MODULE, CPU_MEMORY_ARRAY };
 
+enum { CPU_MEMORY_DEVICES = 64, CPU_MEMORY_HOST = -1 };
+
 typedef struct cpu_allocation {
     uint64_t base, size;
-    int32_t kind, device;
-    uint64_t id;   /* counts up; CU_POINTER_ATTRIBUTE_BUFFER_ID */
-    int32_t freed; /* a recently freed allocation, kept for the diagnosis of use after free */
+    int32_t kind, device; /* the device's ordinal, or CPU_MEMORY_HOST */
+    uint64_t id;          /* counts up; CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    int32_t freed;        /* a recently freed allocation, kept for the diagnosis of use after free */
+    int32_t freeing;      /* a stream-ordered free is queued: running kernels may use it, new work may not */
+    void *owner;          /* whatever its maker attached: the memory pool it came from */
 } cpu_allocation;
+
+enum cpu_memory_status {
+    CPU_MEMORY_OK,
+    CPU_MEMORY_DEVICE_FULL, /* beyond the capacity of the modelled device */
+    CPU_MEMORY_HOST_FULL,   /* beyond what this computer can hold */
+    CPU_MEMORY_ARENA_FULL,  /* no address range is left */
+    CPU_MEMORY_UNKNOWN,     /* not the address of an allocation */
+    CPU_MEMORY_FREED,       /* that allocation was freed already */
+    CPU_MEMORY_OVERLAPS,    /* a range to register overlaps one that is in the table */
+};
 
 /* Find the live allocation that contains the address. Called from kernels on the slow path of a bounds check,
  * by any thread at any time: never blocks on a lock that is held across a system call. Returns 1 or 0. */
@@ -23,5 +37,42 @@ int cpu_memory_find(uint64_t address, cpu_allocation *found);
 
 /* The allocation (live or recently freed) nearest to an address, for diagnostics. Returns 1 or 0. */
 int cpu_memory_nearest(uint64_t address, cpu_allocation *found);
+
+/* Set the capacity of a modelled device; a device that was never set has none. */
+void cpu_memory_set_capacity(int device, uint64_t bytes);
+
+/* Bytes in use on a device (CPU_MEMORY_HOST: on this computer), and what is still free there: on a device, the
+ * smaller of what the model and what this computer has left. */
+uint64_t cpu_memory_used(int device);
+uint64_t cpu_memory_free_bytes(int device);
+uint64_t cpu_memory_capacity(int device);
+
+/* Allocate size > 0 bytes, aligned to 512, and account for them; `owner` is kept for the caller. Returns a
+ * cpu_memory_status. The contents are undefined. */
+int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base);
+int cpu_memory_free(uint64_t base);
+
+/* The same without accounting, for pools, which charge what they hold in steps of their own. `room` receives the
+ * bytes that the place could hold. */
+int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room);
+int cpu_memory_release(uint64_t base);
+int cpu_memory_charge(int device, uint64_t bytes);
+void cpu_memory_uncharge(int device, uint64_t bytes);
+
+/* The life of a pool's allocation. `freeing`: a free is queued (live -> freeing). `retire`: it is freed, but its
+ * place is kept (-> freed). `revive`: the place is used again, under a new id (freeing, freed -> live). */
+int cpu_memory_mark_freeing(uint64_t base);
+int cpu_memory_retire(uint64_t base);
+int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id);
+
+/* Put memory that lives elsewhere into the table (registered host memory, mapped virtual memory). */
+int cpu_memory_register(uint64_t base, uint64_t size, int device, int kind, void *owner);
+int cpu_memory_unregister(uint64_t base);
+
+/* A range of addresses in the arena without memory behind it. It begins at a multiple of CPU_MEMORY_STEP, and of
+ * `alignment`, a power of two up to 1 GiB. */
+enum { CPU_MEMORY_STEP = 1 << 21 };
+int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t *base);
+int cpu_memory_unreserve(uint64_t base);
 
 #endif

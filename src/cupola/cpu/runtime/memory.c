@@ -1,0 +1,688 @@
+/* Device memory is one large reserved range of addresses, the arena, divided into chunks of 2 MiB.
+ *
+ * A chunk begins a span. A slab span is one chunk cut into equal slots for small allocations; any other span is
+ * a run of chunks with one allocation. Each slot has a record whose tag word packs size, kind, device and state,
+ * so that one atomic load tells a reader all it needs: readers (bounds checks in running kernels) take no lock,
+ * and since records are never unmapped, a reader that races with a free sees either state, never garbage.
+ *
+ * Between any two allocations lie at least 256 bytes that belong to none, so that an overrun is found by the
+ * bounds check; a large allocation is followed by unmapped pages as well. Spans are placed next-fit: addresses
+ * come back only when the arena has been used once around, and slots are reused in the order they were freed.
+ * Both let the table say "freed" about a stale pointer for as long as possible.
+ *
+ * Memory from elsewhere (registered host memory, mapped virtual memory) is in a sorted array under a sequence
+ * lock. */
+#include "memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    CHUNK_SHIFT = 21,
+    GAP = 256,           /* least distance between two allocations */
+    SLOT_UNIT = 512,     /* alignment of allocations, as CUDA's */
+    SMALLEST_SLOT = 1024,
+    LARGEST_SLOT = 1 << 18,
+    CLASSES = 64,
+    PAGE = 4096,
+};
+#define CHUNK (UINT64_C(1) << CHUNK_SHIFT)
+#define ARENA_LARGEST (UINT64_C(1) << 42)
+#define ARENA_SMALLEST (UINT64_C(1) << 34)
+#define ARENA_ALIGNMENT (UINT64_C(1) << 30)
+#define NO_CHUNK UINT32_MAX
+#define NO_SLOT UINT32_MAX
+
+enum state {
+    NEVER,    /* the slot was not used yet */
+    LIVE,
+    FREEING,  /* live until the free that is queued on a stream runs */
+    RETIRED,  /* freed by its user; its place is kept by a pool */
+    FREED,
+    RESERVED, /* addresses without memory */
+};
+
+struct record {
+    uint64_t tag; /* size << 16 | (device + 1) << 8 | kind << 4 | state */
+    uint64_t id;
+    void *owner;
+    uint32_t next_free;
+};
+
+struct chunk {
+    uint32_t head; /* 1 + index of the chunk that begins the span this one is or was last part of */
+    uint32_t slot; /* size of a slot; 0 when the whole span is one allocation */
+    uint32_t slots, chunks;
+    struct record *records;
+    struct record single;
+    uint32_t record_capacity;
+    uint32_t first_free, last_free, free_slots;
+    uint32_t next, previous; /* among the slabs of a class that have free slots */
+};
+
+static struct {
+    pthread_once_t once;
+    pthread_mutex_t lock; /* guards placement and free lists */
+    uint64_t base, size;
+    uint32_t chunks;
+    struct chunk *chunk;
+    uint64_t *taken; /* a bit for each chunk */
+    uint32_t cursor; /* where the search for a free run starts */
+    uint32_t slabs[CLASSES];
+    uint64_t ids;
+    uint64_t capacity[CPU_MEMORY_DEVICES], used[CPU_MEMORY_DEVICES];
+    uint64_t host_capacity, host_used;
+} arena = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct range {
+    uint64_t base, size, id;
+    void *owner;
+    int32_t device, kind;
+};
+
+static struct {
+    pthread_mutex_t lock; /* among writers */
+    uint32_t sequence;    /* odd while a writer moves entries */
+    uint32_t count, capacity;
+    struct range *entries; /* sorted by base; an outgrown array is left to its readers */
+} ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+#define load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define store(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+
+static uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
+
+static uint64_t make_tag(uint64_t size, int device, int kind, enum state state) {
+    return size << 16 | (uint64_t)(uint8_t)(device + 1) << 8 | (uint64_t)kind << 4 | state;
+}
+
+static enum state tag_state(uint64_t tag) { return tag & 15; }
+static uint64_t tag_size(uint64_t tag) { return tag >> 16; }
+static uint64_t with_state(uint64_t tag, enum state state) { return (tag & ~UINT64_C(15)) | state; }
+
+static uint64_t chunk_address(uint32_t index) { return arena.base + ((uint64_t)index << CHUNK_SHIFT); }
+
+/* ------------------------------------------------------------------------------------------ start */
+
+/* The memory this process may use: physical memory or the limit of its control group, less a tenth for
+ * everything that is not device memory. CUPOLA_CPU_MEMORY (bytes) overrides it. */
+static uint64_t host_limit(void) {
+    const char *wish = getenv("CUPOLA_CPU_MEMORY");
+    if (wish && *wish) return strtoull(wish, NULL, 0);
+    static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        FILE *file = fopen(limits[i], "re");
+        unsigned long long limit;
+        if (file == NULL) continue;
+        if (fscanf(file, "%llu", &limit) == 1 && limit < bytes) bytes = limit;
+        fclose(file);
+    }
+    return bytes / 10 * 9;
+}
+
+static void *reserve_pages(size_t size, int protection) {
+    void *p = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void start(void) {
+    for (int i = 0; i < CLASSES; i++) arena.slabs[i] = NO_CHUNK;
+    arena.host_capacity = host_limit();
+    for (uint64_t size = ARENA_LARGEST; size >= ARENA_SMALLEST; size /= 2) {
+        uint8_t *range = reserve_pages(size + ARENA_ALIGNMENT, PROT_NONE);
+        if (range == NULL) continue;
+        uint32_t chunks = (uint32_t)(size >> CHUNK_SHIFT);
+        arena.chunk = reserve_pages(chunks * sizeof(struct chunk), PROT_READ | PROT_WRITE);
+        arena.taken = reserve_pages(chunks / 8, PROT_READ | PROT_WRITE);
+        if (arena.chunk == NULL || arena.taken == NULL) {
+            if (arena.chunk) munmap(arena.chunk, chunks * sizeof(struct chunk));
+            if (arena.taken) munmap(arena.taken, chunks / 8);
+            munmap(range, size + ARENA_ALIGNMENT);
+            continue;
+        }
+        madvise(range, size + ARENA_ALIGNMENT, MADV_DONTDUMP);
+        arena.size = size;
+        arena.chunks = chunks;
+        store(&arena.base, round_up((uint64_t)range, ARENA_ALIGNMENT));
+        return;
+    }
+}
+
+static void ensure_started(void) { pthread_once(&arena.once, start); }
+
+/* ------------------------------------------------------------------------------------- accounting */
+
+void cpu_memory_set_capacity(int device, uint64_t bytes) {
+    ensure_started();
+    if (device >= 0 && device < CPU_MEMORY_DEVICES) store(&arena.capacity[device], bytes);
+}
+
+uint64_t cpu_memory_capacity(int device) {
+    ensure_started();
+    return device < 0 ? arena.host_capacity : load(&arena.capacity[device]);
+}
+
+uint64_t cpu_memory_used(int device) { return load(device < 0 ? &arena.host_used : &arena.used[device]); }
+
+uint64_t cpu_memory_free_bytes(int device) {
+    ensure_started();
+    uint64_t used = load(&arena.host_used);
+    uint64_t host = used < arena.host_capacity ? arena.host_capacity - used : 0;
+    if (device < 0) return host;
+    used = load(&arena.used[device]);
+    uint64_t model = load(&arena.capacity[device]);
+    model = used < model ? model - used : 0;
+    return model < host ? model : host;
+}
+
+static int charge_one(uint64_t *used, uint64_t capacity, uint64_t bytes) {
+    uint64_t before = __atomic_fetch_add(used, bytes, __ATOMIC_RELAXED);
+    if (bytes <= capacity && before <= capacity - bytes) return 1;
+    __atomic_fetch_sub(used, bytes, __ATOMIC_RELAXED);
+    return 0;
+}
+
+int cpu_memory_charge(int device, uint64_t bytes) {
+    ensure_started();
+    if (device >= 0 && !charge_one(&arena.used[device], load(&arena.capacity[device]), bytes))
+        return CPU_MEMORY_DEVICE_FULL;
+    if (charge_one(&arena.host_used, arena.host_capacity, bytes)) return CPU_MEMORY_OK;
+    if (device >= 0) __atomic_fetch_sub(&arena.used[device], bytes, __ATOMIC_RELAXED);
+    return CPU_MEMORY_HOST_FULL;
+}
+
+void cpu_memory_uncharge(int device, uint64_t bytes) {
+    if (device >= 0) __atomic_fetch_sub(&arena.used[device], bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&arena.host_used, bytes, __ATOMIC_RELAXED);
+}
+
+/* ---------------------------------------------------------------------------------------- reading */
+
+/* The record of the slot that contains an address, and the address where the slot begins. */
+static struct record *record_at(uint64_t address, uint64_t *slot_base) {
+    uint64_t offset = address - load(&arena.base);
+    if (offset >= arena.size) return NULL;
+    uint32_t head = load(&arena.chunk[offset >> CHUNK_SHIFT].head);
+    if (head-- == 0) return NULL;
+    struct chunk *chunk = &arena.chunk[head];
+    uint32_t slot = load(&chunk->slot);
+    uint64_t inside = offset - ((uint64_t)head << CHUNK_SHIFT);
+    if (slot == 0) {
+        *slot_base = chunk_address(head);
+        return &chunk->single;
+    }
+    if (inside >= CHUNK) return NULL;
+    uint32_t index = (uint32_t)inside / slot;
+    if (index >= chunk->slots) return NULL;
+    *slot_base = chunk_address(head) + (uint64_t)index * slot;
+    return load(&chunk->records) + index;
+}
+
+static void describe(cpu_allocation *found, uint64_t base, uint64_t tag, const struct record *record) {
+    *found = (cpu_allocation){
+        .base = base,
+        .size = tag_size(tag),
+        .kind = (int32_t)(tag >> 4 & 15),
+        .device = (int32_t)(tag >> 8 & 255) - 1,
+        .id = load(&record->id),
+        .freed = tag_state(tag) == FREED || tag_state(tag) == RETIRED,
+        .freeing = tag_state(tag) == FREEING,
+        .owner = load(&record->owner),
+    };
+}
+
+static void describe_range(cpu_allocation *found, const struct range *range) {
+    *found = (cpu_allocation){.base = range->base,
+                              .size = range->size,
+                              .kind = range->kind,
+                              .device = range->device,
+                              .id = range->id,
+                              .owner = range->owner};
+}
+
+/* Number of registered ranges that begin at or before an address; inside a read of the sequence lock. */
+static uint32_t ranges_until(const struct range *entries, uint32_t count, uint64_t address) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (entries[middle].base <= address) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The last registered range that begins at or before the address (next == 0), or the one behind it (next == 1). */
+static int range_near(uint64_t address, uint32_t next, cpu_allocation *found) {
+    for (;;) {
+        uint32_t before = load(&ranges.sequence);
+        if (before & 1) {
+            sched_yield();
+            continue;
+        }
+        const struct range *entries = load(&ranges.entries);
+        uint32_t count = load(&ranges.count), index = ranges_until(entries, count, address) + next;
+        int hit = index > 0 && index <= count;
+        if (hit) describe_range(found, &entries[index - 1]);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (load(&ranges.sequence) == before) return hit;
+    }
+}
+
+int cpu_memory_find(uint64_t address, cpu_allocation *found) {
+    uint64_t base;
+    const struct record *record = record_at(address, &base);
+    if (record) {
+        uint64_t tag = load(&record->tag);
+        enum state state = tag_state(tag);
+        if (state == LIVE || state == FREEING) {
+            if (address - base >= tag_size(tag)) return 0;
+            describe(found, base, tag, record);
+            return 1;
+        }
+        if (state != RESERVED) return 0;
+    }
+    return load(&ranges.count) && range_near(address, 0, found) && address - found->base < found->size;
+}
+
+static uint64_t distance(uint64_t address, const cpu_allocation *a) {
+    if (address < a->base) return a->base - address;
+    return address - a->base < a->size ? 0 : address - a->base - a->size + 1;
+}
+
+static int keep_nearer(uint64_t address, const cpu_allocation *candidate, cpu_allocation *found, int have) {
+    if (!have || distance(address, candidate) < distance(address, found)) *found = *candidate;
+    return 1;
+}
+
+int cpu_memory_nearest(uint64_t address, cpu_allocation *found) {
+    enum { REACH = 512 }; /* chunks to look at on either side */
+    cpu_allocation candidate;
+    int have = 0;
+    for (uint32_t next = 0; next < 2; next++)
+        if (load(&ranges.entries) && range_near(address, next, &candidate))
+            have = keep_nearer(address, &candidate, found, have);
+    uint64_t offset = address - load(&arena.base);
+    if (arena.size == 0 || offset >= arena.size) return have;
+    int64_t middle = (int64_t)(offset >> CHUNK_SHIFT), last_head = -1;
+    for (int64_t i = middle - REACH; i <= middle + REACH; i++) {
+        if (i < 0 || i >= arena.chunks) continue;
+        uint32_t head = load(&arena.chunk[i].head);
+        if (head-- == 0 || head == last_head) continue;
+        last_head = head;
+        struct chunk *chunk = &arena.chunk[head];
+        uint32_t slot = load(&chunk->slot), slots = slot ? chunk->slots : 1;
+        for (uint32_t s = 0; s < slots; s++) {
+            const struct record *record = slot ? load(&chunk->records) + s : &chunk->single;
+            uint64_t tag = load(&record->tag);
+            if (tag_state(tag) == NEVER || tag_state(tag) == RESERVED) continue;
+            describe(&candidate, chunk_address(head) + (uint64_t)s * slot, tag, record);
+            have = keep_nearer(address, &candidate, found, have);
+        }
+    }
+    return have;
+}
+
+/* -------------------------------------------------------------------------------------- placement */
+
+static int is_taken(uint32_t i) { return arena.taken[i / 64] >> (i % 64) & 1; }
+
+static void set_taken(uint32_t first, uint32_t count, int value) {
+    for (uint32_t i = first; i < first + count;) {
+        if (i % 64 == 0 && first + count - i >= 64) {
+            arena.taken[i / 64] = value ? UINT64_MAX : 0;
+            i += 64;
+            continue;
+        }
+        uint64_t bit = UINT64_C(1) << (i % 64);
+        arena.taken[i / 64] = value ? arena.taken[i / 64] | bit : arena.taken[i / 64] & ~bit;
+        i++;
+    }
+}
+
+/* A run of free chunks that begins at a multiple of `step` chunks within [from, to). With the lock. */
+static uint32_t free_run(uint32_t from, uint32_t to, uint32_t count, uint32_t step) {
+    uint32_t start = (from + step - 1) / step * step;
+    while (start < to && to - start >= count) {
+        uint32_t length = 0;
+        while (length < count && !is_taken(start + length)) length++;
+        if (length == count) return start;
+        uint32_t behind = start + length + 1;
+        while (behind % 64 == 0 && behind < to && arena.taken[behind / 64] == UINT64_MAX) behind += 64;
+        start = (behind + step - 1) / step * step;
+    }
+    return NO_CHUNK;
+}
+
+/* Take `count` chunks; with the lock. */
+static uint32_t take_chunks(uint32_t count, uint32_t step) {
+    uint32_t first = free_run(arena.cursor, arena.chunks, count, step);
+    if (first == NO_CHUNK) {
+        uint64_t end = (uint64_t)arena.cursor + count;
+        first = free_run(0, end < arena.chunks ? (uint32_t)end : arena.chunks, count, step);
+    }
+    if (first == NO_CHUNK) return first;
+    set_taken(first, count, 1);
+    arena.cursor = first + count < arena.chunks ? first + count : 0;
+    return first;
+}
+
+static void give_chunks(uint32_t first, uint32_t count) {
+    pthread_mutex_lock(&arena.lock);
+    set_taken(first, count, 0);
+    pthread_mutex_unlock(&arena.lock);
+}
+
+static int commit(uint64_t base, uint64_t bytes) {
+    if (mprotect((void *)base, bytes, PROT_READ | PROT_WRITE) == 0) return CPU_MEMORY_OK;
+    return CPU_MEMORY_HOST_FULL;
+}
+
+/* Give the pages back to the system; the addresses stay reserved. */
+static void decommit(uint64_t base, uint64_t bytes) {
+    mmap((void *)base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+static void publish(struct record *record, uint64_t tag, void *owner) {
+    store(&record->id, __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED));
+    store(&record->owner, owner);
+    store(&record->tag, tag);
+}
+
+/* ------------------------------------------------------------------------------------------ slabs */
+
+/* Slots grow in four steps to a doubling, in units of 512 bytes; the result is the index of the class. */
+static int class_of(uint64_t bytes, uint32_t *slot) {
+    if (bytes <= SMALLEST_SLOT) {
+        *slot = SMALLEST_SLOT;
+        return 0;
+    }
+    int top = 63 - __builtin_clzll(bytes - 1);
+    uint64_t step = UINT64_C(1) << (top - 2);
+    if (step < SLOT_UNIT) step = SLOT_UNIT;
+    *slot = (uint32_t)round_up(bytes, step);
+    return (top - 10) * 4 + (int)((*slot - (UINT64_C(1) << top)) / step);
+}
+
+static void link_slab(int class, uint32_t index) {
+    struct chunk *slab = &arena.chunk[index];
+    slab->previous = NO_CHUNK;
+    slab->next = arena.slabs[class];
+    if (slab->next != NO_CHUNK) arena.chunk[slab->next].previous = index;
+    arena.slabs[class] = index;
+}
+
+static void unlink_slab(int class, uint32_t index) {
+    struct chunk *slab = &arena.chunk[index];
+    if (slab->previous != NO_CHUNK) arena.chunk[slab->previous].next = slab->next;
+    else arena.slabs[class] = slab->next;
+    if (slab->next != NO_CHUNK) arena.chunk[slab->next].previous = slab->previous;
+}
+
+/* Make a slab; with the lock. It commits a whole chunk, which no other thread knows of yet, and happens once for
+ * thousands of small allocations. */
+static int new_slab(int class, uint32_t slot) {
+    uint32_t index = take_chunks(1, 1);
+    if (index == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
+    struct chunk *slab = &arena.chunk[index];
+    uint32_t slots = (uint32_t)(CHUNK / slot);
+    struct record *records = slab->records;
+    if (slab->record_capacity < slots) {
+        records = calloc(slots, sizeof *records); /* a smaller array stays with readers that may still hold it */
+        if (records == NULL) goto full;
+    }
+    if (commit(chunk_address(index), CHUNK)) {
+        if (records != slab->records) free(records);
+        goto full;
+    }
+    store(&slab->head, 0);
+    for (uint32_t i = 0; i < slots; i++) {
+        store(&records[i].tag, NEVER);
+        records[i].next_free = i + 1 < slots ? i + 1 : NO_SLOT;
+    }
+    if (slab->record_capacity < slots) slab->record_capacity = slots;
+    store(&slab->records, records);
+    slab->slots = slab->free_slots = slots;
+    slab->chunks = 1;
+    slab->first_free = 0;
+    slab->last_free = slots - 1;
+    store(&slab->slot, slot);
+    store(&slab->head, index + 1);
+    link_slab(class, index);
+    return CPU_MEMORY_OK;
+full:
+    set_taken(index, 1, 0);
+    return CPU_MEMORY_HOST_FULL;
+}
+
+static int obtain_slot(uint64_t tag, uint64_t size, void *owner, uint64_t *base, uint64_t *room) {
+    uint32_t slot;
+    int class = class_of(size + GAP, &slot), status = CPU_MEMORY_OK;
+    pthread_mutex_lock(&arena.lock);
+    if (arena.slabs[class] == NO_CHUNK) status = new_slab(class, slot);
+    if (status == CPU_MEMORY_OK) {
+        uint32_t index = arena.slabs[class];
+        struct chunk *slab = &arena.chunk[index];
+        uint32_t s = slab->first_free;
+        slab->first_free = slab->records[s].next_free;
+        if (slab->first_free == NO_SLOT) slab->last_free = NO_SLOT;
+        if (--slab->free_slots == 0) unlink_slab(class, index);
+        publish(&slab->records[s], tag, owner);
+        *base = chunk_address(index) + (uint64_t)s * slot;
+        *room = slot - GAP;
+    }
+    pthread_mutex_unlock(&arena.lock);
+    return status;
+}
+
+static void release_slot(struct chunk *slab, uint32_t s) {
+    uint32_t index = (uint32_t)(slab - arena.chunk), slot;
+    pthread_mutex_lock(&arena.lock);
+    int class = class_of(slab->slot, &slot);
+    slab->records[s].next_free = NO_SLOT;
+    if (slab->free_slots++ == 0) {
+        slab->first_free = s;
+        link_slab(class, index);
+    } else {
+        slab->records[slab->last_free].next_free = s;
+    }
+    slab->last_free = s;
+    int alone = arena.slabs[class] == index && slab->next == NO_CHUNK;
+    int give = slab->free_slots == slab->slots && !alone; /* one empty slab is kept for the next allocation */
+    if (give) unlink_slab(class, index);
+    pthread_mutex_unlock(&arena.lock);
+    if (!give) return;
+    decommit(chunk_address(index), CHUNK);
+    give_chunks(index, 1);
+}
+
+/* ------------------------------------------------------------------------------------------ spans */
+
+static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, void *owner, uint64_t *base, uint64_t *room) {
+    uint64_t count = (size + PAGE + CHUNK - 1) >> CHUNK_SHIFT;
+    if (count > arena.chunks) return CPU_MEMORY_ARENA_FULL;
+    pthread_mutex_lock(&arena.lock);
+    uint32_t first = take_chunks((uint32_t)count, (uint32_t)(step >> CHUNK_SHIFT));
+    pthread_mutex_unlock(&arena.lock);
+    if (first == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
+    struct chunk *head = &arena.chunk[first];
+    uint64_t bytes = round_up(size, PAGE);
+    *base = chunk_address(first);
+    *room = bytes;
+    if (tag_state(tag) != RESERVED) {
+        int status = commit(*base, bytes);
+        if (status) {
+            give_chunks(first, (uint32_t)count);
+            return status;
+        }
+        if (bytes >= 2 * CHUNK) madvise((void *)*base, bytes, MADV_HUGEPAGE);
+    }
+    store(&head->head, 0);
+    store(&head->single.tag, NEVER);
+    store(&head->slot, 0);
+    head->chunks = (uint32_t)count;
+    publish(&head->single, tag, owner);
+    for (uint32_t i = 0; i < count; i++) store(&arena.chunk[first + i].head, first + 1);
+    return CPU_MEMORY_OK;
+}
+
+static void release_span(struct chunk *head) {
+    uint32_t first = (uint32_t)(head - arena.chunk);
+    decommit(chunk_address(first), (uint64_t)head->chunks << CHUNK_SHIFT);
+    give_chunks(first, head->chunks);
+}
+
+/* ----------------------------------------------------------------------------- allocating, freeing */
+
+int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room) {
+    ensure_started();
+    if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
+    uint64_t tag = make_tag(size, device, kind, LIVE);
+    if (size + GAP <= LARGEST_SLOT) return obtain_slot(tag, size, owner, base, room);
+    return obtain_span(tag, size, CHUNK, owner, base, room);
+}
+
+/* The record whose allocation begins exactly at an address, NULL with the status when there is none. */
+static struct record *record_of(uint64_t base, int *status) {
+    uint64_t slot_base;
+    struct record *record = record_at(base, &slot_base);
+    *status = CPU_MEMORY_UNKNOWN;
+    return record && slot_base == base && tag_state(load(&record->tag)) != NEVER ? record : NULL;
+}
+
+/* Change the state of an allocation from one of a set of states (a mask). */
+static int change_state(uint64_t base, unsigned from, enum state to, struct record **changed) {
+    int status;
+    struct record *record = record_of(base, &status);
+    if (record == NULL) return status;
+    uint64_t tag = load(&record->tag);
+    do {
+        if (!(from >> tag_state(tag) & 1))
+            return tag_state(tag) >= FREEING && tag_state(tag) <= FREED ? CPU_MEMORY_FREED : CPU_MEMORY_UNKNOWN;
+    } while (!__atomic_compare_exchange_n(&record->tag, &tag, with_state(tag, to), 0, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    if (changed) *changed = record;
+    return CPU_MEMORY_OK;
+}
+
+static void release_place(uint64_t base) {
+    struct chunk *chunk = &arena.chunk[(base - arena.base) >> CHUNK_SHIFT];
+    if (chunk->slot) release_slot(chunk, (uint32_t)(base & (CHUNK - 1)) / chunk->slot);
+    else release_span(chunk);
+}
+
+int cpu_memory_release(uint64_t base) {
+    int status = change_state(base, 1u << LIVE | 1u << FREEING | 1u << RETIRED, FREED, NULL);
+    if (status == CPU_MEMORY_OK) release_place(base);
+    return status;
+}
+
+static uint64_t charge_of(uint64_t size) { return round_up(size, SLOT_UNIT); }
+
+int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base) {
+    uint64_t room;
+    if (size >= UINT64_C(1) << 47) return CPU_MEMORY_DEVICE_FULL;
+    int status = cpu_memory_charge(device, charge_of(size));
+    if (status) return status;
+    status = cpu_memory_obtain(device, kind, size, owner, base, &room);
+    if (status) cpu_memory_uncharge(device, charge_of(size));
+    return status;
+}
+
+int cpu_memory_free(uint64_t base) {
+    struct record *record;
+    int status = change_state(base, 1u << LIVE | 1u << FREEING, FREED, &record);
+    if (status) return status;
+    uint64_t tag = load(&record->tag);
+    cpu_memory_uncharge((int)(tag >> 8 & 255) - 1, charge_of(tag_size(tag)));
+    release_place(base);
+    return CPU_MEMORY_OK;
+}
+
+int cpu_memory_mark_freeing(uint64_t base) { return change_state(base, 1u << LIVE, FREEING, NULL); }
+
+int cpu_memory_retire(uint64_t base) { return change_state(base, 1u << LIVE | 1u << FREEING, RETIRED, NULL); }
+
+int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id) {
+    int status;
+    struct record *record = record_of(base, &status);
+    if (record == NULL) return status;
+    uint64_t tag = load(&record->tag);
+    if (tag_state(tag) != FREEING && tag_state(tag) != RETIRED) return CPU_MEMORY_UNKNOWN;
+    publish(record, make_tag(size, (int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15), LIVE), owner);
+    *id = record->id;
+    return CPU_MEMORY_OK;
+}
+
+int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t *base) {
+    uint64_t room;
+    ensure_started();
+    if (size == 0 || size >= arena.size || alignment > ARENA_ALIGNMENT) return CPU_MEMORY_ARENA_FULL;
+    uint64_t step = alignment > CHUNK ? alignment : CHUNK;
+    return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, NULL, base, &room);
+}
+
+int cpu_memory_unreserve(uint64_t base) {
+    int status = change_state(base, 1u << RESERVED, FREED, NULL);
+    if (status == CPU_MEMORY_OK) release_place(base);
+    return status;
+}
+
+/* ------------------------------------------------------------------------- memory from elsewhere */
+
+int cpu_memory_register(uint64_t base, uint64_t size, int device, int kind, void *owner) {
+    int status = CPU_MEMORY_OK;
+    pthread_mutex_lock(&ranges.lock);
+    uint32_t at = ranges_until(ranges.entries, ranges.count, base);
+    if ((at > 0 && base - ranges.entries[at - 1].base < ranges.entries[at - 1].size) ||
+        (at < ranges.count && ranges.entries[at].base - base < size)) {
+        status = CPU_MEMORY_OVERLAPS;
+    } else if (ranges.count == ranges.capacity) {
+        uint32_t capacity = ranges.capacity ? ranges.capacity * 2 : 64;
+        struct range *entries = malloc(capacity * sizeof *entries);
+        if (entries == NULL) status = CPU_MEMORY_HOST_FULL;
+        else {
+            if (ranges.count) memcpy(entries, ranges.entries, ranges.count * sizeof *entries);
+            store(&ranges.entries, entries);
+            ranges.capacity = capacity;
+        }
+    }
+    if (status == CPU_MEMORY_OK) {
+        struct range *place = ranges.entries + at;
+        store(&ranges.sequence, ranges.sequence + 1);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        memmove(place + 1, place, (ranges.count - at) * sizeof *place);
+        *place = (struct range){.base = base,
+                                .size = size,
+                                .id = __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED),
+                                .owner = owner,
+                                .device = device,
+                                .kind = kind};
+        store(&ranges.count, ranges.count + 1);
+        store(&ranges.sequence, ranges.sequence + 1);
+    }
+    pthread_mutex_unlock(&ranges.lock);
+    return status;
+}
+
+int cpu_memory_unregister(uint64_t base) {
+    pthread_mutex_lock(&ranges.lock);
+    uint32_t at = ranges_until(ranges.entries, ranges.count, base);
+    int known = at > 0 && ranges.entries[at - 1].base == base;
+    if (known) {
+        struct range *place = ranges.entries + at - 1;
+        store(&ranges.sequence, ranges.sequence + 1);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        memmove(place, place + 1, (ranges.count - at) * sizeof *place);
+        store(&ranges.count, ranges.count - 1);
+        store(&ranges.sequence, ranges.sequence + 1);
+    }
+    pthread_mutex_unlock(&ranges.lock);
+    return known ? CPU_MEMORY_OK : CPU_MEMORY_UNKNOWN;
+}
