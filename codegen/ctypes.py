@@ -1,0 +1,172 @@
+"""C types as text (``const CUgraphNode *``, ``char[64]``, ``void (*)(void *)``) and what they stand for in a module."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .ir import Enum, Module, Record, Typedef
+
+# C scalar -> (kind of the conversion, size in bytes)
+SCALARS = {
+    "char": ("I8", 1),
+    "signed char": ("I8", 1),
+    "unsigned char": ("U8", 1),
+    "short": ("I16", 2),
+    "unsigned short": ("U16", 2),
+    "int": ("I32", 4),
+    "unsigned int": ("U32", 4),
+    "long": ("I64", 8),
+    "unsigned long": ("U64", 8),
+    "long long": ("I64", 8),
+    "unsigned long long": ("U64", 8),
+    "int32_t": ("I32", 4),
+    "uint32_t": ("U32", 4),
+    "int64_t": ("I64", 8),
+    "uint64_t": ("U64", 8),
+    "size_t": ("U64", 8),
+    "float": ("F32", 4),
+    "double": ("F64", 8),
+}
+
+
+def declare(ctype: str, name: str) -> str:
+    """The C declaration of `name` with type `ctype`."""
+    if "(*)" in ctype:
+        return ctype.replace("(*)", f"(*{name})")
+    if match := re.fullmatch(r"(.*?)\s*((?:\[\d+\])+)", ctype):
+        return f"{match[1]} {name}{match[2]}"
+    if match := re.fullmatch(r"([\w ]+?) (\(.*\))", ctype):  # a function type
+        return f"{match[1]} {name}{match[2]}"
+    return f"{ctype}{name}" if ctype.endswith("*") else f"{ctype} {name}"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a C type is: ``kind`` is scalar, enum, record, handle, callback, pointer, array or void.
+
+    ``name`` is the Python class for enums, records, handles and callbacks and the conversion for scalars; ``target``
+    the type pointed to or repeated; ``count`` the length of an array; ``const`` whether it is const-qualified.
+    """
+
+    kind: str
+    name: str = ""
+    size: int = 0
+    target: str = ""
+    count: int = 0
+    const: bool = False
+
+
+@dataclass
+class Handle:
+    """A class for an opaque pointer, a named integer type or a function pointer; ``base`` is its parent class."""
+
+    name: str
+    kind: str
+    size: int
+    base: str = ""
+    scalar: str = "U64"
+    doc: str = ""
+
+
+@dataclass
+class RecordClass:
+    """A Python class for a record; classes of one record form a chain (``T`` derives from ``T_v1``, from ``T_st``)."""
+
+    name: str
+    record: Record
+    base: str = ""
+    doc: str = ""
+
+
+@dataclass
+class EnumClass:
+    name: str
+    enum: Enum
+    doc: str = ""
+
+
+@dataclass
+class Types:
+    """Looks types up: which classes a module has and what each C type means to it."""
+
+    module: Module
+    handles: dict[str, Handle] = field(default_factory=dict)
+    records: dict[str, RecordClass] = field(default_factory=dict)
+    enums: dict[str, EnumClass] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)  # a second name of an enum -> its class
+
+    def __post_init__(self) -> None:
+        pending: Record | Enum | None = None
+        tags: dict[str, Record | Enum] = {}
+        for declared in self.module.types:
+            if isinstance(declared, Typedef):
+                self._add_typedef(declared, pending, tags)
+                pending = None
+            elif declared.tag:
+                tags[f"{declared.kind} {declared.tag}" if isinstance(declared, Record) else f"enum {declared.tag}"] = declared
+                if isinstance(declared, Record):
+                    self.records[declared.tag] = RecordClass(declared.tag, declared, doc=declared.doc)
+            else:
+                pending = declared
+
+    def _add_typedef(self, typedef: Typedef, pending: Record | Enum | None, tags: dict[str, Record | Enum]) -> None:
+        name, target = typedef.name, typedef.type
+        if target in ("struct", "union", "enum"):
+            declared = pending
+        else:
+            declared = tags.get(target)
+        doc = typedef.doc or (declared.doc if declared else "")
+        if isinstance(declared, Record):
+            self.records[name] = RecordClass(name, declared, base=declared.tag, doc=doc)
+        elif isinstance(declared, Enum):
+            self.enums[name] = EnumClass(name, declared, doc=doc)
+        elif target in self.records:
+            base = self.records[target]
+            self.records[name] = RecordClass(name, base.record, base=target, doc=typedef.doc or base.doc)
+        elif target in self.enums or target in self.aliases:
+            self.aliases[name] = self.aliases.get(target, target)
+        elif target in self.handles:
+            base_handle = self.handles[target]
+            self.handles[name] = Handle(name, base_handle.kind, typedef.size, target, base_handle.scalar, typedef.doc)
+        elif "(*)" in target:
+            self.handles[name] = Handle(name, "callback", 8, doc=typedef.doc)
+        elif target.endswith("*"):
+            self.handles[name] = Handle(name, "pointer", 8, doc=typedef.doc)
+        elif target in SCALARS:
+            scalar, size = SCALARS[target]
+            self.handles[name] = Handle(name, "integer", size, scalar=scalar, doc=typedef.doc)
+
+    @cached_property
+    def _record_tags(self) -> dict[str, str]:
+        """The class that stands for ``struct TAG``: the last of its chain without a version, else the tag's own."""
+        return {f"{c.record.kind} {c.record.tag}": c.record.tag for c in self.records.values() if c.record.tag}
+
+    def resolve(self, ctype: str) -> Resolved:
+        const = False
+        while ctype.startswith("const "):
+            if ctype.endswith("*") or "(*)" in ctype:
+                break
+            const, ctype = True, ctype.removeprefix("const ")
+        if "(*)" in ctype:
+            return Resolved("callback", size=8, const=const)
+        if match := re.fullmatch(r"(.*?)\s*\[(\d+)\]", ctype):
+            inner = self.resolve(match[1])
+            return Resolved("array", target=match[1], count=int(match[2]), size=inner.size * int(match[2]), const=const)
+        if ctype.endswith("*"):
+            return Resolved("pointer", target=ctype[:-1].strip(), size=8, const=const)
+        if ctype in self.handles:
+            handle = self.handles[ctype]
+            return Resolved("handle", handle.name, handle.size, const=const)
+        if ctype in self.enums or ctype in self.aliases:
+            return Resolved("enum", self.aliases.get(ctype, ctype), 4, const=const)
+        if ctype in self.records or ctype in self._record_tags:
+            cls = self.records[self._record_tags.get(ctype, ctype)]
+            return Resolved("record", cls.name, cls.record.size, const=const)
+        if ctype in SCALARS:
+            kind, size = SCALARS[ctype]
+            return Resolved("scalar", kind, size, const=const)
+        if ctype == "void":
+            return Resolved("void", const=const)
+        return Resolved("opaque", ctype, const=const)

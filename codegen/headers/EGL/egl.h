@@ -1,0 +1,4 @@
+#ifndef CODEGEN_EGL_H
+#define CODEGEN_EGL_H
+typedef int EGLint;
+#endif

@@ -1,0 +1,278 @@
+"""Headers -> IR, with libclang.
+
+The driver's headers rename functions with macros (``#define cuMemAlloc cuMemAlloc_v2``), so libclang reports exported
+symbols and the macros give the public names. They are read three times: plainly; with the per-thread default stream,
+which shows the ``_ptds`` and ``_ptsz`` symbols; and as NVIDIA builds the driver itself, which shows the older symbols
+that are still exported. ``cudaTypedefs.h`` has one function-pointer type for each version of a function's signature.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import clang.cindex as ci
+from clang.cindex import CursorKind, TypeKind
+
+from .ir import Constant, Declaration, Enum, EnumMember, Field, Function, Module, Parameter, Record, Typedef
+from .libraries import ROOT, Library
+
+_OPTIONS = (
+    ci.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD | ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES
+)
+_PARAM = re.compile(r"[\\@]param\s*\[\s*([a-z, ]+?)\s*\]\s+(\w+)")
+
+
+def find_include() -> Path:
+    """Find the folder of NVIDIA's headers among the installed packages (``nvidia-cuda-runtime``)."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for header in sorted(Path(folder).glob("*/include/cuda.h"), reverse=True):
+            return header.parent
+    raise SystemExit("no cuda.h found: pip install nvidia-cuda-runtime nvidia-cuda-nvrtc, or give --include")
+
+
+def parse(library: Library, include: Path) -> Module:
+    """Read the headers of `library` from the folder `include`."""
+    plain = _translate(library, include)
+    macros = {c.spelling: c for c in plain.get_children() if c.kind == CursorKind.MACRO_DEFINITION}
+    module = Module(library.name, _version(include), [], [], [])
+    public = _public_names(macros)
+    values: dict[str, int] = {}
+    seen: set[str] = set()
+    for cursor in _own(plain, library.headers):
+        if cursor.kind == CursorKind.FUNCTION_DECL:
+            if cursor.spelling not in seen:
+                seen.add(cursor.spelling)
+                module.functions.append(_function(cursor, public.get(cursor.spelling, cursor.spelling)))
+        else:
+            for declared in (*_tagged_inside(cursor), cursor):
+                if declaration := _declaration(declared, values):
+                    module.types.append(declaration)
+    module.constants = _constants(library, macros, set(public.values()), values)
+    if library.typedefs:
+        _add_versions(module, library, include)
+        _add_symbols(module, library, include)
+    return module
+
+
+def _translate(library: Library, include: Path, *defines: str, extra: tuple[str, ...] = ()) -> ci.Cursor:
+    text = "".join(f'#include "{name}"\n' for name in (*library.headers, *extra))
+    gcc = subprocess.run(["gcc", "-print-file-name=include"], capture_output=True, text=True, check=True)
+    arguments = ["-x", "c", "-std=c11", "-isystem", gcc.stdout.strip(), "-I", str(ROOT / "headers")]
+    arguments += ["-I", str(include), *(f"-D{name}" for name in (*library.defines, *defines))]
+    unit = ci.Index.create().parse("all.c", arguments, unsaved_files=[("all.c", text)], options=_OPTIONS)
+    errors = [str(d) for d in unit.diagnostics if d.severity >= ci.Diagnostic.Error]
+    if errors:
+        raise SystemExit("\n".join(errors))
+    return unit.cursor
+
+
+def _own(cursor: ci.Cursor, headers: tuple[str, ...]) -> Iterator[ci.Cursor]:
+    names = {Path(h).name for h in headers} | {"gl.h", "egl.h", "eglext.h"}
+    for child in cursor.get_children():
+        if child.kind in (CursorKind.LINKAGE_SPEC, CursorKind.UNEXPOSED_DECL):
+            yield from _own(child, headers)
+        elif child.location.file and Path(child.location.file.name).name in names:
+            yield child
+
+
+def _version(include: Path) -> str:
+    """The CUDA version of the folder of headers, such as 13.5."""
+    match = re.search(r"#define CUDA_VERSION (\d+)", (include / "cuda.h").read_text())
+    number = int(match[1]) if match else 0
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _tokens(macro: ci.Cursor) -> list[str]:
+    return [token.spelling for token in macro.get_tokens()][1:]
+
+
+def _public_names(macros: dict[str, ci.Cursor]) -> dict[str, str]:
+    """Exported symbol -> public name, from ``#define public symbol`` and ``#define public __CUDA_API_PTSZ(symbol)``."""
+    names = {}
+    for name, macro in macros.items():
+        tokens = _tokens(macro)
+        if name.startswith("cu") and tokens:
+            if tokens[0] in ("__CUDA_API_PTSZ", "__CUDA_API_PTDS"):
+                tokens = tokens[2:-1]
+            if len(tokens) == 1:
+                names[tokens[0]] = name
+    return names
+
+
+def _function(cursor: ci.Cursor, name: str) -> Function:
+    doc = _comment(cursor)
+    directions = {m[1]: m[0].replace(" ", "").replace("in,out", "inout") for m in _PARAM.findall(doc)}
+    parameters = [
+        Parameter(p.spelling or f"arg{i}", _spelling(p.type), directions.get(p.spelling, ""))
+        for i, p in enumerate(cursor.get_arguments())
+    ]
+    deprecated = cursor.availability == ci.AvailabilityKind.DEPRECATED
+    return Function(name, cursor.spelling, _spelling(cursor.result_type), parameters, deprecated=deprecated, doc=doc)
+
+
+def _declaration(cursor: ci.Cursor, values: dict[str, int]) -> Declaration | None:
+    if cursor.kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL) and cursor.is_definition():
+        return _record(cursor)
+    if cursor.kind == CursorKind.ENUM_DECL and cursor.is_definition():
+        members = [
+            EnumMember(m.spelling, m.enum_value, _comment(m))
+            for m in cursor.get_children()
+            if m.kind == CursorKind.ENUM_CONSTANT_DECL
+        ]
+        values.update((m.name, m.value) for m in members)
+        return Enum(_tag(cursor), members, _comment(cursor))
+    if cursor.kind == CursorKind.TYPEDEF_DECL:
+        target = cursor.underlying_typedef_type
+        size = max(target.get_size(), 0)
+        declared = target.get_declaration()
+        anonymous = target.kind == TypeKind.ELABORATED and declared.is_definition() and not _tag(declared)
+        spelling = _spelling(target)
+        if anonymous and declared.kind != CursorKind.TYPEDEF_DECL:
+            spelling = {CursorKind.ENUM_DECL: "enum", CursorKind.UNION_DECL: "union"}.get(declared.kind, "struct")
+        return Typedef(cursor.spelling, spelling, size, _comment(cursor))
+    return None
+
+
+def _tagged_inside(cursor: ci.Cursor) -> Iterator[ci.Cursor]:
+    """Records with a tag that are defined inside another one; C puts them in the outer scope."""
+    if cursor.kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL):
+        for child in cursor.get_children():
+            yield from _tagged_inside(child)
+            if child.kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL) and child.is_definition() and _tag(child):
+                yield child
+
+
+def _record(cursor: ci.Cursor) -> Record:
+    kind = "union" if cursor.kind == CursorKind.UNION_DECL else "struct"
+    fields = []
+    for item in cursor.type.get_fields():
+        if item.is_bitfield():
+            raise SystemExit(f"{cursor.spelling}.{item.spelling}: bit-fields are not supported")
+        declared = item.type.get_declaration()
+        inner = None
+        if item.type.get_canonical().kind == TypeKind.RECORD and not _tag(declared):
+            inner = _record(declared) if declared.kind != CursorKind.TYPEDEF_DECL else None
+        name = "" if "(" in item.spelling else item.spelling
+        fields.append(
+            Field(
+                name=name,
+                type=inner.kind if inner else _spelling(item.type),
+                offset=item.get_field_offsetof() // 8,
+                size=item.type.get_size(),
+                doc=_comment(item),
+                record=inner,
+            )
+        )
+    size, align = cursor.type.get_size(), cursor.type.get_align()
+    return Record(kind, _tag(cursor), size, align, fields, _comment(cursor))
+
+
+def _tag(cursor: ci.Cursor) -> str:
+    return "" if cursor.is_anonymous() or "(" in cursor.spelling or not _has_tag(cursor) else cursor.spelling
+
+
+def _has_tag(cursor: ci.Cursor) -> bool:
+    """libclang names ``typedef struct {...} T`` after its typedef; only the tokens tell whether there is a tag."""
+    tokens = [t.spelling for t, _ in zip(cursor.get_tokens(), range(2), strict=False)]
+    return len(tokens) == 2 and tokens[1] == cursor.spelling
+
+
+def _spelling(kind: ci.Type) -> str:
+    if kind.kind == TypeKind.INCOMPLETEARRAY:
+        return f"{_spelling(kind.element_type)} *"
+    return str(kind.spelling)
+
+
+def _comment(cursor: ci.Cursor) -> str:
+    raw = cursor.raw_comment or ""
+    if not raw or raw.lstrip().startswith(("/*!\n * \\file", "/**\n * \\file")):
+        return ""
+    lines = []
+    for line in raw.splitlines():
+        line = re.sub(r"^\s*(/\*[*!]+<?|///<?|\*+/|\*(?!/))", "", line)
+        lines.append(re.sub(r"\s*\*+/\s*$", "", line).rstrip())
+    margin = min((len(x) - len(x.lstrip()) for x in lines[1:] if x.strip()), default=0)
+    lines = [lines[0].strip(), *(x[margin:] for x in lines[1:])]
+    return "\n".join(lines).strip("\n")
+
+
+def _constants(
+    library: Library, macros: dict[str, ci.Cursor], functions: set[str], values: dict[str, int]
+) -> list[Constant]:
+    """Macros that stand for a number. A macro used as a header's own helper (``__X``) or undefined later is none."""
+    known = dict(values)
+    constants = []
+    for name, macro in macros.items():
+        location = macro.location.file
+        if not location or not name.startswith(library.constants) or name in functions:
+            continue
+        tokens = _tokens(macro)
+        value = _evaluate(tokens, known)
+        if value is not None:
+            known[name] = value
+            constants.append(Constant(name, " ".join(tokens), value))
+    return constants
+
+
+def _evaluate(tokens: list[str], known: dict[str, int]) -> int | None:
+    text = " ".join(tokens)
+    text = re.sub(r"\(\s*(?:CU\w+|void)\s*\**\s*\)", "", text)  # casts
+    text = re.sub(r"\b(0x[0-9a-fA-F]+|\d+)[uUlL]+\b", r"\1", text)
+    text = re.sub(r"[A-Za-z_]\w*", lambda m: str(known.get(m[0], m[0])), re.sub(r"\b0[xX]", "0x", text))
+    if not text or re.search(r"[^-+~()<>|&* \da-fxA-F]", text):
+        return None
+    try:
+        value = int(eval(text, {"__builtins__": {}}))
+    except (SyntaxError, NameError, TypeError):
+        return None
+    return value & 0xFFFFFFFF if "~" in text else value
+
+
+def _signature(cursor_type: ci.Type) -> tuple[str, ...]:
+    return tuple(argument.get_canonical().spelling.replace("[]", " *") for argument in cursor_type.argument_types())
+
+
+def _signatures(cursor: ci.Cursor) -> dict[str, tuple[str, ...]]:
+    return {
+        c.spelling: _signature(c.type) for c in cursor.walk_preorder() if c.kind == CursorKind.FUNCTION_DECL
+    }
+
+
+def _add_versions(module: Module, library: Library, include: Path) -> None:
+    """Fill `since` and `base`: of all ``PFN_base_vN`` with the function's signature, the newest."""
+    cursor = _translate(library, include, extra=library.typedefs)
+    signatures = _signatures(cursor)
+    versions: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    for child in cursor.walk_preorder():
+        if child.kind == CursorKind.TYPEDEF_DECL and (m := re.fullmatch(r"PFN_(\w+?)_v(\d{4,})(_pt[ds][sz])?", child.spelling)):
+            pointee = child.underlying_typedef_type.get_pointee()
+            versions.setdefault(m[1], []).append((int(m[2]), _signature(pointee.get_canonical())))
+    for function in module.functions:
+        for base in (function.symbol, re.sub(r"_v\d$", "", function.symbol)):
+            matching = [v for v, signature in versions.get(base, ()) if signature == signatures[function.symbol]]
+            if matching:
+                function.base, function.since = base, max(matching)
+                break
+        else:
+            print(f"{module.library}: no version known for {function.name}")
+
+
+def _add_symbols(module: Module, library: Library, include: Path) -> None:
+    """Fill `thread_symbol` and `aliases` (older symbols of the same signature)."""
+    plain = _signatures(_translate(library, include))
+    threaded = _signatures(_translate(library, include, "CUDA_API_PER_THREAD_DEFAULT_STREAM"))
+    internal = _signatures(_translate(library, include, "__CUDA_API_VERSION_INTERNAL"))
+    variants = {re.sub(r"_pt[ds][sz]$", "", s): s for s in threaded if re.search(r"_pt[ds][sz]$", s)}
+    for function in module.functions:
+        function.thread_symbol = variants.get(function.symbol, "")
+        newest = re.fullmatch(r"(\w+)_v(\d)", function.symbol)
+        older = [f"{newest[1]}_v{n}" for n in range(int(newest[2]) - 1, 1, -1)] + [newest[1]] if newest else []
+        taken = {f.symbol for f in module.functions}
+        function.aliases = [s for s in older if s not in taken and internal.get(s) == plain[function.symbol]]
