@@ -1,0 +1,130 @@
+"""What one call costs: nanoseconds per call from C, cupola, cuda.core and CuPy, in one run on one GPU.
+
+    python -m benchmarks.calls [--json FILE] [--repeats N] [NAME ...]
+
+cuda.core and CuPy take part when they are installed. Each figure is the best of the repeats; asynchronous work is
+synchronised between repeats, outside the time. On the CPU device only cupola is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+from .python_side import cupy_layer, object_layer
+
+# Operations a repeat: few enough that no launch queue fills up (a full one makes every launch wait for the GPU).
+NUMBER = {
+    "launch, 1 pointer": 400,
+    "launch, 3 arguments": 400,
+    "launch, 16 buffers": 400,
+    "graph launch, 20 kernels": 40,
+}
+IMPORTS = {"cupola": "cupola", "cuda.core": "cuda.core", "CuPy": "cupy"}
+
+
+def best(measure: Callable[[int], float], settle: Callable[[], None], number: int, repeats: int) -> float:
+    measure(number)
+    figures = []
+    for _ in range(repeats):
+        settle()
+        figures.append(measure(number))
+    settle()
+    return min(figures)
+
+
+def python_measure(statement: str, names: dict[str, Any]) -> Callable[[int], float]:
+    timer = timeit.Timer(statement, globals=names)
+    return lambda n: timer.timeit(n) / n * 1e9
+
+
+def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
+    """The C counterparts, on the very handles that the cupola statements use."""
+    import ctypes
+
+    from .c_side import argument_pointers, build, measurer
+
+    library = build()
+    pointer, a, n = ctypes.c_size_t(int(names["b"].handle)), ctypes.c_float(1), ctypes.c_size_t(5)
+    sixteen = [ctypes.c_size_t(int(b.handle)) for b in names["bs"]]
+    stream, other, event = (int(names[k].handle) for k in ("stream", "other", "event"))
+    handles = {k: int(names[k].handle) for k in ("one", "three", "sixteen")}
+    names["keep"] = (pointer, a, n, sixteen)
+    return {
+        "launch, 1 pointer": measurer(library, "launch", handles["one"], stream, argument_pointers([pointer])),
+        "launch, 3 arguments": measurer(
+            library, "launch", handles["three"], stream, argument_pointers([pointer, a, n])
+        ),
+        "launch, 16 buffers": measurer(library, "launch", handles["sixteen"], stream, argument_pointers(sixteen)),
+        "launch + sync": measurer(library, "launch_sync", handles["one"], stream, argument_pointers([pointer])),
+        "allocate + free, 1 KiB": measurer(library, "alloc_free", 1024, stream),
+        "event record": measurer(library, "event_record", event, stream),
+        "event create + record + destroy": measurer(library, "event_life", stream),
+        "stream wait event": measurer(library, "wait_event", event, other),
+        "copy 1 KiB host to device": measurer(library, "copy", names["b"].handle, names["host"].handle, 1024, stream),
+        "fill 1 KiB": measurer(library, "fill", names["b"].handle, 1024, stream),
+        "stream create + close": measurer(library, "stream_life", 0),
+        "graph launch, 20 kernels": measurer(library, "graph_launch", int(names["graph"].handle), stream),
+    }
+
+
+def import_milliseconds(module: str | None, repeats: int) -> float:
+    """The best time of a fresh interpreter that imports the module, in ms."""
+    command = [sys.executable, "-c", f"import {module}" if module else "pass"]
+    return min(timeit.repeat(lambda: subprocess.run(command, check=True), number=1, repeat=repeats)) * 1e3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calls", description=__doc__)
+    parser.add_argument("--json", help="write the figures to this file, too")
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("names", nargs="*", help="parts of the names of the rows to run")
+    options = parser.parse_args()
+
+    statements, names = object_layer("cupola")
+    layers: dict[str, dict[str, Callable[[int], float]]] = {}
+    on_gpu = not names["dev"].name.startswith("cupola")
+    if on_gpu:
+        layers["C"] = c_measures(names)
+    layers["cupola"] = {row: python_measure(*s) for row, s in statements.items()}
+    if on_gpu:
+        for label, make in (("cuda.core", lambda: object_layer("cuda.core")[0]), ("CuPy", cupy_layer)):
+            try:
+                layers[label] = {row: python_measure(*s) for row, s in make().items()}
+            except ImportError as error:
+                print(f"without {label}: {error}")
+
+    def settle() -> None:
+        names["dev"].sync()
+
+    print(f"nanoseconds per call, best of {options.repeats}, on {names['dev'].name}")
+    print(f"{'operation':34}" + "".join(f"{label:>12}" for label in layers) + f"{'cupola - C':>12}")
+    figures: dict[str, dict[str, float]] = {}
+    for row in statements:
+        if options.names and not any(name in row for name in options.names):
+            continue
+        figures[row] = {
+            label: best(layer[row], settle, NUMBER.get(row, 1000), options.repeats)
+            for label, layer in layers.items()
+            if row in layer
+        }
+        line = f"{row:34}" + "".join(f"{figures[row][x]:12.0f}" if x in figures[row] else f"{'-':>12}" for x in layers)
+        if "C" in figures[row]:
+            line += f"{figures[row]['cupola'] - figures[row]['C']:12.0f}"
+        print(line, flush=True)
+
+    bare = import_milliseconds(None, 10)
+    imports = {label: import_milliseconds(IMPORTS[label], 10) - bare for label in layers if label in IMPORTS}
+    print("import, ms over a bare interpreter: " + ", ".join(f"{label} {ms:.1f}" for label, ms in imports.items()))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"device": names["dev"].name, "ns": figures, "import_ms": imports}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

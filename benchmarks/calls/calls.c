@@ -1,0 +1,104 @@
+/* The same operations through the driver's C interface: what every Python call is measured against.
+ *
+ * Each function repeats its operation n times and returns nanoseconds per repetition. It is built at run time
+ * against the table header that ships with cupola; the entry points are passed in by name. */
+#include <cupola/driver.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void *driver;
+
+#define ENTRY(result, name, symbol, ...)                                                                           \
+    typedef result (*name##_fn)(__VA_ARGS__);                                                                      \
+    static name##_fn p_##name;                                                                                     \
+    static void find_##name(void)                                                                                  \
+    {                                                                                                              \
+        p_##name = (name##_fn)dlsym(driver, symbol);                                                               \
+        if (!p_##name) {                                                                                           \
+            fprintf(stderr, "no %s in the driver\n", symbol);                                                      \
+            abort();                                                                                               \
+        }                                                                                                          \
+    }
+
+ENTRY(CUresult, launch, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+      unsigned, CUstream, void **, void **)
+ENTRY(CUresult, alloc, "cuMemAllocAsync", CUdeviceptr *, size_t, CUstream)
+ENTRY(CUresult, release, "cuMemFreeAsync", CUdeviceptr, CUstream)
+ENTRY(CUresult, event_create, "cuEventCreate", CUevent *, unsigned)
+ENTRY(CUresult, event_destroy, "cuEventDestroy_v2", CUevent)
+ENTRY(CUresult, event_record, "cuEventRecord", CUevent, CUstream)
+ENTRY(CUresult, wait_event, "cuStreamWaitEvent", CUstream, CUevent, unsigned)
+ENTRY(CUresult, copy, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, size_t, CUstream)
+ENTRY(CUresult, fill, "cuMemsetD8Async", CUdeviceptr, unsigned char, size_t, CUstream)
+ENTRY(CUresult, stream_create, "cuStreamCreateWithPriority", CUstream *, unsigned, int)
+ENTRY(CUresult, stream_destroy, "cuStreamDestroy_v2", CUstream)
+ENTRY(CUresult, sync, "cuStreamSynchronize", CUstream)
+ENTRY(CUresult, graph_launch, "cuGraphLaunch", CUgraphExec, CUstream)
+
+int bench_open(const char *path)
+{
+    driver = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!driver) return -1;
+    find_launch(), find_alloc(), find_release(), find_event_create(), find_event_destroy(), find_event_record();
+    find_wait_event(), find_copy(), find_fill(), find_stream_create(), find_stream_destroy(), find_sync();
+    find_graph_launch();
+    return 0;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+#define MEASURE(statement)                                                                                         \
+    double start = now();                                                                                          \
+    for (int i = 0; i < n; ++i) {                                                                                  \
+        statement;                                                                                                 \
+    }                                                                                                              \
+    return (now() - start) / n
+
+double bench_launch(int n, CUfunction kernel, CUstream stream, void **arguments)
+{
+    MEASURE(p_launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
+}
+
+double bench_launch_sync(int n, CUfunction kernel, CUstream stream, void **arguments)
+{
+    MEASURE(p_launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL); p_sync(stream));
+}
+
+double bench_alloc_free(int n, size_t size, CUstream stream)
+{
+    CUdeviceptr pointer;
+    MEASURE(p_alloc(&pointer, size, stream); p_release(pointer, stream));
+}
+
+double bench_event_record(int n, CUevent event, CUstream stream) { MEASURE(p_event_record(event, stream)); }
+
+double bench_event_life(int n, CUstream stream)
+{
+    CUevent event;
+    MEASURE(p_event_create(&event, CU_EVENT_DISABLE_TIMING); p_event_record(event, stream); p_event_destroy(event));
+}
+
+double bench_wait_event(int n, CUevent event, CUstream stream) { MEASURE(p_wait_event(stream, event, 0)); }
+
+double bench_copy(int n, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    MEASURE(p_copy(to, from, size, stream));
+}
+
+double bench_fill(int n, CUdeviceptr to, size_t size, CUstream stream) { MEASURE(p_fill(to, 0, size, stream)); }
+
+double bench_stream_life(int n, int priority)
+{
+    CUstream stream;
+    MEASURE(p_stream_create(&stream, CU_STREAM_NON_BLOCKING, priority); p_stream_destroy(stream));
+}
+
+double bench_graph_launch(int n, CUgraphExec graph, CUstream stream) { MEASURE(p_graph_launch(graph, stream)); }

@@ -1,0 +1,133 @@
+"""The operations as cupola, cuda.core and CuPy users write them. cupola and cuda.core share one text: that is the point.
+
+Each maker returns a dictionary from the row's name to ``(statement, names)`` for `timeit`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+SOURCE = r"""
+extern "C" __global__ void one(float* x) {}
+extern "C" __global__ void three(float* x, float a, size_t n) {}
+extern "C" __global__ void sixteen(float* a, float* b, float* c, float* d, float* e, float* f, float* g, float* h,
+    float* i, float* j, float* k, float* l, float* m, float* n, float* o, float* p) {}
+"""
+
+Statements = dict[str, "tuple[str, dict[str, Any]]"]
+
+
+def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
+    """The statements for cupola or cuda.core, and the objects they use."""
+    core = importlib.import_module(module_name)
+    utils = importlib.import_module(f"{module_name}.utils")
+    dev = core.Device(0)
+    dev.set_current()
+    options = core.ProgramOptions(std="c++17", arch=f"sm_{dev.arch}")
+    code = core.Program(SOURCE, code_type="c++", options=options).compile("cubin")
+    stream, other = dev.create_stream(), dev.create_stream()
+    buffers = [dev.allocate(1024, stream=stream) for _ in range(16)]
+    host = core.LegacyPinnedMemoryResource().allocate(1024)
+    event = dev.create_event()
+    stream.record(event)
+    one, config = code.get_kernel("one"), core.LaunchConfig(grid=1, block=32)
+    builder = stream.create_graph_builder()
+    builder.begin_building()
+    for _ in range(20):
+        core.launch(builder, config, one, buffers[0])
+    graph = builder.end_building().complete()
+    graph.upload(stream)
+    names: dict[str, Any] = {
+        "Device": core.Device,
+        "launch": core.launch,
+        "SMV": utils.StridedMemoryView,
+        "dev": dev,
+        "properties": dev.properties,
+        "stream": stream,
+        "other": other,
+        "config": config,
+        "one": one,
+        "three": code.get_kernel("three"),
+        "sixteen": code.get_kernel("sixteen"),
+        "b": buffers[0],
+        "bs": buffers,
+        "a": np.float32(1),
+        "n": np.uint64(5),
+        "host": host,
+        "event": event,
+        "graph": graph,
+        "array": np.zeros((3, 5), np.float32),
+    }
+    statements = {
+        "launch, 1 pointer": "launch(stream, config, one, b)",
+        "launch, 3 arguments": "launch(stream, config, three, b, a, n)",
+        "launch, 16 buffers": "launch(stream, config, sixteen, *bs)",
+        "launch + sync": "launch(stream, config, one, b); stream.sync()",
+        "allocate + free, 1 KiB": "dev.allocate(1024, stream=stream).close()",
+        "event record": "stream.record(event)",
+        "event create + record + destroy": "stream.record().close()",
+        "stream wait event": "other.wait(event)",
+        "copy 1 KiB host to device": "b.copy_from(host, stream=stream)",
+        "fill 1 KiB": "b.fill(0, stream=stream)",
+        "stream create + close": "dev.create_stream().close()",
+        "graph launch, 20 kernels": "graph.launch(stream)",
+        "view of a NumPy array": "SMV.from_any_interface(array, stream_ptr=-1)",
+        "Device(0)": "Device(0)",
+        "cached property": "properties.multiprocessor_count",
+    }
+    rows: Statements = {name: (statement, names) for name, statement in statements.items()}
+    try:
+        import torch
+
+        names["tensor"] = torch.zeros(8, device="cuda")
+        rows["view of a torch tensor"] = ("SMV.from_any_interface(tensor, stream_ptr=-1)", names)
+    except (ImportError, RuntimeError, AssertionError):
+        pass
+    try:
+        import cupy
+
+        names["cupy_array"] = cupy.zeros(8, cupy.float32)
+        rows["view of a CuPy array"] = ("SMV.from_any_interface(cupy_array, stream_ptr=-1)", names)
+    except Exception:  # CuPy raises errors of its own where there is no GPU
+        pass
+    return rows, names
+
+
+def cupy_layer() -> Statements:
+    """The statements for CuPy, as far as it has the operation."""
+    import cupy
+
+    kernels = {name: cupy.RawKernel(SOURCE, name) for name in ("one", "three", "sixteen")}
+    stream, other = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
+    event = cupy.cuda.Event(disable_timing=True)
+    stream.use()
+    stream.record(event)
+    arrays = [cupy.zeros(256, cupy.float32) for _ in range(16)]
+    names: dict[str, Any] = {
+        **kernels,
+        "cupy": cupy,
+        "stream": stream,
+        "other": other,
+        "event": event,
+        "grid": (1,),
+        "block": (32,),
+        "x": arrays[0],
+        "xs": tuple(arrays),
+        "arguments": (arrays[0],),
+        "a": np.float32(1),
+        "n": np.uint64(5),
+        "host": np.zeros(256, np.float32),
+    }
+    statements = {
+        "launch, 1 pointer": "one(grid, block, (x,))",
+        "launch, 3 arguments": "three(grid, block, (x, a, n))",
+        "launch, 16 buffers": "sixteen(grid, block, xs)",
+        "launch + sync": "one(grid, block, (x,)); stream.synchronize()",
+        "allocate + free, 1 KiB": "cupy.cuda.alloc(1024)",
+        "event record": "stream.record(event)",
+        "stream wait event": "other.wait_event(event)",
+    }
+    return {name: (statement, names) for name, statement in statements.items()}
