@@ -51,6 +51,7 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
 
     library = build()
     pointer, a, n = ctypes.c_size_t(int(names["b"].handle)), ctypes.c_float(1), ctypes.c_size_t(5)
+    three = argument_pointers([pointer, a, n])
     sixteen = [ctypes.c_size_t(int(b.handle)) for b in names["bs"]]
     stream, other, event = (int(names[k].handle) for k in ("stream", "other", "event"))
     handles = {k: int(names[k].handle) for k in ("one", "three", "sixteen")}
@@ -58,7 +59,7 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
     return {
         "launch, 1 pointer": measurer(library, "launch", handles["one"], stream, argument_pointers([pointer])),
         "launch, 3 arguments": measurer(
-            library, "launch", handles["three"], stream, argument_pointers([pointer, a, n])
+            library, "launch", handles["three"], stream, three
         ),
         "launch, 16 buffers": measurer(library, "launch", handles["sixteen"], stream, argument_pointers(sixteen)),
         "launch + sync": measurer(library, "launch_sync", handles["one"], stream, argument_pointers([pointer])),

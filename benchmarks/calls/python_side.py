@@ -1,4 +1,4 @@
-"""The operations as cupola, cuda.core and CuPy users write them. cupola and cuda.core share one text: that is the point.
+"""The operations as cupola, cuda.core and CuPy users write them; cupola and cuda.core share one text.
 
 Each maker returns a dictionary from the row's name to ``(statement, names)`` for `timeit`.
 """

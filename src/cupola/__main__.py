@@ -1,0 +1,7 @@
+"""``python -m cupola``: the same as the ``cupola`` command."""
+
+import sys
+
+from cupola.cli import main
+
+sys.exit(main())
