@@ -52,7 +52,7 @@ struct record {
     uint64_t tag; /* size << 16 | (device + 1) << 8 | kind << 4 | state */
     uint64_t id;
     void *owner;
-    uint32_t next_free;
+    uint32_t next_free, flags;
 };
 
 struct chunk {
@@ -84,6 +84,7 @@ struct range {
     uint64_t base, size, id;
     void *owner;
     int32_t device, kind;
+    uint32_t flags;
 };
 
 static struct {
@@ -235,6 +236,7 @@ static void describe(cpu_allocation *found, uint64_t base, uint64_t tag, const s
         .freed = tag_state(tag) == FREED || tag_state(tag) == RETIRED,
         .freeing = tag_state(tag) == FREEING,
         .owner = load(&record->owner),
+        .flags = load(&record->flags),
     };
 }
 
@@ -244,7 +246,8 @@ static void describe_range(cpu_allocation *found, const struct range *range) {
                               .kind = range->kind,
                               .device = range->device,
                               .id = range->id,
-                              .owner = range->owner};
+                              .owner = range->owner,
+                              .flags = range->flags};
 }
 
 /* Number of registered ranges that begin at or before an address; inside a read of the sequence lock. */
@@ -289,6 +292,42 @@ int cpu_memory_find(uint64_t address, cpu_allocation *found) {
         if (state != RESERVED) return 0;
     }
     return load(&ranges.count) && range_near(address, 0, found) && address - found->base < found->size;
+}
+
+int cpu_memory_lookup(uint64_t address, cpu_allocation *found) {
+    uint64_t base;
+    const struct record *record = record_at(address, &base);
+    if (record == NULL) return cpu_memory_find(address, found);
+    uint64_t tag = load(&record->tag);
+    if (tag_state(tag) == RESERVED) return cpu_memory_find(address, found);
+    if (tag_state(tag) == NEVER || address - base >= tag_size(tag)) return 0;
+    describe(found, base, tag, record);
+    return 1;
+}
+
+void cpu_memory_each(void (*visit)(const cpu_allocation *allocation, void *data), void *data) {
+    cpu_allocation found;
+    for (uint32_t i = 0; i < arena.chunks; i++) {
+        if (i % 64 == 0 && load(&arena.taken[i / 64]) == 0) {
+            i += 63;
+            continue;
+        }
+        struct chunk *chunk = &arena.chunk[i];
+        if (load(&chunk->head) != i + 1) continue;
+        uint32_t slot = load(&chunk->slot), slots = slot ? chunk->slots : 1;
+        for (uint32_t s = 0; s < slots; s++) {
+            const struct record *record = slot ? load(&chunk->records) + s : &chunk->single;
+            uint64_t tag = load(&record->tag);
+            if (tag_state(tag) != LIVE && tag_state(tag) != FREEING) continue;
+            describe(&found, chunk_address(i) + (uint64_t)s * slot, tag, record);
+            visit(&found, data);
+        }
+    }
+    for (uint64_t address = 0; range_near(address, 1, &found); address = found.base) visit(&found, data);
+}
+
+int cpu_memory_owns(uint64_t address) {
+    return address - load(&arena.base) < arena.size;
 }
 
 static uint64_t distance(uint64_t address, const cpu_allocation *a) {
@@ -392,6 +431,7 @@ static void decommit(uint64_t base, uint64_t bytes) {
 static void publish(struct record *record, uint64_t tag, void *owner) {
     store(&record->id, __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED));
     store(&record->owner, owner);
+    store(&record->flags, 0);
     store(&record->tag, tag);
 }
 
@@ -585,13 +625,18 @@ int cpu_memory_release(uint64_t base) {
 
 static uint64_t charge_of(uint64_t size) { return round_up(size, SLOT_UNIT); }
 
+/* Managed memory may exceed the device's: only this computer has to hold it. */
+static int charged_to(int device, int kind) {
+    return kind == CPU_MEMORY_PINNED || kind == CPU_MEMORY_MANAGED ? CPU_MEMORY_HOST : device;
+}
+
 int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base) {
     uint64_t room;
     if (size >= UINT64_C(1) << 47) return CPU_MEMORY_DEVICE_FULL;
-    int status = cpu_memory_charge(device, charge_of(size));
+    int status = cpu_memory_charge(charged_to(device, kind), charge_of(size));
     if (status) return status;
     status = cpu_memory_obtain(device, kind, size, owner, base, &room);
-    if (status) cpu_memory_uncharge(device, charge_of(size));
+    if (status) cpu_memory_uncharge(charged_to(device, kind), charge_of(size));
     return status;
 }
 
@@ -600,9 +645,22 @@ int cpu_memory_free(uint64_t base) {
     int status = change_state(base, 1u << LIVE | 1u << FREEING, FREED, &record);
     if (status) return status;
     uint64_t tag = load(&record->tag);
-    cpu_memory_uncharge((int)(tag >> 8 & 255) - 1, charge_of(tag_size(tag)));
+    cpu_memory_uncharge(charged_to((int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15)), charge_of(tag_size(tag)));
     release_place(base);
     return CPU_MEMORY_OK;
+}
+
+void cpu_memory_set_flags(uint64_t base, uint32_t flags) {
+    int status;
+    struct record *record = record_of(base, &status);
+    if (record) {
+        store(&record->flags, flags);
+        return;
+    }
+    pthread_mutex_lock(&ranges.lock);
+    uint32_t at = ranges_until(ranges.entries, ranges.count, base);
+    if (at > 0 && ranges.entries[at - 1].base == base) store(&ranges.entries[at - 1].flags, flags);
+    pthread_mutex_unlock(&ranges.lock);
 }
 
 int cpu_memory_mark_freeing(uint64_t base) { return change_state(base, 1u << LIVE, FREEING, NULL); }

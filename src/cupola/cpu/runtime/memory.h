@@ -19,6 +19,7 @@ typedef struct cpu_allocation {
     int32_t freed;        /* a recently freed allocation, kept for the diagnosis of use after free */
     int32_t freeing;      /* a stream-ordered free is queued: running kernels may use it, new work may not */
     void *owner;          /* whatever its maker attached: the memory pool it came from */
+    uint32_t flags;       /* likewise: the flags it was asked for with */
 } cpu_allocation;
 
 enum cpu_memory_status {
@@ -38,6 +39,15 @@ int cpu_memory_find(uint64_t address, cpu_allocation *found);
 /* The allocation (live or recently freed) nearest to an address, for diagnostics. Returns 1 or 0. */
 int cpu_memory_nearest(uint64_t address, cpu_allocation *found);
 
+/* The allocation, live or freed, in whose place an address lies. Returns 1 or 0. */
+int cpu_memory_lookup(uint64_t address, cpu_allocation *found);
+
+/* Whether an address belongs to the arena's range, allocated or not. */
+int cpu_memory_owns(uint64_t address);
+
+/* Call visit for every live allocation of the arena, and for all registered memory. */
+void cpu_memory_each(void (*visit)(const cpu_allocation *allocation, void *data), void *data);
+
 /* Set the capacity of a modelled device; a device that was never set has none. */
 void cpu_memory_set_capacity(int device, uint64_t bytes);
 
@@ -47,10 +57,11 @@ uint64_t cpu_memory_used(int device);
 uint64_t cpu_memory_free_bytes(int device);
 uint64_t cpu_memory_capacity(int device);
 
-/* Allocate size > 0 bytes, aligned to 512, and account for them; `owner` is kept for the caller. Returns a
- * cpu_memory_status. The contents are undefined. */
+/* Allocate size > 0 bytes, aligned to 512, and account for them; `owner` is kept for the caller. Pinned and managed
+ * memory counts on this computer only. Returns a cpu_memory_status. The contents are undefined. */
 int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base);
 int cpu_memory_free(uint64_t base);
+void cpu_memory_set_flags(uint64_t base, uint32_t flags);
 
 /* The same without accounting, for pools, which charge what they hold in steps of their own. `room` receives the
  * bytes that the place could hold. */

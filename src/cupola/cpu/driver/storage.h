@@ -1,0 +1,68 @@
+/* What the files about memory (memory.c, pool.c, copy.c, fill.c, pointer.c, managed.c, virtual.c) and graphs share. */
+#ifndef CUPOLA_CPU_DRIVER_STORAGE_H
+#define CUPOLA_CPU_DRIVER_STORAGE_H
+
+#include "internal.h"
+
+/* The status for a cpu_memory_status, with an explanation for an allocation of `size` bytes. */
+CUresult memory_refused(int status, int device, size_t size) __attribute__((cold));
+
+/* What a range of addresses that a call was given may be. */
+enum range_rule {
+    RANGE_DEVICE,  /* memory that CUDA knows */
+    RANGE_ANY,     /* that, or any host memory: an address outside the arena that is in no table */
+    RANGE_PLANNED, /* as RANGE_DEVICE, and memory that a graph will have allocated when it runs */
+    RANGE_PLANNED_ANY,
+};
+
+/* Check the range [address, address + size) and say whether it is pageable host memory. `role` names the range in
+ * the explanation ("the source"). */
+CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable);
+
+/* ---- pools (pool.c) ---------------------------------------------------------------------------------------- */
+
+struct cached_block { /* memory that a pool keeps for the next allocation */
+    struct cached_block *next;
+    uint64_t base, room;
+};
+
+struct pending_free { /* a stream-ordered free that is queued */
+    struct pending_free *next, *previous;
+    CUmemoryPool pool;
+    CUstream stream; /* referenced */
+    uint64_t base, size, id, sequence;
+};
+
+struct CUmemPoolHandle_st {
+    struct handle handle; /* references: the maker's, and one for each allocation and queued free */
+    pthread_mutex_t lock;
+    CUmemPoolProps properties;
+    int device; /* CPU_MEMORY_HOST for pools of host memory */
+    int kind;   /* cpu_memory_kind of its allocations */
+    bool is_default, is_graph;
+    int follow_event_dependencies, allow_opportunistic, allow_internal_dependencies;
+    uint64_t threshold;
+    uint64_t used, used_high, reserved, reserved_high;
+    uint64_t small_used, small_reserved; /* small allocations come from the arena's slabs; reserved in steps */
+    struct cached_block *cached;
+    struct pending_free pending; /* head of the ring of queued frees, the newest first */
+    uint8_t access[MAX_DEVICES]; /* CUmemAccess_flags of each device */
+};
+
+/* Allocate now; the caller sees to the order. stream: whose queued frees may be used at once, or NULL. */
+CUresult pool_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t *address);
+void pool_free_now(const cpu_allocation *allocation);
+
+/* The pool of the allocation nodes of graphs. Its memory has an address from the creation of the node on and is live
+ * from the allocation node to the free node. */
+CUmemoryPool pool_of_graphs(int device);
+CUresult pool_plan(CUmemoryPool pool, size_t size, uint64_t *address); /* a place, not live yet */
+CUresult pool_begin(CUmemoryPool pool, uint64_t address, size_t size); /* live, CUDA_ERROR_INVALID_VALUE: it is already */
+void pool_abandon(CUmemoryPool pool, uint64_t address);                /* the graph is gone: give the place back */
+
+/* Give what the pools keep unused back: all of it, when an allocation failed, or what exceeds the release thresholds,
+ * when the program has synchronised. */
+void pools_trim(void);
+void pools_synchronized(void);
+
+#endif
