@@ -189,9 +189,7 @@ def compile_all(text: str, widths: Sequence[int] = (1, 8, 32), mixed: bool = Tru
             if count > 1:
                 shapes += [(width, tuple(i == j for j in range(count))) for i in range(count)]
             shapes.append((width, (True,) * count))
-    functions = [
-        write_function(instruction, width, uniform, f"f{i}") for i, (width, uniform) in enumerate(shapes)
-    ]
+    functions = [write_function(instruction, width, uniform, f"f{i}") for i, (width, uniform) in enumerate(shapes)]
     engine = build(module_text(functions))
     arguments = (ctypes.c_void_p,) * (count + 1 + len(types.destinations))
     prototype = ctypes.CFUNCTYPE(None, *arguments)
@@ -209,9 +207,7 @@ def compile_all(text: str, widths: Sequence[int] = (1, 8, 32), mixed: bool = Tru
     ]
 
 
-def check(
-    text: str, rows: Sequence[Sequence[int]], agrees: Callable[[Sequence[int], list[int]], str | None]
-) -> None:
+def check(text: str, rows: Sequence[Sequence[int]], agrees: Callable[[Sequence[int], list[int]], str | None]) -> None:
     """Run ``text`` on every row in every shape; ``agrees(row, results)`` returns a complaint or None."""
     for compiled in compile_all(text):
         width = compiled.width
@@ -221,10 +217,7 @@ def check(
             groups = []
             for leader in rows[::step]:
                 group = [
-                    [
-                        lead if u else value
-                        for lead, value, u in zip(leader, row, compiled.uniform, strict=True)
-                    ]
+                    [lead if u else value for lead, value, u in zip(leader, row, compiled.uniform, strict=True)]
                     for row in rows[:width]
                 ]
                 groups.append(group)
@@ -236,6 +229,4 @@ def check(
                 complaint = agrees(row, [r[lane] for r in results])
                 if complaint:
                     shown = ", ".join(hex(x) for x in row)
-                    raise AssertionError(
-                        f"{text} (width {width}, uniform {compiled.uniform}) on {shown}: {complaint}"
-                    )
+                    raise AssertionError(f"{text} (width {width}, uniform {compiled.uniform}) on {shown}: {complaint}")

@@ -1,0 +1,14 @@
+"""Sphinx: the pages of this folder, and the API from the docstrings."""
+
+project = "cupola"
+author = "the cupola developers"
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "myst_parser"]
+html_theme = "furo"
+html_title = "cupola"
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+myst_heading_anchors = 3
