@@ -58,7 +58,7 @@ def test_imports_go_downward(path):
 
 
 def test_the_rule_can_fail(tmp_path, monkeypatch):
-    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
     (tmp_path / "pathfinder").mkdir()
     bad = tmp_path / "pathfinder" / "bad.py"
     bad.write_text("from ..core import _device\nimport cupola.cpu\nfrom cupola import bindings\n")
