@@ -1,6 +1,8 @@
 from libc.stdint cimport uintptr_t
 
+from cupola.core._cuda cimport CUcontext
 from cupola.core._memory_resource cimport MemoryResource
+from cupola.core._stream cimport StreamHandle
 
 
 cdef class Allocation:
@@ -9,10 +11,11 @@ cdef class Allocation:
     cdef readonly size_t size
     cdef readonly MemoryResource resource   # frees the memory; None: nobody does
     cdef readonly object owner              # kept alive as long as this; None when there is a resource
-    cdef object stream                      # Stream that orders the release, None for host-only resources
-    cdef void* context                      # CUcontext that a default stream stands for, else NULL
-    cdef signed char kind                   # from the pointer's attributes; KIND_UNKNOWN until asked
+    cdef StreamHandle stream                # orders the release; None when nothing does
+    cdef CUcontext context                  # the one that `stream` stands in, if that is a default stream, else NULL
+    cdef int kind                           # what the pointer's attributes say, read once; see _buffer.pyx
     cdef int device
+    cdef int read_kind(self) except -1
 
 
 cdef class Buffer:
@@ -24,4 +27,5 @@ cdef class Buffer:
     cdef Allocation open_allocation(self)   # RuntimeError once closed
 
 
-cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, object stream)
+# A buffer over memory of `resource`, released behind the work in `stream` (None for host memory).
+cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream)

@@ -1,8 +1,10 @@
 from libc.stdint cimport uintptr_t
 
+from cupola.core._stream cimport StreamHandle
+
 
 cdef class MemoryResource:
     cdef object __weakref__
-    # Gives `size` bytes at `pointer` back, ordered behind the work in `stream`. Resources written in Python are
-    # reached through their `deallocate`; the ones that ship with cupola override this.
-    cdef int release(self, uintptr_t pointer, size_t size, object stream) except -1
+    # Give `size` bytes at `pointer` back, ordered behind the work in `stream` (None: the default stream). Resources
+    # written in Python are reached through their `deallocate`; those of cupola override this.
+    cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport uintptr_t
 
+from cupola.core._stream cimport StreamHandle, default_stream, new_stream
+
 
 cdef class MemoryResource:
     """Where buffers come from: subclass it to bring your own allocator.
@@ -14,16 +16,14 @@ cdef class MemoryResource:
     --------
     >>> class Counting(MemoryResource):
     ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
-    ...     def __init__(self, base):
-    ...         self.base, self.live = base, 0
+    ...     def __init__(self, source):
+    ...         self.source, self.live = source, {}
     ...     def allocate(self, size, *, stream):
-    ...         self.live += size
-    ...         inner = self.base.allocate(size, stream=stream)
-    ...         self.kept[inner.handle] = inner
+    ...         inner = self.source.allocate(size, stream=stream)
+    ...         self.live[inner.handle] = inner
     ...         return Buffer.from_handle(inner.handle, size, mr=self, stream=stream)
     ...     def deallocate(self, ptr, size, *, stream):
-    ...         self.live -= size
-    ...         self.kept.pop(ptr).close(stream)
+    ...         self.live.pop(ptr).close(stream)
     """
 
     def allocate(self, size, *, stream):
@@ -80,8 +80,8 @@ cdef class MemoryResource:
         """bool: whether this is unified memory that migrates; False unless overridden."""
         return False
 
-    cdef int release(self, uintptr_t pointer, size_t size, object stream) except -1:
-        self.deallocate(pointer, size, stream=stream)
+    cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
+        self.deallocate(pointer, size, stream=default_stream() if stream is None else new_stream(stream))
         return 0
 
 

@@ -1,0 +1,518 @@
+"""Buffers: pieces of memory with an owner, and the copies and fills between them."""
+
+import warnings
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.long cimport PyLong_Check
+from libc.stdint cimport int64_t, uint32_t, uintptr_t
+from libc.string cimport memcpy
+
+from cupola.core._context cimport current_context, enter, leave
+from cupola.core._cuda cimport (
+    CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUdeviceptr, CUpointer_attribute, CUresult, CUstream,
+    check, closed_error, cu, driver_usable, factory_error, initialise,
+)
+from cupola.core._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
+from cupola.core._memory_resource cimport MemoryResource
+from cupola.core._stream cimport Stream, StreamHandle, default_stream, stream_argument
+
+from cupola.core._errors import CUDAError, CUDAWarning
+
+cimport cython
+
+# What the attributes of a pointer say about its memory.
+cdef enum Kind:
+    UNREAD
+    HOST            # not known to CUDA
+    PINNED
+    DEVICE
+    MANAGED
+
+
+@cython.no_gc_clear     # the fields are needed until the very end: __dealloc__ gives the memory back
+@cython.freelist(16)
+cdef class Allocation:
+
+    def __init__(self):
+        raise factory_error("Allocation", "Buffer.from_handle or a memory resource")
+
+    def __dealloc__(self):
+        if self.resource is not None and driver_usable():
+            try:
+                _give_back(self)
+            except Exception as error:
+                warnings.warn(
+                    f"{type(self.resource).__name__} failed to free {self.size} bytes at {self.pointer:#x}: "
+                    f"{type(error).__name__}: {error}",
+                    CUDAWarning,
+                    stacklevel=1,
+                )
+
+    cdef int read_kind(self) except -1:
+        """Ask the driver, once, what kind of memory the pointer is of (cuPointerGetAttributes)."""
+        cdef CUpointer_attribute attributes[3]
+        cdef void* values[3]
+        cdef unsigned int memory_type = 0, managed = 0
+        cdef int device = -1
+        cdef CUresult status
+        if self.kind != UNREAD:
+            return 0
+        attributes[0], values[0] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &memory_type
+        attributes[1], values[1] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
+        attributes[2], values[2] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed
+        initialise()
+        status = cu.cuPointerGetAttributes(3, attributes, values, <CUdeviceptr>self.pointer)
+        # Memory that CUDA has never seen is no error here: zeros, or one of these on some drivers.
+        if status != CUDA_ERROR_INVALID_VALUE and status != CUDA_ERROR_INVALID_CONTEXT:
+            check(status, b"cuPointerGetAttributes")
+        else:
+            memory_type = managed = 0
+        self.device = device if device >= 0 and memory_type != 0 else -1
+        if managed:
+            self.kind = MANAGED
+        elif memory_type == 0:
+            self.kind = HOST
+        elif memory_type == CU_MEMORYTYPE_HOST:
+            self.kind = PINNED
+        elif memory_type == CU_MEMORYTYPE_DEVICE:
+            self.kind = DEVICE
+        else:
+            raise ValueError(f"the memory at {self.pointer:#x} is of an unknown kind (CUmemorytype {memory_type})")
+        return 0
+
+
+cdef int _give_back(Allocation self) except -1:
+    cdef int pushed
+    if self.context == NULL:
+        return self.resource.release(self.pointer, self.size, self.stream)
+    try:
+        pushed = enter(self.context)
+    except CUDAError as error:
+        if error.status in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED):
+            return 0    # the memory went with its context
+        raise
+    try:
+        return self.resource.release(self.pointer, self.size, self.stream)
+    finally:
+        leave(pushed)
+
+
+cdef int _order_release(Allocation self, StreamHandle stream) except -1:
+    """Have the memory given back behind the work in `stream`.
+
+    A default stream is another one in each context, so the current context is remembered with it.
+    """
+    cdef CUcontext context = NULL
+    if stream is not None and <uintptr_t>stream.pointer <= 2:
+        context = current_context()
+        if context == NULL:
+            raise RuntimeError(
+                "no context is current on this thread, so the default stream cannot order the release of the buffer; "
+                "call Device.set_current() first or pass another stream"
+            )
+    self.stream = stream
+    self.context = context
+    return 0
+
+
+cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream):
+    cdef Allocation allocation = Allocation.__new__(Allocation)
+    cdef Buffer buffer = Buffer.__new__(Buffer)
+    allocation.pointer = buffer.pointer = pointer
+    allocation.size = buffer.nbytes = size
+    if stream is not None:
+        _order_release(allocation, stream)
+    # From here on the memory is ours to free.
+    allocation.resource = resource
+    buffer.allocation = allocation
+    return buffer
+
+
+@cython.freelist(16)
+cdef class Buffer:
+    """A piece of memory of `size` bytes, on a device, on the host, or both.
+
+    Buffers come from :meth:`Device.allocate`, from the ``allocate`` of a memory resource, or wrap memory of
+    somebody else (:meth:`from_handle`). They can be passed to kernels, and close themselves at the end of a ``with``
+    block or when they are collected.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error(
+            "Buffer", "Device.allocate, the allocate method of a memory resource, or Buffer.from_handle"
+        )
+
+    @staticmethod
+    def from_handle(ptr, size_t size, mr=None, owner=None, *, stream=None):
+        """Wrap memory that exists already. Whether the address is real is not checked.
+
+        Parameters
+        ----------
+        ptr : int or driver.CUdeviceptr
+            Address.
+        size : int
+            Bytes.
+        mr : MemoryResource, optional
+            Takes the memory back when the buffer is closed: ``mr.deallocate(ptr, size, stream=stream)``.
+        owner : object, optional
+            Owns the memory, and is kept alive instead. Not together with `mr`.
+        stream : Stream or GraphBuilder, optional
+            Orders the deallocation by `mr`; by default the default stream of the current context.
+
+        Returns
+        -------
+        Buffer
+
+        Raises
+        ------
+        ValueError
+            For `mr` with `owner`, or `stream` without `mr`.
+        RuntimeError
+            When the default stream would be recorded and no context is current.
+        """
+        cdef Allocation allocation
+        cdef Buffer buffer
+        cdef MemoryResource resource = None
+        cdef StreamHandle native = None
+        cdef uintptr_t pointer
+        if ptr is None:
+            raise TypeError("ptr must be an address, got None")
+        pointer = int(ptr)
+        if mr is not None:
+            if not isinstance(mr, MemoryResource):
+                raise TypeError(f"mr must be a MemoryResource, got {type(mr).__name__}")
+            if owner is not None:
+                raise ValueError("mr and owner cannot be given together: one of them owns the memory")
+            resource = <MemoryResource>mr
+            if stream is not None:
+                native = stream_argument(stream).native
+            elif resource.is_device_accessible:
+                native = default_stream().native
+            return new_buffer(pointer, size, resource, native)
+        if stream is not None:
+            raise ValueError("stream orders the deallocation by mr; without mr there is nothing to order")
+        buffer = new_buffer(pointer, size, None, None)
+        buffer.allocation.owner = owner
+        return buffer
+
+    cdef Allocation open_allocation(self):
+        if self.allocation is None:
+            raise closed_error(self)
+        return self.allocation
+
+    # --- properties -----------------------------------------------------------------------------------
+
+    @property
+    def handle(self):
+        """int: the address, 0 once closed."""
+        return self.pointer
+
+    @property
+    def size(self):
+        """int: bytes, 0 once closed."""
+        return self.nbytes
+
+    @property
+    def is_closed(self):
+        """bool: whether the buffer was closed."""
+        return self.allocation is None
+
+    @property
+    def memory_resource(self):
+        """MemoryResource or None: what takes the memory back."""
+        return None if self.allocation is None else self.allocation.resource
+
+    @property
+    def owner(self):
+        """object or None: who owns memory that no resource takes back."""
+        return None if self.allocation is None else self.allocation.owner
+
+    @property
+    def is_mapped(self):
+        """bool: whether the memory was imported from another process."""
+        return False
+
+    @property
+    def device_id(self):
+        """int: ordinal of the device, -1 for none (cuPointerGetAttributes without a memory resource)."""
+        cdef Allocation allocation = self.open_allocation()
+        if allocation.resource is not None:
+            return allocation.resource.device_id
+        allocation.read_kind()
+        return allocation.device
+
+    @property
+    def is_device_accessible(self):
+        """bool: whether kernels may use the memory (cuPointerGetAttributes without a memory resource)."""
+        cdef Allocation allocation = self.open_allocation()
+        if allocation.resource is not None:
+            return allocation.resource.is_device_accessible
+        allocation.read_kind()
+        return allocation.kind != HOST
+
+    @property
+    def is_host_accessible(self):
+        """bool: whether the CPU may use the memory (cuPointerGetAttributes without a memory resource)."""
+        cdef Allocation allocation = self.open_allocation()
+        if allocation.resource is not None:
+            return allocation.resource.is_host_accessible
+        allocation.read_kind()
+        return allocation.kind != DEVICE
+
+    @property
+    def is_managed(self):
+        """bool: whether this is unified memory that migrates (cuPointerGetAttributes)."""
+        cdef Allocation allocation = self.open_allocation()
+        allocation.read_kind()
+        if allocation.kind == MANAGED:
+            return True
+        # Managed memory of a pool does not carry the attribute.
+        return allocation.resource is not None and bool(allocation.resource.is_managed)
+
+    # --- closing --------------------------------------------------------------------------------------
+
+    def close(self, stream=None):
+        """Give the memory back. Closing twice is fine.
+
+        Nothing is waited for: the release is ordered behind the work already in its stream. Memory that a
+        graph or a texture still uses is given back when the last of them is done with it.
+
+        Parameters
+        ----------
+        stream : Stream or GraphBuilder, optional
+            Orders the release, instead of the stream recorded when the buffer was made.
+        """
+        if self.allocation is None:
+            return
+        if stream is not None:
+            _order_release(self.allocation, stream_argument(stream).native)
+        self.pointer = 0
+        self.nbytes = 0
+        self.allocation = None
+
+    def set_deallocation_stream(self, stream):
+        """Record `stream` as the one that orders the release. The buffer stays usable, and nothing is waited for.
+
+        Parameters
+        ----------
+        stream : Stream or GraphBuilder
+            A default stream stands for that of the current context.
+
+        Raises
+        ------
+        RuntimeError
+            When the buffer is closed, or for a default stream without a current context.
+        """
+        cdef Allocation allocation = self.open_allocation()
+        _order_release(allocation, stream_argument(stream).native)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    # --- copies and fills -----------------------------------------------------------------------------
+
+    def copy_to(self, dst=None, *, stream):
+        """Copy the whole buffer, asynchronously (cuMemcpyAsync).
+
+        Parameters
+        ----------
+        dst : Buffer, optional
+            Of the same size; by default a new one from the memory resource of this one.
+        stream : Stream or GraphBuilder
+            Where the copy is queued, or recorded.
+
+        Returns
+        -------
+        Buffer
+            The destination.
+
+        Raises
+        ------
+        ValueError
+            When the sizes differ, or `dst` is missing and this buffer has no memory resource.
+        """
+        cdef Stream queue
+        cdef Allocation allocation
+        if dst is None:
+            allocation = self.open_allocation()
+            queue = stream_argument(stream)
+            if allocation.resource is None:
+                raise ValueError("this buffer has no memory resource to allocate the destination from; pass dst")
+            dst = allocation.resource.allocate(self.nbytes, stream=stream)
+        if not isinstance(dst, Buffer):
+            raise TypeError(f"dst must be a Buffer, got {type(dst).__name__}")
+        _copy(<Buffer>dst, self, stream)
+        return dst
+
+    def copy_from(self, src, *, stream):
+        """Overwrite the whole buffer, asynchronously (cuMemcpyAsync).
+
+        Parameters
+        ----------
+        src : Buffer
+            Of the same size.
+        stream : Stream or GraphBuilder
+            Where the copy is queued, or recorded.
+
+        Raises
+        ------
+        ValueError
+            When the sizes differ.
+        """
+        if not isinstance(src, Buffer):
+            raise TypeError(f"src must be a Buffer, got {type(src).__name__}")
+        _copy(self, <Buffer>src, stream)
+
+    def fill(self, value, *, stream):
+        """Repeat a pattern over the whole buffer, asynchronously (cuMemsetD8Async, D16, D32).
+
+        Parameters
+        ----------
+        value : int or bytes-like
+            A byte from 0 to 255, or 1, 2 or 4 bytes in memory order (NumPy scalars, too).
+        stream : Stream or GraphBuilder
+            Where the fill is queued, or recorded.
+
+        Raises
+        ------
+        OverflowError
+            For an integer outside 0..255.
+        ValueError
+            For a pattern of another length, or one that the size is no multiple of.
+        """
+        cdef uint32_t pattern = 0
+        cdef int width
+        cdef CUresult status
+        cdef Stream queue
+        cdef CUstream native
+        cdef CUdeviceptr pointer
+        cdef size_t count
+        if self.allocation is None:
+            raise closed_error(self)
+        width = _pattern(value, &pattern)
+        if self.nbytes % width:
+            raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
+        queue = stream_argument(stream)
+        native, pointer, count = queue.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
+        with nogil:
+            if width == 1:
+                status = cu.cuMemsetD8Async(pointer, <unsigned char>pattern, count, native)
+            elif width == 2:
+                status = cu.cuMemsetD16Async(pointer, <unsigned short>pattern, count, native)
+            else:
+                status = cu.cuMemsetD32Async(pointer, pattern, count, native)
+        check(status, b"cuMemsetD8Async" if width == 1 else b"cuMemsetD16Async" if width == 2 else b"cuMemsetD32Async")
+
+    # --- exchange -------------------------------------------------------------------------------------
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """The buffer as a DLPack capsule: one dimension of `size` int8 elements. Nothing is waited for.
+
+        The capsule, and then its consumer, keeps the Buffer object alive; closing it explicitly leaves them with
+        memory that is gone.
+
+        Parameters
+        ----------
+        stream : int, optional
+            Ignored.
+        max_version : tuple of (int, int), optional
+            From (1, 0) on the capsule is a versioned one.
+        dl_device, copy
+            Must be None (`copy` may be False).
+
+        Raises
+        ------
+        BufferError
+            For a request to move or copy, and for memory that neither host nor device can access.
+        """
+        cdef bint versioned
+        cdef DLTensor tensor
+        cdef int64_t extent, stride = 1
+        self.open_allocation()
+        versioned = parse_request(stream, max_version, dl_device, copy)
+        extent = <int64_t>self.nbytes
+        tensor.data = <void*>self.pointer
+        tensor.device = _dl_device(self)
+        tensor.ndim = 1
+        tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = kDLInt, 8, 1
+        tensor.shape, tensor.strides = &extent, &stride
+        tensor.byte_offset = 0
+        return make_capsule(&tensor, self, versioned, False)
+
+    def __dlpack_device__(self):
+        """tuple of (int, int): the DLPack device type and id of the memory."""
+        cdef DLDevice device
+        self.open_allocation()
+        device = _dl_device(self)
+        return device.device_type, device.device_id
+
+    def __reduce__(self):
+        self.open_allocation()
+        raise RuntimeError("only buffers whose memory is shared between processes (IPC) can be pickled")
+
+    def __eq__(self, other):
+        if not isinstance(other, Buffer):
+            return NotImplemented
+        return self.pointer == (<Buffer>other).pointer and self.nbytes == (<Buffer>other).nbytes
+
+    def __hash__(self):
+        return hash((self.pointer, self.nbytes))
+
+    def __repr__(self):
+        return f"<Buffer ptr={self.pointer:#x} size={self.nbytes}>"
+
+
+cdef int _copy(Buffer target, Buffer source, object stream) except -1:
+    cdef Stream queue
+    cdef CUstream native
+    cdef CUdeviceptr to, frm
+    cdef size_t size = source.nbytes
+    cdef CUresult status
+    if target.allocation is None:
+        raise closed_error(target)
+    if source.allocation is None:
+        raise closed_error(source)
+    if target.nbytes != size:
+        raise ValueError(
+            f"the buffers must be of the same size: the source has {size} bytes, the destination {target.nbytes}"
+        )
+    queue = stream_argument(stream)
+    native, to, frm = queue.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
+    with nogil:
+        status = cu.cuMemcpyAsync(to, frm, size, native)
+    return check(status, b"cuMemcpyAsync")
+
+
+cdef int _pattern(object value, uint32_t* pattern) except -1:
+    """Read the value of a fill into `pattern`; returns its width in bytes."""
+    cdef Py_buffer view
+    cdef Py_ssize_t length
+    cdef long byte
+    if PyLong_Check(value):
+        if not 0 <= value <= 255:
+            raise OverflowError(f"the value must be from 0 to 255, got {value}; pass bytes for a wider pattern")
+        byte = value
+        pattern[0] = <uint32_t>byte
+        return 1
+    if not PyObject_CheckBuffer(value):
+        raise TypeError(f"the value must be an int or a bytes-like object, got {type(value).__name__}")
+    PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+    length = view.len
+    if length == 1 or length == 2 or length == 4:
+        # Little-endian hosts only: the low bytes of the pattern are the bytes in memory order.
+        memcpy(pattern, view.buf, length)
+    PyBuffer_Release(&view)
+    if length != 1 and length != 2 and length != 4:
+        raise ValueError(f"the pattern must have 1, 2, or 4 bytes, got {length}")
+    return <int>length
+
+
+cdef DLDevice _dl_device(Buffer buffer) except *:
+    cdef bint device = buffer.is_device_accessible, host = buffer.is_host_accessible
+    cdef bint managed = device and host and buffer.is_managed
+    return classify(device, host, managed, buffer.device_id if device and not host else 0)

@@ -1,0 +1,81 @@
+"""Device memory from the stream-ordered pools of a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cupola.core._options import as_options
+from cupola.core._pool import LOCATION_DEVICE, PoolMemoryResource
+
+if TYPE_CHECKING:
+    from cupola.core._device import Device
+
+
+@dataclass
+class DeviceMemoryResourceOptions:
+    """How to make the pool of a :class:`DeviceMemoryResource`.
+
+    Parameters
+    ----------
+    ipc_enabled : bool
+        Share the memory with other processes.
+    max_size : int
+        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
+    """
+
+    ipc_enabled: bool = False
+    max_size: int = 0
+
+
+class DeviceMemoryResource(PoolMemoryResource):
+    """Memory of a device, from a stream-ordered pool.
+
+    Parameters
+    ----------
+    device_id : Device or int
+        The device.
+    options : DeviceMemoryResourceOptions or dict, optional
+        Make a new pool with these options. Without them the current pool of the device is used (cuDeviceGetMemPool);
+        its release threshold is raised to the maximum if it was 0, so that freed memory is reused instead of being
+        returned to the system at every synchronisation.
+
+    Raises
+    ------
+    ValueError
+        When there is no such device.
+    CUDAError
+        When the driver refuses to make the pool (cuMemPoolCreate).
+    """
+
+    def __init__(
+        self, device_id: Device | int, options: DeviceMemoryResourceOptions | dict[str, Any] | None = None
+    ) -> None:
+        from cupola.core._device import Device
+
+        self._device_id = Device(device_id).device_id
+        if options is None:
+            self._use_device_pool(self._device_id)
+            return
+        wanted = as_options(DeviceMemoryResourceOptions, options)
+        if wanted.ipc_enabled:
+            raise NotImplementedError("memory shared between processes (ipc_enabled) is not supported yet")
+        self._make_pool(LOCATION_DEVICE, self._device_id, wanted.max_size)
+
+    @property
+    def device_id(self) -> int:
+        """int: ordinal of the device."""
+        return self._device_id
+
+    @property
+    def is_device_accessible(self) -> bool:
+        """bool: True."""
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        """bool: False."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"<DeviceMemoryResource device={self._device_id}{' closed' if self.is_closed else ''}>"

@@ -1,0 +1,108 @@
+"""Page-locked host memory from stream-ordered pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cupola.core._errors import CUDAError
+from cupola.core._options import as_options
+from cupola.core._pool import LOCATION_HOST, LOCATION_HOST_NUMA, PoolMemoryResource
+from cupola.core._stream import Stream
+
+if TYPE_CHECKING:
+    from cupola.graph import GraphBuilder
+
+
+@dataclass
+class PinnedMemoryResourceOptions:
+    """How to make the pool of a :class:`PinnedMemoryResource`.
+
+    Parameters
+    ----------
+    ipc_enabled : bool
+        Share the memory with other processes.
+    max_size : int
+        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
+    numa_id : int, optional
+        NUMA node of the host to take the memory from; None leaves that to the system.
+    """
+
+    ipc_enabled: bool = False
+    max_size: int = 0
+    numa_id: int | None = None
+
+
+class PinnedMemoryResource(PoolMemoryResource):
+    """Page-locked host memory from a stream-ordered pool: the host and all devices can access it.
+
+    Where the driver or a device has no host pools, use :class:`LegacyPinnedMemoryResource`; ask
+    ``Device.properties.host_memory_pools_supported``.
+
+    Parameters
+    ----------
+    options : PinnedMemoryResourceOptions or dict, optional
+        Make a new pool with these options. Without them the current host pool is used (cuMemGetMemPool), which needs
+        CUDA 13.
+
+    Raises
+    ------
+    RuntimeError
+        When the driver has no current host pool.
+    ValueError
+        For a negative `numa_id`.
+    CUDAError
+        When the driver refuses to make the pool (cuMemPoolCreate).
+    """
+
+    def __init__(self, options: PinnedMemoryResourceOptions | dict[str, Any] | None = None) -> None:
+        self._numa_id = -1
+        if options is None:
+            self._use_host_pool()
+            return
+        wanted = as_options(PinnedMemoryResourceOptions, options)
+        if wanted.ipc_enabled:
+            raise NotImplementedError("memory shared between processes (ipc_enabled) is not supported yet")
+        if wanted.numa_id is None:
+            self._make_pool(LOCATION_HOST, 0, wanted.max_size)
+            return
+        if wanted.numa_id < 0:
+            raise ValueError(f"numa_id must not be negative, got {wanted.numa_id}; use None for any node")
+        self._numa_id = wanted.numa_id
+        self._make_pool(LOCATION_HOST_NUMA, self._numa_id, wanted.max_size)
+
+    def _explain_failure(self, stream: Stream | GraphBuilder, error: CUDAError) -> None:
+        device = (stream if isinstance(stream, Stream) else stream.stream).device
+        numa = self._numa_id >= 0
+        if numa:
+            supported = device.properties.host_numa_memory_pools_supported
+        else:
+            supported = device.properties.host_memory_pools_supported
+        if not supported:
+            raise RuntimeError(
+                f"{device} does not support pools of {'NUMA ' if numa else ''}host memory; "
+                "use LegacyPinnedMemoryResource"
+            ) from error
+
+    @property
+    def numa_id(self) -> int:
+        """int: NUMA node of the memory, -1 when the system chose."""
+        return self._numa_id
+
+    @property
+    def device_id(self) -> int:
+        """int: -1, the memory belongs to no device."""
+        return -1
+
+    @property
+    def is_device_accessible(self) -> bool:
+        """bool: True."""
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        """bool: True."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"<PinnedMemoryResource numa_id={self._numa_id}{' closed' if self.is_closed else ''}>"

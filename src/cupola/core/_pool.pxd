@@ -1,0 +1,23 @@
+from cupola.core._cuda cimport CUmemoryPool, CUmemPool_attribute, CUresult
+from cupola.core._memory_resource cimport MemoryResource
+
+
+cdef class PoolHandle:
+    """The native pool, destroyed, if owned, when the last of its holders lets go."""
+    cdef CUmemoryPool pointer
+    cdef bint owned
+
+
+cdef class PoolMemoryResource(MemoryResource):
+    cdef PoolHandle pool                # None once closed
+    cdef object cached_attributes
+    cdef bint overridden                # a subclass in Python has its own `deallocate`
+    cdef _hold(self, CUmemoryPool pool, bint owned)
+    cdef _fail(self, CUresult status, object stream)
+
+
+cdef class PoolAttributes:
+    cdef PoolHandle pool
+    cdef object resource_name
+    cdef int read_flag(self, CUmemPool_attribute attribute) except -1
+    cdef object read_number(self, CUmemPool_attribute attribute)

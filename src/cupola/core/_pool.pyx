@@ -1,0 +1,325 @@
+"""Stream-ordered memory pools: what the device and pinned memory resources share.
+
+CUDA Driver API, "Stream Ordered Memory Allocator". An allocation is usable by work behind it in its stream, and its
+release waits for the work ahead of it, so neither synchronises. A destroyed pool lives on until its last allocation is
+freed, which is why a resource may be closed while its buffers are in use.
+"""
+
+from libc.stdint cimport int32_t, uint64_t, uintptr_t
+from libc.string cimport memset
+
+from cupola.core._buffer cimport new_buffer
+from cupola.core._context cimport enter, leave
+from cupola.core._cuda cimport (
+    CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE,
+    CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+    CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+    CU_MEMPOOL_ATTR_USED_MEM_HIGH, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUmemLocation,
+    CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
+    CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, initialise, report,
+)
+from cupola.core._memory_resource cimport MemoryResource
+from cupola.core._stream cimport Stream, StreamHandle, stream_argument
+
+from cupola.core._errors import CUDAError
+
+LOCATION_DEVICE = <int>CU_MEM_LOCATION_TYPE_DEVICE
+LOCATION_HOST = <int>CU_MEM_LOCATION_TYPE_HOST
+LOCATION_HOST_NUMA = <int>CU_MEM_LOCATION_TYPE_HOST_NUMA
+
+
+cdef class PoolHandle:
+    def __dealloc__(self):
+        cdef CUresult status
+        if self.owned and self.pointer != NULL and driver_usable():
+            with nogil:
+                status = cu.cuMemPoolDestroy(self.pointer)
+            report(status, b"cuMemPoolDestroy")
+
+
+cdef class PoolMemoryResource(MemoryResource):
+    """A memory resource on a stream-ordered pool (``CUmemoryPool``). See its subclasses."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.overridden = type(self).deallocate is not PoolMemoryResource.deallocate
+
+    # --- how subclasses find or make their pool -------------------------------------------------------
+
+    def _use_device_pool(self, int device_id):
+        """Use the current pool of a device without owning it, and let it keep memory between synchronisations."""
+        cdef CUmemoryPool pool
+        cdef uint64_t threshold = 0
+        initialise()
+        check(cu.cuDeviceGetMemPool(&pool, device_id), b"cuDeviceGetMemPool")
+        # The threshold of 0 that pools start with hands all memory back to the system at each synchronisation.
+        check(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), b"cuMemPoolGetAttribute")
+        if threshold == 0:
+            threshold = <uint64_t>-1
+            check(
+                cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+                b"cuMemPoolSetAttribute",
+            )
+        self._hold(pool, False)
+
+    def _use_host_pool(self):
+        """Use the current pool of pinned host memory without owning it (CUDA 13)."""
+        cdef CUmemoryPool pool
+        cdef CUmemLocation location
+        cdef int version = 0
+        cdef CUresult status
+        initialise()
+        memset(&location, 0, sizeof(location))
+        location.type = CU_MEM_LOCATION_TYPE_HOST
+        status = cu.cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED)
+        if status == CUDA_ERROR_NOT_FOUND:
+            check(cu.cuDriverGetVersion(&version), b"cuDriverGetVersion")
+            if version < 13000:
+                raise RuntimeError(
+                    "PinnedMemoryResource() without options requires CUDA 13.0 or later, and the driver has "
+                    f"{version // 1000}.{version % 1000 // 10}; pass PinnedMemoryResourceOptions() for a pool of its "
+                    "own, or use LegacyPinnedMemoryResource()"
+                )
+        check(status, b"cuMemGetMemPool")
+        self._hold(pool, False)
+
+    def _make_pool(self, int location_type, int location_id, size_t max_size):
+        """Make a pool and own it (cuMemPoolCreate)."""
+        cdef CUmemoryPool pool
+        cdef CUmemPoolProps properties
+        cdef CUresult status
+        initialise()
+        memset(&properties, 0, sizeof(properties))
+        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE
+        properties.location.type = <CUmemLocationType>location_type
+        properties.location.id = location_id
+        properties.maxSize = max_size
+        with nogil:
+            status = cu.cuMemPoolCreate(&pool, &properties)
+        check(status, b"cuMemPoolCreate")
+        self._hold(pool, True)
+
+    cdef _hold(self, CUmemoryPool pool, bint owned):
+        cdef PoolHandle handle = PoolHandle.__new__(PoolHandle)
+        handle.pointer, handle.owned = pool, owned
+        self.pool = handle
+        self.cached_attributes = None
+
+    # --- allocation -----------------------------------------------------------------------------------
+
+    def allocate(self, size_t size, *, stream):
+        """Allocate memory, usable by work submitted to `stream` from here on (cuMemAllocFromPoolAsync).
+
+        Parameters
+        ----------
+        size : int
+            Bytes; 0 gives a buffer at address 0.
+        stream : Stream or GraphBuilder
+            Orders the allocation, and the release unless the buffer is given another stream. It must not be
+            capturing.
+
+        Returns
+        -------
+        Buffer
+
+        Raises
+        ------
+        CUDAError
+            For example CUDA_ERROR_OUT_OF_MEMORY.
+        RuntimeError
+            When the resource is closed, or the stream is being captured into a graph.
+        """
+        cdef Stream queue = stream_argument(stream)
+        cdef CUstream native = queue.pointer
+        cdef CUmemoryPool pool
+        cdef CUdeviceptr pointer = 0
+        cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
+        cdef CUresult status
+        if self.pool is None:
+            raise closed_error(self)
+        if size == 0:
+            return new_buffer(0, 0, self, queue.native)
+        pool = self.pool.pointer
+        with nogil:
+            status = cu.cuStreamIsCapturing(native, &capture)
+            if status == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
+                status = cu.cuMemAllocFromPoolAsync(&pointer, size, pool, native)
+        if capture != CU_STREAM_CAPTURE_STATUS_NONE:
+            raise RuntimeError(
+                f"{type(self).__name__} cannot allocate on a stream that is being captured into a graph; "
+                "use GraphMemoryResource, or allocate before begin_building()"
+            )
+        if status != CUDA_SUCCESS:
+            self._fail(status, stream)
+        try:
+            return new_buffer(pointer, size, self, queue.native)
+        except:
+            cu.cuMemFreeAsync(pointer, native)
+            raise
+
+    cdef _fail(self, CUresult status, object stream):
+        try:
+            check(status, b"cuMemAllocFromPoolAsync")
+        except CUDAError as error:
+            self._explain_failure(stream, error)
+            raise
+
+    def _explain_failure(self, stream, error):
+        """Raise something more helpful than `error`, if there is anything."""
+
+    def deallocate(self, ptr, size_t size, *, stream):
+        """Free memory of the pool behind the work in `stream` (cuMemFreeAsync). Works after :meth:`close`, too.
+
+        Parameters
+        ----------
+        ptr : int
+            Address.
+        size : int
+            Bytes.
+        stream : Stream or GraphBuilder
+            Orders the release.
+        """
+        _free(<uintptr_t>int(ptr), stream_argument(stream).pointer)
+
+    cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
+        if self.overridden:
+            return MemoryResource.release(self, pointer, size, stream)
+        return _free(pointer, NULL if stream is None else stream.pointer)
+
+    # --- properties and closing -----------------------------------------------------------------------
+
+    def close(self):
+        """Drop the pool. A pool made by this resource is destroyed when its last allocation is freed."""
+        self.pool = None
+
+    @property
+    def is_closed(self):
+        """bool: whether the resource was closed."""
+        return self.pool is None
+
+    @property
+    def handle(self):
+        """driver.CUmemoryPool: the pool, null once closed."""
+        from cupola.bindings.driver import CUmemoryPool as Handle
+
+        return Handle(0 if self.pool is None else <uintptr_t>self.pool.pointer)
+
+    @property
+    def is_handle_owned(self):
+        """bool: whether this resource made the pool, rather than using the current one."""
+        return self.pool is not None and self.pool.owned
+
+    @property
+    def is_ipc_enabled(self):
+        """bool: whether the memory can be shared with other processes."""
+        return False
+
+    @property
+    def is_mapped(self):
+        """bool: whether the pool was imported from another process."""
+        return False
+
+    @property
+    def uuid(self):
+        """uuid.UUID or None: name of a pool that is shared between processes."""
+        return None
+
+    @property
+    def attributes(self):
+        """PoolAttributes: limits and usage of the pool, read when asked for."""
+        cdef PoolAttributes attributes
+        if self.cached_attributes is None:
+            if self.pool is None:
+                raise closed_error(self)
+            attributes = PoolAttributes.__new__(PoolAttributes)
+            attributes.pool = self.pool
+            attributes.resource_name = type(self).__name__
+            self.cached_attributes = attributes
+        return self.cached_attributes
+
+    def __reduce__(self):
+        raise RuntimeError(f"a {type(self).__name__} that is not shared between processes (IPC) cannot be pickled")
+
+
+cdef int _free(uintptr_t pointer, CUstream stream) except -1:
+    cdef CUresult status
+    cdef CUcontext context = NULL
+    cdef int pushed
+    if pointer == 0:
+        return 0
+    with nogil:
+        status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, stream)
+    if status == CUDA_SUCCESS:
+        return 0
+    if status == CUDA_ERROR_INVALID_CONTEXT and cu.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS:
+        # The collector may run on a thread that never had a context; lend it the one of the stream.
+        pushed = enter(context)
+        with nogil:
+            status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, stream)
+        leave(pushed)
+    if status == CUDA_ERROR_INVALID_CONTEXT or status == CUDA_ERROR_CONTEXT_IS_DESTROYED:
+        return 0    # the memory went with its context
+    return check(status, b"cuMemFreeAsync")
+
+
+cdef class PoolAttributes:
+    """Limits and usage of a memory pool. Each is read from the driver when asked for (cuMemPoolGetAttribute)."""
+
+    def __init__(self):
+        raise factory_error("PoolAttributes", "the attributes property of a memory resource")
+
+    cdef int read_flag(self, CUmemPool_attribute attribute) except -1:
+        cdef int32_t value = 0
+        check(cu.cuMemPoolGetAttribute(self.pool.pointer, attribute, &value), b"cuMemPoolGetAttribute")
+        return value != 0
+
+    cdef object read_number(self, CUmemPool_attribute attribute):
+        cdef uint64_t value = 0
+        check(cu.cuMemPoolGetAttribute(self.pool.pointer, attribute, &value), b"cuMemPoolGetAttribute")
+        return value
+
+    @property
+    def release_threshold(self):
+        """int: bytes that the pool keeps for itself when a synchronisation would return memory to the system."""
+        return self.read_number(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+
+    @property
+    def reserved_mem_current(self):
+        """int: bytes of memory behind the pool now."""
+        return self.read_number(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+
+    @property
+    def reserved_mem_high(self):
+        """int: the most bytes that were ever behind the pool."""
+        return self.read_number(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+
+    @property
+    def reuse_allow_internal_dependencies(self):
+        """bool: whether the allocator may make a stream wait in order to reuse memory freed in another."""
+        return bool(self.read_flag(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES))
+
+    @property
+    def reuse_allow_opportunistic(self):
+        """bool: whether memory freed in another stream is reused once that release has happened."""
+        return bool(self.read_flag(CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC))
+
+    @property
+    def reuse_follow_event_dependencies(self):
+        """bool: whether memory freed in another stream is reused when an event orders the streams."""
+        return bool(self.read_flag(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES))
+
+    @property
+    def used_mem_current(self):
+        """int: bytes allocated from the pool now."""
+        return self.read_number(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+
+    @property
+    def used_mem_high(self):
+        """int: the most bytes that were ever allocated from the pool at one time."""
+        return self.read_number(CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+
+    def __repr__(self):
+        names = sorted(name for name in dir(type(self)) if not name.startswith("_"))
+        return f"{self.resource_name}Attributes({', '.join(f'{name}={getattr(self, name)}' for name in names)})"

@@ -1,0 +1,201 @@
+"""Memory resources without a pool: page-locked host memory, and device memory where there are no pools.
+
+Their allocations are not ordered by any stream. So that freeing one does not pull memory away from under queued work,
+``deallocate`` first waits for the stream that it is given.
+"""
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core._buffer cimport new_buffer
+from cupola.core._context cimport enter, leave, primary_context
+from cupola.core._cuda cimport (
+    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUcontext, CUdeviceptr, CUresult, CUstream, check, cu,
+    initialise,
+)
+from cupola.core._memory_resource cimport MemoryResource
+from cupola.core._stream cimport Stream, StreamHandle, default_stream, stream_argument
+
+
+cdef class LegacyPinnedMemoryResource(MemoryResource):
+    """Page-locked host memory outside any pool, which every CUDA version has.
+
+    The host and all devices can access it at the same address. Allocating is slow and synchronises; prefer
+    :class:`PinnedMemoryResource` where host pools are supported.
+    """
+
+    def allocate(self, size_t size, *, stream=None):
+        """Allocate page-locked memory (cuMemHostAlloc).
+
+        Parameters
+        ----------
+        size : int
+            Bytes; 0 gives a buffer at address 0.
+        stream : Stream or GraphBuilder, optional
+            Not needed; checked only.
+
+        Returns
+        -------
+        Buffer
+            Its release waits for the default stream unless it is given another.
+        """
+        cdef void* pointer = NULL
+        cdef CUresult status
+        if stream is not None:
+            stream_argument(stream)
+        if size != 0:
+            initialise()
+            with nogil:
+                status = cu.cuMemHostAlloc(&pointer, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+            check(status, b"cuMemHostAlloc")
+        try:
+            return new_buffer(<uintptr_t>pointer, size, self, default_stream().native)
+        except:
+            if pointer != NULL:
+                cu.cuMemFreeHost(pointer)
+            raise
+
+    def deallocate(self, ptr, size_t size, *, stream=None):
+        """Wait for `stream`, if given, then free the memory (cuMemFreeHost).
+
+        Parameters
+        ----------
+        ptr : int
+            Address.
+        size : int
+            Bytes.
+        stream : Stream or GraphBuilder, optional
+            The stream that may still use the memory.
+        """
+        _free_host(<uintptr_t>int(ptr), None if stream is None else stream_argument(stream).native)
+
+    cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
+        if type(self) is not LegacyPinnedMemoryResource:
+            return MemoryResource.release(self, pointer, size, stream)
+        return _free_host(pointer, stream)
+
+    @property
+    def is_device_accessible(self):
+        """bool: True."""
+        return True
+
+    @property
+    def is_host_accessible(self):
+        """bool: True."""
+        return True
+
+    @property
+    def device_id(self):
+        """RuntimeError: this memory belongs to no device."""
+        raise RuntimeError("page-locked host memory belongs to no device, so it has no device_id")
+
+
+cdef class SynchronousMemoryResource(MemoryResource):
+    """Device memory for devices without memory pools (cuMemAlloc, cuMemFree).
+
+    Parameters
+    ----------
+    device_id : int
+        Ordinal of the device.
+    """
+
+    cdef int ordinal
+
+    def __init__(self, device_id):
+        self.ordinal = int(device_id)
+
+    def allocate(self, size_t size, *, stream=None):
+        """Allocate device memory (cuMemAlloc).
+
+        Parameters
+        ----------
+        size : int
+            Bytes; 0 gives a buffer at address 0.
+        stream : Stream or GraphBuilder, optional
+            Not needed; checked only.
+
+        Returns
+        -------
+        Buffer
+            Its release waits for the default stream unless it is given another.
+        """
+        cdef CUdeviceptr pointer = 0
+        cdef CUresult status
+        cdef int pushed
+        if stream is not None:
+            stream_argument(stream)
+        if size != 0:
+            initialise()
+            pushed = enter(primary_context(self.ordinal))
+            with nogil:
+                status = cu.cuMemAlloc(&pointer, size)
+            leave(pushed)
+            check(status, b"cuMemAlloc")
+        try:
+            return new_buffer(<uintptr_t>pointer, size, self, default_stream().native)
+        except:
+            if pointer != 0:
+                cu.cuMemFree(pointer)
+            raise
+
+    def deallocate(self, ptr, size_t size, *, stream=None):
+        """Wait for `stream`, if given, then free the memory (cuMemFree).
+
+        Parameters
+        ----------
+        ptr : int
+            Address.
+        size : int
+            Bytes.
+        stream : Stream or GraphBuilder, optional
+            The stream that may still use the memory.
+        """
+        _free_device(<uintptr_t>int(ptr), None if stream is None else stream_argument(stream).native)
+
+    cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
+        return _free_device(pointer, stream)
+
+    @property
+    def is_device_accessible(self):
+        """bool: True."""
+        return True
+
+    @property
+    def is_host_accessible(self):
+        """bool: False."""
+        return False
+
+    @property
+    def device_id(self):
+        """int: ordinal of the device."""
+        return self.ordinal
+
+
+cdef int _free_host(uintptr_t pointer, StreamHandle stream) except -1:
+    cdef CUresult status
+    if pointer == 0:
+        return 0
+    _wait_for(stream)
+    with nogil:
+        status = cu.cuMemFreeHost(<void*>pointer)
+    return check(status, b"cuMemFreeHost")
+
+
+cdef int _free_device(uintptr_t pointer, StreamHandle stream) except -1:
+    cdef CUresult status
+    if pointer == 0:
+        return 0
+    _wait_for(stream)
+    with nogil:
+        status = cu.cuMemFree(<CUdeviceptr>pointer)
+    return check(status, b"cuMemFree")
+
+
+cdef int _wait_for(StreamHandle stream) except -1:
+    cdef CUresult status
+    cdef CUstream native
+    if stream is None:
+        return 0
+    native = stream.pointer
+    with nogil:
+        status = cu.cuStreamSynchronize(native)
+    return check(status, b"cuStreamSynchronize")
