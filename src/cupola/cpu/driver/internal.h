@@ -30,9 +30,14 @@
 /* Return a failing status and keep a sentence that says what is wrong and what to do, for explain(). */
 CUresult fail(CUresult status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 CUresult fail_null(const char *what) __attribute__((cold)); /* CUDA_ERROR_INVALID_VALUE: "'what' is a null pointer" */
+/* CUDA_ERROR_INVALID_HANDLE, and whether the stream, event… (what) was destroyed or never was one */
+CUresult fail_handle(const char *what, const void *handle, enum handle_kind kind) __attribute__((cold));
 
 const char *error_name(CUresult status); /* "CUDA_ERROR_…", or NULL when there is no such status */
-size_t explain(CUresult status, char *text, size_t size);
+CUresult error_status(const char *name); /* the other way; CUDA_ERROR_UNKNOWN when there is no such name */
+
+/* The explanation of the status last returned to this thread: writes at most size bytes, returns the full length. */
+size_t explain(int status, char *text, size_t size);
 
 /* ---- a thread's state (context.c) -------------------------------------------------------------------------- */
 
@@ -42,8 +47,10 @@ struct thread_state {
     CUcontext stack[CONTEXT_STACK]; /* the current context is stack[depth - 1] */
     int depth;
     bool null_stream_is_per_thread; /* inside a _ptsz or _ptds entry point: stream 0 means CU_STREAM_PER_THREAD */
+    bool in_callback;               /* inside a host function, which may not call the driver */
     int capture_mode;               /* CUstreamCaptureMode of this thread, see cuThreadExchangeStreamCaptureMode */
-    CUresult failed;                /* the status that `explanation` explains */
+    CUresult failed;                /* the status that `explanation` explains, */
+    CUcontext spoiled;              /* or that this context's asynchronous error explains */
     char explanation[EXPLANATION_SIZE];
 };
 extern __thread struct thread_state thread_state;
@@ -85,13 +92,15 @@ struct model {
     size_t memory;                                                                             /* bytes */
     int l2_cache, l2_persisting, access_window;                                                /* bytes */
     int clock, memory_clock, memory_bus;                                                       /* kHz, kHz, bits */
-    int double_ratio;         /* single to double precision throughput */
+    int double_ratio; /* single to double precision throughput */
     int copy_engines;
-    int max_cluster;          /* blocks in a portable cluster; 0: no clusters */
 };
 extern const struct model models[];
 extern const size_t model_count;
 const struct model *model_find(const char *key);
+
+/* How the CPU device is set up; before cuInit. NULL, or what is wrong with the wish. */
+const char *driver_configure(const struct model *model, int count);
 
 enum { MAX_DEVICES = 16 };
 
@@ -111,7 +120,8 @@ CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INV
 /* The record of the kernel that spoiled a context: enough to explain it later, on the thread that asks. */
 struct fault_record {
     CUresult status;
-    CUmodule module;   /* referenced: keeps the kernel and its variants */
+    CUmodule module;   /* referenced: keeps the kernel and its variants; NULL: not a kernel's fault, then */
+    char *text;        /* says what happened, or is NULL */
     cpu_launch launch; /* a copy; `params` is NULL */
 };
 
@@ -129,7 +139,7 @@ struct CUctx_st {
     CUsharedconfig shared_config;
     pthread_mutex_t lock;       /* streams, modules and the peers */
     pthread_mutex_t order_lock; /* held while work is put in the legacy stream or in one that it synchronises with */
-    CUstream legacy;            /* the default stream that synchronises with the blocking ones */
+    _Atomic(CUstream) legacy;   /* the default stream that synchronises with the blocking ones */
     CUstream streams;           /* all streams, the default ones included */
     CUmodule modules;
     uint32_t peers; /* bit d: this context may use the memory of device d */
@@ -140,9 +150,12 @@ struct CUctx_st {
 static inline CUcontext current_context(void) {
     return thread_state.depth ? thread_state.stack[thread_state.depth - 1] : NULL;
 }
+CUresult context_new_primary(struct device *device);
 CUresult context_check(CUcontext context); /* live and unspoiled, or the status to return */
 CUresult context_find(CUcontext handle, CUcontext *context); /* NULL means the current one; spoiled ones pass */
 CUresult context_error(CUcontext context);                   /* the asynchronous error, explained; or CUDA_SUCCESS */
+size_t context_explain(CUcontext context, CUresult status, char *text, size_t size);
+/* Spoil the context, unless it is spoiled already. The launch that failed, or NULL: the thread's explanation is kept. */
 void context_fault(CUcontext context, CUresult status, CUmodule module, const cpu_launch *launch);
 CUresult context_synchronize(CUcontext context);
 
@@ -205,7 +218,8 @@ struct op {
             void *data;
         } host;
         struct {
-            CUevent event; /* referenced */
+            CUevent event;       /* referenced */
+            uint64_t generation; /* which of its records this is; 0 (graphs): whichever was last */
         } record;
         struct {
             CUstream stream; /* referenced */
@@ -291,6 +305,8 @@ static inline bool stream_has_completed(CUstream stream, uint64_t sequence) {
 }
 void stream_wait_until(CUstream stream, uint64_t sequence); /* blocks; helps with the stream's work */
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream);
+CUstream *context_streams(CUcontext context, size_t *count); /* all, referenced; in an array to be freed, or NULL */
+void streams_context_destroyed(CUcontext context);
 void stream_release(CUstream stream); /* gives a reference (handle_retain) back */
 
 /* ---- events (event.c) -------------------------------------------------------------------------------------- */
@@ -302,6 +318,7 @@ struct CUevent_st {
     pthread_mutex_t lock;
     CUstream stream; /* last recorded there, referenced; NULL: never recorded */
     uint64_t sequence;
+    uint64_t generation;   /* counts its records */
     _Atomic uint64_t time; /* of the last record that was carried out; CLOCK_MONOTONIC, nanoseconds */
     void *capture;         /* owned by capture.c: the capture that last recorded it, NULL: none */
     void *capture_node;
@@ -311,6 +328,7 @@ void event_mark(CUevent event, CUstream stream, uint64_t sequence); /* it is rec
 bool event_has_completed(CUevent event);
 void event_wait_until_completed(CUevent event);
 void event_release(CUevent event);
+void events_context_destroyed(CUcontext context);
 
 /* ---- modules (module.c, library.c, function.c) --------------------------------------------------------------- */
 
@@ -337,6 +355,7 @@ struct CUmod_st {
 
 CUresult function_find(CUfunction handle, CUfunction *function); /* takes a CUkernel too (current context) */
 void module_release(CUmodule module);                            /* any thread, without the GIL */
+void modules_context_destroyed(CUcontext context);
 
 /* ---- launches (launch.c) ------------------------------------------------------------------------------------ */
 
@@ -374,16 +393,20 @@ void capture_event_forget(CUevent event);
 
 /* ---- the lookup table (lookup.c) ------------------------------------------------------------------------------ */
 
-/* A name, the newest version suffix that means the same ABI (0: the name has none), and whether there are per-thread
- * default stream variants. Each file ends with a table of its own, closed by an entry without name. */
+/* A symbol and what it stands for. Each file ends with a table of its own, closed by an entry without name. ENTRY checks
+ * the function against the slot of the same name in the function table of the bindings; ENTRY_AS is for symbols with a
+ * version ("cuMemAlloc_v2", and older ABIs). The _STREAM forms add the _ptsz and _ptds variants. */
 struct entry {
     const char *name;
     void *function;
     void *per_thread; /* for NAME_ptsz and NAME_ptds; NULL: none */
 };
-#define ENTRY(name) {#name, (void *)name, NULL}
+#define CHECKED(name)                                                                                                  \
+    __builtin_choose_expr(__builtin_types_compatible_p(typeof(&name), typeof(((cupola_driver_table *)0)->name)),       \
+                          (void *)name, (void)0 /* `name` has another signature than the table's slot */)
+#define ENTRY(name) {#name, CHECKED(name), NULL}
 #define ENTRY_AS(symbol, name) {#symbol, (void *)name, NULL}
-#define ENTRY_STREAM(name) {#name, (void *)name, (void *)name##_per_thread}
+#define ENTRY_STREAM(name) {#name, CHECKED(name), (void *)name##_per_thread}
 #define ENTRY_STREAM_AS(symbol, name) {#symbol, (void *)name, (void *)name##_per_thread}
 
 /* Define NAME_per_thread(...): NAME with stream 0 standing for the calling thread's default stream.
@@ -397,5 +420,7 @@ struct entry {
     }
 
 void *lookup(const char *symbol);
+size_t lookup_count(void);
+const char *lookup_name(size_t index); /* the symbols that the driver has, for tests and reports */
 
 #endif

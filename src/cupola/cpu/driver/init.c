@@ -1,0 +1,111 @@
+/* cuInit, versions, what a forked child may do, and the checks that every entry point begins with (CUDA Driver API,
+ * "Initialization", "Version Management"). */
+#include "internal.h"
+
+__thread struct thread_state thread_state;
+_Atomic int driver_phase = DRIVER_NEW;
+
+enum { DRIVER_VERSION = 13000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *driver_configure(const struct model *model, int count) {
+    if (count < 1 || count > MAX_DEVICES) return "the number of devices must be between 1 and 16";
+    const char *wrong = NULL;
+    pthread_mutex_lock(&lock);
+    if (driver_phase != DRIVER_NEW) {
+        wrong = "the CPU device is in use already: set it up before the first CUDA call of the process";
+    } else {
+        device_count = count;
+        for (int i = 0; i < count; i++) {
+            devices[i].ordinal = i;
+            devices[i].model = model;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return wrong;
+}
+
+/* The threads that run the streams exist only in the process that started them. As on a GPU, a child forked after
+ * cuInit cannot use the driver; one forked before can. */
+static void forked_child(void) {
+    if (driver_phase == DRIVER_READY) driver_phase = DRIVER_FORKED;
+    thread_state.depth = 0;
+    pthread_mutex_init(&lock, NULL);
+}
+
+CUresult enter_refused(void) {
+    if (driver_phase == DRIVER_FORKED)
+        return fail(CUDA_ERROR_NOT_INITIALIZED,
+                    "this process was forked from one that was using CUDA already, and CUDA does not survive a fork: "
+                    "start worker processes with the 'spawn' or 'forkserver' method, or fork before the first CUDA call");
+    return fail(CUDA_ERROR_NOT_INITIALIZED, "call cuInit(0) before any other function of the driver");
+}
+
+CUresult cuInit(unsigned flags) {
+    if (driver_phase == DRIVER_FORKED) return enter_refused();
+    if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "the flags of cuInit must be 0, not %u", flags);
+    CUresult status = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (driver_phase == DRIVER_NEW) {
+        if (!device_count) {
+            device_count = 1;
+            devices[0].model = &models[0];
+        }
+        for (int i = 0; i < device_count && !status; i++) {
+            pthread_mutex_init(&devices[i].lock, NULL);
+            status = context_new_primary(&devices[i]);
+        }
+        if (!status) {
+            pthread_atfork(NULL, NULL, forked_child);
+            driver_phase = DRIVER_READY;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+CUresult cuDriverGetVersion(int *version) {
+    if (!version) return fail_null("driverVersion");
+    *version = DRIVER_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult enter_context(CUcontext *context) {
+    RETURN_IF(enter());
+    if (unlikely(thread_state.in_callback))
+        return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
+    CUcontext current = current_context();
+    if (unlikely(!current))
+        return fail(CUDA_ERROR_INVALID_CONTEXT,
+                    "no context is current on this thread: call Device(...).set_current() or cuCtxSetCurrent first");
+    RETURN_IF(context_check(current));
+    *context = current;
+    return CUDA_SUCCESS;
+}
+
+CUresult enter_stream(CUstream handle, CUstream *stream) {
+    if (likely((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD)) {
+        RETURN_IF(enter());
+        if (unlikely(thread_state.in_callback))
+            return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
+        if (unlikely(!handle_is_live(handle, HANDLE_STREAM))) {
+            CUcontext context;
+            RETURN_IF(enter_context(&context)); /* a spoiled or missing context is the better diagnosis */
+            return fail_handle("stream", handle, HANDLE_STREAM);
+        }
+        RETURN_IF(context_check(handle->context));
+        *stream = handle;
+        return CUDA_SUCCESS;
+    }
+    CUcontext context;
+    RETURN_IF(enter_context(&context));
+    return context_default_stream(
+        context, handle == CU_STREAM_PER_THREAD || (!handle && thread_state.null_stream_is_per_thread), stream);
+}
+
+const struct entry init_entries[] = {
+    ENTRY(cuInit),
+    ENTRY(cuDriverGetVersion),
+    {NULL, NULL, NULL},
+};
