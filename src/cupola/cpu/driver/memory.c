@@ -64,9 +64,6 @@ static CUresult explain_stray(uint64_t address, size_t size, const char *role) {
                 (unsigned long long)address);
 }
 
-static bool is_planned(const cpu_allocation *found) {
-    return found->freed && handle_is_live(found->owner, HANDLE_POOL) && ((CUmemoryPool)found->owner)->is_graph;
-}
 
 CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable) {
     bool planned = rule == RANGE_PLANNED || rule == RANGE_PLANNED_ANY;
@@ -80,7 +77,7 @@ CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const
     do {
         cpu_allocation found;
         if (unlikely(!cpu_memory_find(at, &found) || found.freeing)) {
-            if (!(planned && cpu_memory_lookup(at, &found) && is_planned(&found))) {
+            if (!(planned && cpu_memory_lookup(at, &found) && pool_is_planned(&found))) {
                 bool host = (rule == RANGE_ANY || rule == RANGE_PLANNED_ANY) && at == address && !cpu_memory_owns(at);
                 if (!host) return explain_stray(address, size, role);
                 if (pageable) *pageable = true;

@@ -19,46 +19,58 @@ enum range_rule {
  * the explanation ("the source"). */
 CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable);
 
-/* ---- pools (pool.c) ---------------------------------------------------------------------------------------- */
+/* ---- pools (pool.c, pool_storage.c) ----------------------------------------------------------------------------- */
 
-struct cached_block { /* memory that a pool keeps for the next allocation */
+struct cached_block { /* a large place that a pool keeps for the next allocation */
     struct cached_block *next;
     uint64_t base, room;
 };
 
 struct pending_free { /* a stream-ordered free that is queued */
     struct pending_free *next, *previous;
-    CUmemoryPool pool;
-    CUstream stream; /* referenced */
-    uint64_t base, size, id, sequence;
+    CUmemoryPool pool; /* NULL: the memory is from cuMemAlloc */
+    CUstream stream;   /* referenced */
+    uint64_t base, size, id;
+    _Atomic uint64_t sequence;
 };
 
 struct CUmemPoolHandle_st {
-    struct handle handle; /* references: the maker's, and one for each allocation and queued free */
+    struct handle handle;
     pthread_mutex_t lock;
     CUmemPoolProps properties;
     int device; /* CPU_MEMORY_HOST for pools of host memory */
     int kind;   /* cpu_memory_kind of its allocations */
     bool is_default, is_graph;
-    int follow_event_dependencies, allow_opportunistic, allow_internal_dependencies;
+    bool given_up; /* destroyed */
+    int reuse[3]; /* CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and the two after it */
     uint64_t threshold;
     uint64_t used, used_high, reserved, reserved_high;
-    uint64_t small_used, small_reserved; /* small allocations come from the arena's slabs; reserved in steps */
+    uint64_t small_used, small_reserved; /* small allocations share places; reserved in steps */
+    size_t outstanding;                  /* allocations and queued frees; a destroyed pool goes with the last */
     struct cached_block *cached;
     struct pending_free pending; /* head of the ring of queued frees, the newest first */
     uint8_t access[MAX_DEVICES]; /* CUmemAccess_flags of each device */
 };
 
-/* Allocate now; the caller sees to the order. stream: whose queued frees may be used at once, or NULL. */
+/* Allocate now; the caller sees to the order. `stream`: whose queued frees may be used at once, or NULL. */
 CUresult pool_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t *address);
 void pool_free_now(const cpu_allocation *allocation);
+/* Queue a free of memory from a pool or from cuMemAlloc. */
+CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream);
+
+void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
+void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */
 
 /* The pool of the allocation nodes of graphs. Its memory has an address from the creation of the node on and is live
  * from the allocation node to the free node. */
 CUmemoryPool pool_of_graphs(int device);
 CUresult pool_plan(CUmemoryPool pool, size_t size, uint64_t *address); /* a place, not live yet */
-CUresult pool_begin(CUmemoryPool pool, uint64_t address, size_t size); /* live, CUDA_ERROR_INVALID_VALUE: it is already */
-void pool_abandon(CUmemoryPool pool, uint64_t address);                /* the graph is gone: give the place back */
+bool pool_is_planned(const cpu_allocation *found);
+void pool_abandon(uint64_t address); /* the node is gone: give the place back, or leave that to the free */
+
+/* The same on a stream that captures: allocation and free nodes (capture.c). */
+CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint64_t *address);
+CUresult capture_free(CUstream stream, uint64_t address);
 
 /* Give what the pools keep unused back: all of it, when an allocation failed, or what exceeds the release thresholds,
  * when the program has synchronised. */

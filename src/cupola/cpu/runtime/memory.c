@@ -28,7 +28,7 @@ enum {
     GAP = 256,           /* least distance between two allocations */
     SLOT_UNIT = 512,     /* alignment of allocations, as CUDA's */
     SMALLEST_SLOT = 1024,
-    LARGEST_SLOT = 1 << 18,
+    LARGEST_SLOT = CPU_MEMORY_SMALL + GAP,
     CLASSES = 64,
     PAGE = 4096,
 };
@@ -61,6 +61,7 @@ struct chunk {
     uint32_t slots, chunks;
     struct record *records;
     struct record single;
+    uint64_t room; /* of a span that is one allocation: bytes with memory behind them */
     uint32_t record_capacity;
     uint32_t first_free, last_free, free_slots;
     uint32_t next, previous; /* among the slabs of a class that have free slots */
@@ -567,6 +568,7 @@ static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, void *owner, 
     store(&head->single.tag, NEVER);
     store(&head->slot, 0);
     head->chunks = (uint32_t)count;
+    head->room = bytes;
     publish(&head->single, tag, owner);
     for (uint32_t i = 0; i < count; i++) store(&arena.chunk[first + i].head, first + 1);
     return CPU_MEMORY_OK;
@@ -615,6 +617,11 @@ static void release_place(uint64_t base) {
     struct chunk *chunk = &arena.chunk[(base - arena.base) >> CHUNK_SHIFT];
     if (chunk->slot) release_slot(chunk, (uint32_t)(base & (CHUNK - 1)) / chunk->slot);
     else release_span(chunk);
+}
+
+uint64_t cpu_memory_room(uint64_t base) {
+    const struct chunk *chunk = &arena.chunk[(base - arena.base) >> CHUNK_SHIFT];
+    return chunk->slot ? chunk->slot - GAP : chunk->room;
 }
 
 int cpu_memory_release(uint64_t base) {

@@ -65,7 +65,9 @@ void cpu_memory_set_flags(uint64_t base, uint32_t flags);
 
 /* The same without accounting, for pools, which charge what they hold in steps of their own. `room` receives the
  * bytes that the place could hold. */
+enum { CPU_MEMORY_SMALL = (1 << 18) - 256 }; /* up to this size, allocations share committed chunks */
 int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room);
+uint64_t cpu_memory_room(uint64_t base);
 int cpu_memory_release(uint64_t base);
 int cpu_memory_charge(int device, uint64_t bytes);
 void cpu_memory_uncharge(int device, uint64_t bytes);

@@ -1,0 +1,389 @@
+/* How memory pools keep their memory (CUDA Driver API, "Stream Ordered Memory Allocator").
+ *
+ * An allocation exists as soon as the call returns: the stream's order only matters for frees. A free is an operation
+ * on its stream; until it has run, the memory is "freeing": kernels that were launched before may use it, new copies
+ * may not. An allocation of the same size on the same stream takes such memory over at once, since the order of the
+ * stream keeps the uses apart, and the queued free then finds another id there and does nothing.
+ *
+ * Small allocations go to the slabs of the arena, and the pool charges for them in steps of 2 MiB. Large ones are
+ * kept after a free, with their pages, until the pool holds more than its release threshold when the program
+ * synchronises, is trimmed, or somebody else needs the memory. */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "storage.h"
+
+enum { STEP = CPU_MEMORY_STEP, UNIT = 512, PENDING_LOOKED_AT = 16 };
+
+static _Atomic bool has_excess; /* some pool may hold more than its threshold */
+
+static uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
+static bool is_small(uint64_t size) { return size <= CPU_MEMORY_SMALL; }
+
+static int charged_to(const struct CUmemPoolHandle_st *pool) {
+    return pool->kind == CPU_MEMORY_DEVICE ? pool->device : CPU_MEMORY_HOST;
+}
+
+/* ---- accounting; with the pool's lock ------------------------------------------------------------------------------ */
+
+static int reserve_more(CUmemoryPool pool, uint64_t bytes) {
+    if (pool->properties.maxSize && pool->reserved + bytes > pool->properties.maxSize) return CPU_MEMORY_DEVICE_FULL;
+    int status = cpu_memory_charge(charged_to(pool), bytes);
+    if (status) return status;
+    pool->reserved += bytes;
+    if (pool->reserved > pool->reserved_high) pool->reserved_high = pool->reserved;
+    return CPU_MEMORY_OK;
+}
+
+static void reserve_less(CUmemoryPool pool, uint64_t bytes) {
+    pool->reserved -= bytes;
+    cpu_memory_uncharge(charged_to(pool), bytes);
+}
+
+static void count_use(CUmemoryPool pool, uint64_t size) {
+    pool->used += round_up(size, UNIT);
+    if (pool->used > pool->used_high) pool->used_high = pool->used;
+}
+
+static void trim(CUmemoryPool pool, uint64_t keep) {
+    for (struct cached_block **at = &pool->cached; *at;) {
+        struct cached_block *block = *at;
+        uint64_t bytes = round_up(block->room, STEP);
+        if (pool->reserved < keep + bytes) {
+            at = &block->next;
+            continue;
+        }
+        *at = block->next;
+        (void)cpu_memory_release(block->base);
+        reserve_less(pool, bytes);
+        free(block);
+    }
+    uint64_t unused = pool->small_reserved - round_up(pool->small_used, STEP);
+    uint64_t above = pool->reserved > keep ? (pool->reserved - keep) / STEP * STEP : 0;
+    uint64_t bytes = unused < above ? unused : above;
+    pool->small_reserved -= bytes;
+    reserve_less(pool, bytes);
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------------------ */
+
+static struct pending_free *find_pending(CUmemoryPool pool, CUstream stream, size_t size) {
+    int left = PENDING_LOOKED_AT;
+    for (struct pending_free *p = pool->pending.next; p != &pool->pending && left--; p = p->next)
+        if (p->stream == stream && p->size == size) return p;
+    return NULL;
+}
+
+static void unlink_pending(struct pending_free *p) {
+    if (p->next == NULL) return;
+    p->previous->next = p->next;
+    p->next->previous = p->previous;
+    p->next = p->previous = NULL;
+}
+
+/* The smallest kept place that holds the size and wastes little. */
+static bool take_cached(CUmemoryPool pool, uint64_t size, uint64_t *address) {
+    struct cached_block **best = NULL;
+    uint64_t most = size + size / 4 + STEP;
+    for (struct cached_block **at = &pool->cached; *at; at = &(*at)->next)
+        if ((*at)->room >= size && (*at)->room <= most && (best == NULL || (*at)->room < (*best)->room)) best = at;
+    if (best == NULL) return false;
+    struct cached_block *block = *best;
+    uint64_t id;
+    *best = block->next;
+    *address = block->base;
+    free(block);
+    return cpu_memory_revive(*address, size, pool, &id) == CPU_MEMORY_OK;
+}
+
+static int allocate_locked(CUmemoryPool pool, size_t size, CUstream stream, uint64_t *address) {
+    uint64_t id, room;
+    struct pending_free *pending = stream ? find_pending(pool, stream, size) : NULL;
+    if (pending) {
+        unlink_pending(pending);
+        *address = pending->base;
+        return cpu_memory_revive(pending->base, size, pool, &id);
+    }
+    if (is_small(size)) {
+        uint64_t bytes = round_up(size, UNIT), needed = pool->small_used + bytes;
+        if (needed > pool->small_reserved) {
+            uint64_t more = round_up(needed - pool->small_reserved, STEP);
+            int status = reserve_more(pool, more);
+            if (status) return status;
+            pool->small_reserved += more;
+        }
+        int status = cpu_memory_obtain(pool->device, pool->kind, size, pool, address, &room);
+        if (status == CPU_MEMORY_OK) pool->small_used += bytes;
+        return status;
+    }
+    if (take_cached(pool, size, address)) return CPU_MEMORY_OK;
+    uint64_t bytes = round_up(round_up(size, 4096), STEP);
+    int status = reserve_more(pool, bytes);
+    if (status) return status;
+    status = cpu_memory_obtain(pool->device, pool->kind, size, pool, address, &room);
+    if (status) reserve_less(pool, bytes);
+    return status;
+}
+
+static int try_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t *address) {
+    pthread_mutex_lock(&pool->lock);
+    int status = allocate_locked(pool, size, stream, address);
+    if (status == CPU_MEMORY_OK) {
+        count_use(pool, size);
+        pool->outstanding++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+/* Wait for the oldest queued free of the pool; false when there is none. */
+static bool wait_for_pending(CUmemoryPool pool) {
+    pthread_mutex_lock(&pool->lock);
+    struct pending_free *oldest = pool->pending.previous;
+    bool any = oldest != &pool->pending;
+    CUstream stream = any ? handle_retain(oldest->stream) : NULL;
+    uint64_t sequence = any ? atomic_load(&oldest->sequence) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (!any) return false;
+    if (sequence) stream_wait_until(stream, sequence);
+    else sched_yield(); /* it is being queued by another thread */
+    stream_release(stream);
+    return true;
+}
+
+CUresult pool_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t *address) {
+    if (size >= UINT64_C(1) << 47) return memory_refused(CPU_MEMORY_DEVICE_FULL, pool->device, size);
+    int status = try_allocate(pool, size, stream, address);
+    if (likely(status == CPU_MEMORY_OK)) return CUDA_SUCCESS;
+    do {
+        pools_trim();
+        status = try_allocate(pool, size, stream, address);
+    } while (status != CPU_MEMORY_OK && wait_for_pending(pool));
+    if (status == CPU_MEMORY_DEVICE_FULL && pool->properties.maxSize &&
+        pool->reserved + size > pool->properties.maxSize)
+        return fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes do not fit: the pool may hold %zu bytes, of which %llu are in use.",
+                    size, pool->properties.maxSize, (unsigned long long)pool->used);
+    return status ? memory_refused(status, pool->device, size) : CUDA_SUCCESS;
+}
+
+/* ---- freeing --------------------------------------------------------------------------------------------------------- */
+
+/* Give back the pool's lock, and the pool itself when it was destroyed and nothing is left of it. The lock is not
+ * destroyed, so that a thread that looks through all pools may still take it. */
+static void unlock(CUmemoryPool pool) {
+    bool gone = pool->given_up && pool->outstanding == 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (gone) handle_free(HANDLE_POOL, pool);
+}
+
+/* Take memory back whose uses are over; with the pool's lock, which this gives back. */
+static void take_back(CUmemoryPool pool, uint64_t base, uint64_t size) {
+    if (pool->is_graph) {
+        cpu_allocation found;
+        bool orphan = cpu_memory_lookup(base, &found) && found.flags;
+        uint64_t bytes = round_up(cpu_memory_room(base), UNIT);
+        (void)(orphan ? cpu_memory_release(base) : cpu_memory_retire(base));
+        if (orphan) reserve_less(pool, bytes);
+    } else if (is_small(size)) {
+        (void)cpu_memory_release(base);
+        pool->small_used -= round_up(size, UNIT);
+    } else {
+        struct cached_block *block = pool->given_up ? NULL : malloc(sizeof *block);
+        uint64_t room = cpu_memory_room(base);
+        if (block) {
+            (void)cpu_memory_retire(base);
+            *block = (struct cached_block){pool->cached, base, room};
+            pool->cached = block;
+        } else {
+            (void)cpu_memory_release(base);
+            reserve_less(pool, round_up(room, STEP));
+        }
+    }
+    pool->outstanding--;
+    if (pool->given_up) trim(pool, 0);
+    else if (pool->reserved > pool->threshold) atomic_store_explicit(&has_excess, true, memory_order_relaxed);
+    unlock(pool);
+}
+
+void pool_free_now(const cpu_allocation *allocation) {
+    CUmemoryPool pool = allocation->owner;
+    pthread_mutex_lock(&pool->lock);
+    pool->used -= round_up(allocation->size, UNIT);
+    take_back(pool, allocation->base, allocation->size);
+}
+
+/* The stream has come to the free. */
+static void finish(struct pending_free *p) {
+    CUmemoryPool pool = p->pool;
+    if (pool == NULL) {
+        (void)cpu_memory_free(p->base);
+    } else {
+        pthread_mutex_lock(&pool->lock);
+        if (p->next) {
+            unlink_pending(p);
+            take_back(pool, p->base, p->size);
+        } else {
+            pool->outstanding--; /* the memory was taken over by an allocation */
+            unlock(pool);
+        }
+    }
+    stream_release(p->stream);
+    free(p);
+}
+
+/* Whether nothing that was given to the stream so far is still to be done. */
+static bool is_idle(CUstream stream) {
+    if (stream->role == STREAM_LEGACY || !stream_has_completed(stream, atomic_load(&stream->submitted))) return false;
+    CUstream legacy = stream->flags & CU_STREAM_NON_BLOCKING ? NULL : stream->context->legacy;
+    return legacy == NULL || stream_has_completed(legacy, atomic_load(&legacy->submitted));
+}
+
+CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
+    CUmemoryPool pool = handle_was_live(allocation->owner, HANDLE_POOL) ? allocation->owner : NULL;
+    struct pending_free *p = NULL;
+    struct op *op = NULL;
+    if (cpu_memory_mark_freeing(allocation->base))
+        return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.",
+                    (unsigned long long)allocation->base);
+    if (is_idle(stream)) {
+        if (pool) pool_free_now(allocation);
+        else (void)cpu_memory_free(allocation->base);
+        return CUDA_SUCCESS;
+    }
+    p = calloc(1, sizeof *p);
+    op = p ? op_new(OP_FREE, stream->context) : NULL;
+    if (op == NULL) {
+        free(p);
+        stream_wait_until(stream, atomic_load(&stream->submitted)); /* no memory to queue it: do it here */
+        if (pool) pool_free_now(allocation);
+        else (void)cpu_memory_free(allocation->base);
+        return CUDA_SUCCESS;
+    }
+    p->pool = pool;
+    p->stream = handle_retain(stream);
+    p->base = allocation->base;
+    p->size = allocation->size;
+    if (pool) {
+        pthread_mutex_lock(&pool->lock);
+        pool->used -= round_up(allocation->size, UNIT);
+        p->next = pool->pending.next;
+        p->previous = &pool->pending;
+        p->next->previous = pool->pending.next = p;
+        pthread_mutex_unlock(&pool->lock);
+    }
+    op->memory.pool = pool;
+    op->memory.address = allocation->base;
+    op->memory.size = allocation->size;
+    op->memory.owner = p;
+    return stream_submit(stream, op);
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------------ */
+
+CUresult pool_plan(CUmemoryPool pool, size_t size, uint64_t *address) {
+    uint64_t room = 0;
+    pthread_mutex_lock(&pool->lock);
+    int status = cpu_memory_obtain(pool->device, pool->kind, size, pool, address, &room);
+    if (status == CPU_MEMORY_OK) {
+        status = reserve_more(pool, round_up(room, UNIT));
+        (void)(status ? cpu_memory_release(*address) : cpu_memory_retire(*address));
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return memory_refused(status, pool->device, size);
+}
+
+bool pool_is_planned(const cpu_allocation *found) {
+    return found->freed && handle_is_live(found->owner, HANDLE_POOL) && ((CUmemoryPool)found->owner)->is_graph;
+}
+
+enum { ORPHAN = 1 }; /* in the allocation's flags: no graph has this place any more */
+
+void pool_abandon(uint64_t address) {
+    cpu_allocation found;
+    if (!cpu_memory_lookup(address, &found)) return;
+    CUmemoryPool pool = found.owner;
+    pthread_mutex_lock(&pool->lock);
+    if (found.freed) {
+        uint64_t bytes = round_up(cpu_memory_room(address), UNIT);
+        (void)cpu_memory_release(address);
+        reserve_less(pool, bytes);
+    } else {
+        cpu_memory_set_flags(address, ORPHAN);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static CUresult begin_planned(CUmemoryPool pool, uint64_t address, uint64_t size) {
+    uint64_t id;
+    cpu_allocation found;
+    pthread_mutex_lock(&pool->lock);
+    int status = CPU_MEMORY_UNKNOWN;
+    if (cpu_memory_lookup(address, &found) && found.freed) status = cpu_memory_revive(address, size, pool, &id);
+    if (status == CPU_MEMORY_OK) {
+        count_use(pool, size);
+        pool->outstanding++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (status == CPU_MEMORY_OK) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the graph allocates the memory at 0x%llx, which its last launch allocated and nobody has freed: free it, "
+                "or instantiate with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.",
+                (unsigned long long)address);
+}
+
+static CUresult end_planned(uint64_t address) {
+    cpu_allocation found;
+    if (!cpu_memory_find(address, &found) || found.base != address)
+        return fail(CUDA_ERROR_INVALID_VALUE, "a graph frees 0x%llx, which is not allocated.", (unsigned long long)address);
+    pool_free_now(&found);
+    return CUDA_SUCCESS;
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------------- */
+
+CUresult memory_execute(struct op *op) {
+    if (op->kind == OP_ALLOCATE) return begin_planned(op->memory.pool, op->memory.address, op->memory.size);
+    if (op->memory.owner == NULL) return end_planned(op->memory.address);
+    finish(op->memory.owner);
+    op->memory.owner = NULL;
+    return CUDA_SUCCESS;
+}
+
+void memory_op_retain(struct op *op) { op->memory.owner = NULL; } /* only the frees of graphs are copied */
+
+void memory_op_release(struct op *op) {
+    if (op->kind == OP_FREE && op->memory.owner) finish(op->memory.owner);
+}
+
+/* ---- giving back ------------------------------------------------------------------------------------------------------- */
+
+void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep) {
+    pthread_mutex_lock(&pool->lock);
+    trim(pool, keep);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_give_up(CUmemoryPool pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->given_up = true;
+    trim(pool, 0);
+    unlock(pool);
+}
+
+static void trim_all(void *pool, void *data) {
+    (void)data;
+    if (!((CUmemoryPool)pool)->is_graph) pool_lock_and_trim(pool, 0);
+}
+
+static void trim_excess(void *pool, void *data) {
+    (void)data;
+    if (!((CUmemoryPool)pool)->is_graph) pool_lock_and_trim(pool, ((CUmemoryPool)pool)->threshold);
+}
+
+void pools_trim(void) { handle_each(HANDLE_POOL, trim_all, NULL); }
+
+void pools_synchronized(void) {
+    if (likely(!atomic_load_explicit(&has_excess, memory_order_relaxed))) return;
+    atomic_store_explicit(&has_excess, false, memory_order_relaxed);
+    handle_each(HANDLE_POOL, trim_excess, NULL);
+}
