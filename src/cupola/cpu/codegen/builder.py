@@ -242,9 +242,7 @@ class Builder:
             return b
         if condition.vector:
             a, b = self.splat(a), self.splat(b)
-            return Value(
-                self.emit(f"select {self.typed(condition)}, {self.typed(a)}, {self.typed(b)}"), a.type, True
-            )
+            return Value(self.emit(f"select {self.typed(condition)}, {self.typed(a)}, {self.typed(b)}"), a.type, True)
         affine = None
         x, y = a.line(), b.line()
         if (a.vector or b.vector) and x is not None and y is not None and x.stride == y.stride:
@@ -317,9 +315,7 @@ class Builder:
             return value
         return Value(self.emit(f"freeze {self.typed(value)}"), value.type, value.vector, value.affine)
 
-    def intrinsic(
-        self, name: str, *arguments: Value | str, type: str | None = None, flags: str = ""
-    ) -> Value:
+    def intrinsic(self, name: str, *arguments: Value | str, type: str | None = None, flags: str = "") -> Value:
         """Call ``llvm.<name>``, overloaded on the lane types; string arguments are immediates (``i1 false``).
 
         ``type`` is the result's lane type when it is not that of the first argument; the intrinsic is then
@@ -372,9 +368,7 @@ class Builder:
 
         if not any(a.vector for a in arguments):
             return call(arguments)
-        return self.from_lanes(
-            [call([self.lane(a, index) for a in arguments]) for index in range(self.width)]
-        )
+        return self.from_lanes([call([self.lane(a, index) for a in arguments]) for index in range(self.width)])
 
     def function(
         self,
@@ -399,9 +393,7 @@ class Builder:
         returned = self.vector_type(result) if vector else result
         if full not in self.functions:
             self.functions[full] = ""  # so that it is not begun twice
-            inner = Builder(
-                self.width if vector else 1, declarations=self.declarations, functions=self.functions
-            )
+            inner = Builder(self.width if vector else 1, declarations=self.declarations, functions=self.functions)
             inner.canonical_nans = self.canonical_nans
             parameters = [Value(f"%a{i}", a.type, vector) for i, a in enumerate(arguments)]
             value = body(inner, parameters)

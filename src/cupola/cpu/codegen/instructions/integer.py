@@ -54,9 +54,7 @@ def product(b: Builder, op: Operation, x: Value, y: Value) -> Value:
         return b.binary("mul", x, y)
     bits = BITS[x.type]
     double = f"i{2 * bits}"
-    wide = b.binary(
-        "mul", b.extend(x, double, is_signed=op.is_signed), b.extend(y, double, is_signed=op.is_signed)
-    )
+    wide = b.binary("mul", b.extend(x, double, is_signed=op.is_signed), b.extend(y, double, is_signed=op.is_signed))
     if op.has("wide"):
         return wide
     return b.cast("trunc", b.binary("lshr", wide, constant(double, bits)), x.type)
@@ -169,9 +167,7 @@ def dp4a(b: Builder, op: Operation, x: Value, y: Value, z: Value) -> Value:
     """Four-way dot product of bytes, accumulated; each side has its own signedness."""
     total = z
     for byte in range(4):
-        parts = [
-            field(b, v, 8 * byte, 8, type.startswith("s")) for v, type in zip((x, y), op.types, strict=True)
-        ]
+        parts = [field(b, v, 8 * byte, 8, type.startswith("s")) for v, type in zip((x, y), op.types, strict=True)]
         total = b.binary("add", total, b.binary("mul", *parts))
     return total
 

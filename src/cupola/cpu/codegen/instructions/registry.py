@@ -29,11 +29,12 @@ LLVM_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An instruction's opcode and modifiers, with the types picked out of the modifiers."""
+    """An instruction's opcode and modifiers, the types among them, and its number of destinations."""
 
     opcode: str
     modifiers: tuple[str, ...]
     types: tuple[str, ...]
+    destinations: int = 1
 
     @property
     def type(self) -> str:
@@ -143,7 +144,8 @@ def instruction(
 def operation_of(instruction: ast.Instruction) -> Operation:
     """Opcode, modifiers and types of an instruction."""
     modifiers = instruction.modifiers
-    return Operation(instruction.opcode, modifiers, tuple(m for m in modifiers if m in LLVM_TYPE))
+    types = tuple(m for m in modifiers if m in LLVM_TYPE)
+    return Operation(instruction.opcode, modifiers, types, len(split_operands(instruction)[0]))
 
 
 def _flatten(operand: ast.Operand) -> list[ast.Operand]:
@@ -191,4 +193,4 @@ def lower(builder: Builder, instruction: ast.Instruction, sources: Sequence[Valu
     if entry is None:
         raise NotImplementedError(instruction.text)
     results = entry.lowering(builder, operation, *sources)
-    return [results] if isinstance(results, Value) else list(results)
+    return [results] if isinstance(results, Value) else list(results)[: operation.destinations]

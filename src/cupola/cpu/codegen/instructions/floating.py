@@ -1,0 +1,125 @@
+"""Arithmetic in single and double precision (PTX ISA, "Floating-Point Instructions").
+
+Rounding to nearest is the host's own arithmetic. The directed roundings switch the host's rounding mode inside
+internal functions marked ``strictfp``, so LLVM neither folds nor moves anything across the switch.
+"""
+
+from __future__ import annotations
+
+from cupola.cpu.codegen.builder import Builder, constant, real
+from cupola.cpu.codegen.values import BITS, Value
+
+from .formats import CANONICAL_NAN, DIRECTED, canonical, finish, flush, is_nan
+from .registry import Operation, instruction
+
+FLOATS = "f32 f64"
+ROUNDINGS = "rn rz rm rp"
+
+_MODE = {"rz": 0, "rn": 1, "rp": 2, "rm": 3}
+"""Arguments of llvm.set.rounding."""
+
+_SUFFIX = {"float": "f32", "double": "f64"}
+
+_PLAIN = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+
+
+def arithmetic(b: Builder, name: str, mode: str, *values: Value) -> Value:
+    """``add``, ``sub``, ``mul``, ``div``, ``fma`` or ``sqrt`` in a rounding mode."""
+    if mode not in DIRECTED:
+        if name in _PLAIN:
+            return b.binary(_PLAIN[name], *values)
+        return b.intrinsic(name, *values)
+
+    def body(b: Builder, arguments: list[Value]) -> Value:
+        b.declarations["declare void @llvm.set.rounding(i32)"] = None
+        b.line(f"call void @llvm.set.rounding(i32 {_MODE[mode]}) strictfp")
+        type = b.type_of(arguments[0])
+        overload = _SUFFIX[arguments[0].type]
+        if arguments[0].vector:
+            overload = f"v{b.width}{overload}"
+        full = f"@llvm.experimental.constrained.{_PLAIN.get(name, name)}.{overload}"
+        types = ", ".join([type] * len(arguments) + ["metadata", "metadata"])
+        b.declarations[f"declare {type} {full}({types})"] = None
+        operands = ", ".join(map(b.typed, arguments))
+        result = b.emit(
+            f'call {type} {full}({operands}, metadata !"round.dynamic", metadata !"fpexcept.strict") strictfp'
+        )
+        b.line("call void @llvm.set.rounding(i32 1) strictfp")
+        return Value(result, arguments[0].type, arguments[0].vector)
+
+    return b.function(
+        f"{name}.{mode}.{_SUFFIX[values[0].type]}",
+        values[0].type,
+        values,
+        body,
+        attributes="noinline nounwind strictfp",
+    )
+
+
+def rounding(op: Operation) -> str:
+    return op.one_of(*_MODE, default="rn")
+
+
+@instruction("add", "sub", "mul", on=FLOATS, modifiers=f"{ROUNDINGS} ftz sat", sources=2)
+@instruction("fma", "mad", on=FLOATS, modifiers=f"{ROUNDINGS} ftz sat", sources=3)
+@instruction("div", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx full", sources=2)
+@instruction("sqrt", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
+def calculate(b: Builder, op: Operation, *values: Value) -> Value:
+    """The approximate quotients and roots are exact ones here, which is within their bounds."""
+    name = "fma" if op.opcode == "mad" else op.opcode
+    return finish(b, op, arithmetic(b, name, rounding(op), *(flush(b, op, v) for v in values)))
+
+
+@instruction("rcp", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
+def reciprocal(b: Builder, op: Operation, x: Value) -> Value:
+    if op.type == "f64" and op.has("approx"):
+        return coarse(b, x, root=False)
+    return finish(b, op, arithmetic(b, "div", rounding(op), real(x.type, 1.0), flush(b, op, x)))
+
+
+def coarse(b: Builder, x: Value, *, root: bool) -> Value:
+    """The ``.approx.ftz.f64`` functions: only the upper words of operand and result count, subnormal is zero."""
+    upper = constant("i64", 0xFFFFFFFF00000000)
+    bits = b.binary("and", b.bitcast(x, "i64"), upper)
+    bits = b.select(is_nan(b, x), constant("i64", CANONICAL_NAN["double"]), bits)
+    value = b.bitcast(_flush_double(b, bits), "double")
+    if root:
+        value = b.intrinsic("sqrt", value)
+    bits = b.bitcast(b.binary("fdiv", real("double", 1.0), value), "i64")
+    return b.bitcast(_flush_double(b, b.binary("and", bits, upper)), "double")
+
+
+def _flush_double(b: Builder, bits: Value) -> Value:
+    exponent = b.binary("and", bits, constant("i64", 0x7FF0000000000000))
+    small = b.compare("icmp eq", exponent, constant("i64", 0))
+    return b.select(small, b.binary("and", bits, constant("i64", 1 << 63)), bits)
+
+
+@instruction("neg", "abs", on=FLOATS, modifiers="ftz", sources=1)
+def change_sign(b: Builder, op: Operation, x: Value) -> Value:
+    x = flush(b, op, x)
+    return b.unary("fneg", x) if op.opcode == "neg" else b.intrinsic("fabs", x)
+
+
+def extremum(b: Builder, op: Operation, values: tuple[Value, ...]) -> Value:
+    """Minimum or maximum with -0 < +0; a NaN loses against a number, or with ``.NaN`` wins against all."""
+    name = f"{op.opcode}imum" if op.has("NaN") else f"{op.opcode}imumnum"
+    integer = f"i{BITS[values[0].type]}"
+    signs = constant(integer, 0)
+    if op.has("xorsign"):
+        for v in values:
+            signs = b.binary("xor", signs, b.bitcast(v, integer))
+    if op.has("abs"):
+        values = tuple(b.intrinsic("fabs", v) for v in values)
+    result = values[0]
+    for v in values[1:]:
+        result = b.intrinsic(name, result, v)
+    if not op.has("xorsign"):
+        return result
+    signs = b.binary("and", signs, constant(integer, 1 << (BITS[integer] - 1)))
+    return b.bitcast(b.binary("or", b.bitcast(result, integer), signs), result.type)
+
+
+@instruction("min", "max", on=FLOATS, modifiers="ftz NaN xorsign abs", sources=(2, 3))
+def minimum(b: Builder, op: Operation, *values: Value) -> Value:
+    return canonical(b, extremum(b, op, tuple(flush(b, op, v) for v in values)))
