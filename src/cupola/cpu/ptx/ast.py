@@ -105,8 +105,35 @@ class ArgumentList:
     items: tuple[Operand, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AddressList:
+    """A bracketed list: ``[texture, {x, y}]``, ``[texture, sampler, {x, y}]``, ``[map, {c0, c1}]``."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A part of a register in a video instruction: ``%r1.b0``, ``%r1.h1`` (destinations: also ``.b0..b3``)."""
+
+    register: Register
+    part: str
+
+
 Operand = (
-    Register | Special | Immediate | Symbol | Address | Vector | Sink | LabelRef | Negated | Pair | ArgumentList
+    Register
+    | Special
+    | Immediate
+    | Symbol
+    | Address
+    | Vector
+    | Sink
+    | LabelRef
+    | Negated
+    | Pair
+    | ArgumentList
+    | AddressList
+    | Selector
 )
 
 
@@ -120,7 +147,11 @@ class Guard:
 
 @dataclass(slots=True)
 class Instruction:
-    """One instruction. ``modifiers`` are the dotted parts after the opcode, in order: ``("rn", "f32")``."""
+    """One instruction. ``modifiers`` are the dotted parts after the opcode, in order: ``("rn", "f32")``.
+
+    A call always has the operands ``ArgumentList`` (returns), ``Symbol`` or ``Register`` (the function),
+    ``ArgumentList`` (arguments), and for an indirect call a ``LabelRef`` to its prototype or list of targets.
+    """
 
     opcode: str
     modifiers: tuple[str, ...]
@@ -143,7 +174,9 @@ class Variable:
     """A variable of a state space, at module scope or in a function.
 
     ``size`` is 0 for an unsized ``extern .shared`` array (dynamic shared memory). ``initializer`` holds the
-    bytes, or None for zero. ``relocations`` are ``(byte offset, width, symbol, addend, is_generic)``.
+    bytes, or None for zero; it may be shorter than ``size``, the rest is zero. ``relocations`` are
+    ``(byte offset, width, symbol, addend, is_generic)``: the address of ``symbol`` plus ``addend`` goes there.
+    ``type`` is the element's, ``managed`` says ``.attribute(.managed)``.
     """
 
     name: str
@@ -155,21 +188,41 @@ class Variable:
     relocations: tuple[tuple[int, int, str, int, bool], ...] = ()
     linkage: str | None = None
     location: Location | None = None
+    managed: bool = False
 
 
 @dataclass(slots=True)
 class Parameter:
+    """A parameter or return value of a function: in ``.param`` space, or a register (``is_register``).
+
+    ``offset`` is where it lies in the buffer of kernel parameters, ``size`` its bytes.
+    """
+
     name: str
     type: str
     size: int
     align: int
     offset: int
     is_pointer: bool = False
+    is_register: bool = False
+
+
+@dataclass(slots=True)
+class Prototype:
+    """The ``.callprototype`` of an indirect call."""
+
+    returns: list[Parameter]
+    parameters: list[Parameter]
 
 
 @dataclass(slots=True)
 class Function:
-    """A ``.entry`` or ``.func``; ``body`` is None for a declaration."""
+    """A ``.entry`` or ``.func``; ``body`` is None for a declaration.
+
+    ``registers`` holds those that the body names, with their types. ``directives`` are the numbers behind
+    ``.maxntid``, ``.reqntid``, ``.minnctapersm``, ``.maxnreg`` and the like, keyed without the dot.
+    ``branch_targets`` are the lists of labels (``.branchtargets``) and functions (``.calltargets``) by their name.
+    """
 
     name: str
     is_entry: bool
@@ -182,6 +235,7 @@ class Function:
     linkage: str | None = None
     location: Location | None = None
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prototypes: dict[str, Prototype] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
