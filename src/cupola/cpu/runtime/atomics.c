@@ -1,0 +1,167 @@
+/* Atomic operations (PTX ISA, "atom", "red"), lane by lane in ascending order.
+ *
+ * A block runs on one thread, so its shared memory needs no host atomics. Global memory is shared with other
+ * worker threads and the host: there each operation is one atomic of the host, sequentially consistent, which is
+ * stronger than every .sem that PTX knows. Scopes need no distinction. */
+#include "access.h"
+
+#include <string.h>
+
+typedef unsigned __int128 u128;
+
+/* ---- arithmetic ------------------------------------------------------------------------------------------------- */
+
+static inline float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline uint64_t add_f64(uint64_t a, uint64_t b) {
+    double x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x += y;
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
+/* IEEE half precision, in portable integer arithmetic. Single precision has more than twice the bits of a half (and
+ * of a bfloat16), so rounding a sum to single precision first does no harm. */
+static float half_to_float(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3FF;
+    if (exponent == 31) return float_of(sign | 0x7F800000 | mantissa << 13);
+    if (exponent == 0) {
+        float value = (float)mantissa * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+static uint16_t float_to_half(float value) {
+    uint32_t bits = bits_of(value), magnitude = bits & 0x7FFFFFFF;
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    if (magnitude > 0x7F800000) return 0x7FFF;
+    if (magnitude >= 0x47800000) return sign | 0x7C00;
+    if (magnitude < 0x38800000) { /* subnormal: the addition rounds at the half's last bit */
+        return sign | (uint16_t)(bits_of(float_of(magnitude) + 0.5f) - 0x3F000000);
+    }
+    magnitude += 0xFFF + (magnitude >> 13 & 1);
+    return sign | (uint16_t)((magnitude - 0x38000000) >> 13);
+}
+
+static float bfloat_to_float(uint16_t bits) { return float_of((uint32_t)bits << 16); }
+
+static uint16_t float_to_bfloat(float value) {
+    uint32_t bits = bits_of(value);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return 0x7FFF;
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static inline uint16_t add_f16(uint16_t a, uint16_t b) { return float_to_half(half_to_float(a) + half_to_float(b)); }
+static inline uint16_t add_bf16(uint16_t a, uint16_t b) {
+    return float_to_bfloat(bfloat_to_float(a) + bfloat_to_float(b));
+}
+static inline uint32_t add_f16x2(uint32_t a, uint32_t b) {
+    return (uint32_t)add_f16((uint16_t)(a >> 16), (uint16_t)(b >> 16)) << 16 | add_f16((uint16_t)a, (uint16_t)b);
+}
+static inline uint32_t add_bf16x2(uint32_t a, uint32_t b) {
+    return (uint32_t)add_bf16((uint16_t)(a >> 16), (uint16_t)(b >> 16)) << 16 | add_bf16((uint16_t)a, (uint16_t)b);
+}
+static inline uint32_t add_f32(uint32_t a, uint32_t b) { return bits_of(float_of(a) + float_of(b)); }
+
+/* ---- one function for each operation and type ------------------------------------------------------------------- */
+
+/* uint32_t cupola_atomic_<operation>_<type>(context, warp, site, mask, addresses, operands, compares, results):
+ * results receives what was in memory before. Nonzero on a fault. `old`, `operand` and `compare` are what
+ * the expression of the new value is made of; `plain` says whether the host has that operation itself. */
+#define ATOMIC_LANES(NAME, TYPE, RESOLVE, UPDATE)                                                                      \
+    CPU_HELPER uint32_t NAME(cpu_context *context, cpu_warp *warp, uint64_t packed, uint32_t mask,                     \
+                             const uint64_t *addresses, const TYPE *operands, const TYPE *compares, TYPE *results) {   \
+        const cpu_site site = unpack_site(packed);                                                                     \
+        (void)compares;                                                                                                \
+        for (; mask; mask &= mask - 1) {                                                                               \
+            int lane = __builtin_ctz(mask);                                                                            \
+            TYPE *target = RESOLVE;                                                                                    \
+            if (!target) return 1;                                                                                     \
+            TYPE operand = operands[lane], old;                                                                        \
+            UPDATE                                                                                                     \
+            results[lane] = old;                                                                                       \
+        }                                                                                                              \
+        return 0;                                                                                                      \
+    }
+
+#define ANYWHERE cpu_resolve_cached(context, warp, lane, site, addresses[lane])
+#define SHARED                                                                                                         \
+    (addresses[lane] + site.size <= context->shared_size && !(addresses[lane] & (site.size - 1u))                      \
+         ? (void *)(context->shared + addresses[lane])                                                                 \
+         : cpu_resolve(context, warp, lane, site, addresses[lane]))
+
+/* Operations that the host has. */
+#define HOST(OPERATION, SUFFIX, TYPE, BUILTIN, NEW)                                                                    \
+    ATOMIC_LANES(cupola_atomic_##OPERATION##_##SUFFIX, TYPE, ANYWHERE, old = BUILTIN(target, operand, __ATOMIC_SEQ_CST);)\
+    ATOMIC_LANES(cupola_shared_##OPERATION##_##SUFFIX, TYPE, SHARED, old = *target; *target = NEW;)
+
+/* Operations made of compare-and-swap. */
+#define LOOP(OPERATION, SUFFIX, TYPE, NEW)                                                                             \
+    ATOMIC_LANES(cupola_atomic_##OPERATION##_##SUFFIX, TYPE, ANYWHERE,                                                 \
+                 old = __atomic_load_n(target, __ATOMIC_RELAXED);                                                      \
+                 while (!__atomic_compare_exchange_n(target, &old, (TYPE)(NEW), 1, __ATOMIC_SEQ_CST,                   \
+                                                     __ATOMIC_RELAXED)) {})                                            \
+    ATOMIC_LANES(cupola_shared_##OPERATION##_##SUFFIX, TYPE, SHARED, old = *target; *target = (TYPE)(NEW);)
+
+#define CAS(SUFFIX, TYPE)                                                                                              \
+    ATOMIC_LANES(cupola_atomic_cas_##SUFFIX, TYPE, ANYWHERE, old = compares[lane];                                     \
+                 __atomic_compare_exchange_n(target, &old, operand, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);)           \
+    ATOMIC_LANES(cupola_shared_cas_##SUFFIX, TYPE, SHARED, old = *target; if (old == compares[lane]) *target = operand;)
+
+#define INTEGER(UNSIGNED, SIGNED, B, U, S)                                                                             \
+    HOST(add, U, UNSIGNED, __atomic_fetch_add, (UNSIGNED)(old + operand))                                              \
+    HOST(and, B, UNSIGNED, __atomic_fetch_and, old & operand)                                                          \
+    HOST(or, B, UNSIGNED, __atomic_fetch_or, old | operand)                                                            \
+    HOST(xor, B, UNSIGNED, __atomic_fetch_xor, old ^ operand)                                                          \
+    HOST(exch, B, UNSIGNED, __atomic_exchange_n, operand)                                                              \
+    LOOP(min, U, UNSIGNED, old < operand ? old : operand)                                                              \
+    LOOP(max, U, UNSIGNED, old > operand ? old : operand)                                                              \
+    LOOP(min, S, UNSIGNED, (SIGNED)old < (SIGNED)operand ? old : operand)                                              \
+    LOOP(max, S, UNSIGNED, (SIGNED)old > (SIGNED)operand ? old : operand)                                              \
+    LOOP(inc, U, UNSIGNED, old >= operand ? 0 : old + 1)                                                               \
+    LOOP(dec, U, UNSIGNED, old == 0 || old > operand ? operand : old - 1)                                              \
+    CAS(B, UNSIGNED)
+
+INTEGER(uint32_t, int32_t, b32, u32, s32)
+INTEGER(uint64_t, int64_t, b64, u64, s64)
+CAS(b16, uint16_t)
+LOOP(add, f32, uint32_t, add_f32(old, operand))
+LOOP(add, f64, uint64_t, add_f64(old, operand))
+LOOP(add, f16, uint16_t, add_f16(old, operand))
+LOOP(add, bf16, uint16_t, add_bf16(old, operand))
+LOOP(add, f16x2, uint32_t, add_f16x2(old, operand))
+LOOP(add, bf16x2, uint32_t, add_bf16x2(old, operand))
+
+/* 16 bytes (sm_90): the compiler's library call is atomic on every processor that we run on. */
+static bool swap_wide(u128 *target, u128 *old, u128 new) {
+#ifdef __x86_64__
+    uint64_t low = (uint64_t)*old, high = (uint64_t)(*old >> 64);
+    bool done;
+    __asm__ __volatile__("lock cmpxchg16b %1"
+                         : "=@ccz"(done), "+m"(*target), "+a"(low), "+d"(high)
+                         : "b"((uint64_t)new), "c"((uint64_t)(new >> 64))
+                         : "memory");
+    *old = (u128)high << 64 | low;
+    return done;
+#else
+    return __atomic_compare_exchange_n(target, old, new, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+#endif
+}
+
+ATOMIC_LANES(cupola_atomic_cas_b128, u128, ANYWHERE, old = compares[lane]; swap_wide(target, &old, operand);)
+ATOMIC_LANES(cupola_shared_cas_b128, u128, SHARED, old = *target; if (old == compares[lane]) *target = operand;)
+ATOMIC_LANES(cupola_atomic_exch_b128, u128, ANYWHERE, old = 0; while (!swap_wide(target, &old, operand)) {})
+ATOMIC_LANES(cupola_shared_exch_b128, u128, SHARED, old = *target; *target = operand;)

@@ -1,0 +1,242 @@
+/* Kernels of loaded modules and their compiled variants: the C side of cupola.cpu.compiler. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "scheduler.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cpu_kernel {
+    PyObject *module; /* cupola.cpu.compiler.LoadedModule */
+    size_t index;
+    char *name;
+    cpu_kernel_info info;
+    struct {
+        size_t offset, size;
+    } *params;
+    pthread_mutex_t lock; /* the list of variants, which only grows */
+    _Atomic(cpu_variant *) variants;
+};
+
+/* ---- reading Python objects ----------------------------------------------------------------------------------- */
+
+/* An integer attribute; -1 with an exception when there is none. */
+static long long get_integer(PyObject *object, const char *name) {
+    PyObject *value = PyObject_GetAttrString(object, name);
+    if (!value) return -1;
+    long long result = PyLong_AsLongLong(value);
+    Py_DECREF(value);
+    return result;
+}
+
+static int get_uint32(PyObject *object, const char *name, uint32_t *result) {
+    long long value = get_integer(object, name);
+    if (value == -1 && PyErr_Occurred()) return -1;
+    *result = (uint32_t)value;
+    return 0;
+}
+
+/* A tuple of three integers, or None for three zeros. */
+static int get_dim3(PyObject *object, const char *name, uint32_t *result) {
+    PyObject *value = PyObject_GetAttrString(object, name);
+    if (!value) return -1;
+    int status = 0;
+    memset(result, 0, 3 * sizeof *result);
+    if (value != Py_None) status = PyArg_ParseTuple(value, "III", &result[0], &result[1], &result[2]) ? 0 : -1;
+    Py_DECREF(value);
+    return status;
+}
+
+static int read_params(cpu_kernel *kernel, PyObject *info) {
+    PyObject *value = PyObject_GetAttrString(info, "params");
+    PyObject *params = value ? PySequence_Fast(value, "params must be a sequence") : NULL;
+    Py_XDECREF(value);
+    if (!params) return -1;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(params);
+    kernel->info.param_count = (uint32_t)count;
+    kernel->params = calloc(count ? (size_t)count : 1, sizeof *kernel->params);
+    int status = kernel->params ? 0 : -1;
+    if (status) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; status == 0 && i < count; i++) {
+        Py_ssize_t offset, size, align;
+        const char *name;
+        status = PyArg_ParseTuple(PySequence_Fast_GET_ITEM(params, i), "snnn", &name, &offset, &size, &align) ? 0 : -1;
+        if (status) break;
+        kernel->params[i].offset = (size_t)offset;
+        kernel->params[i].size = (size_t)size;
+    }
+    Py_DECREF(params);
+    return status;
+}
+
+static int read_info(cpu_kernel *kernel, PyObject *info) {
+    PyObject *name = PyObject_GetAttrString(info, "name");
+    const char *utf8 = name ? PyUnicode_AsUTF8(name) : NULL;
+    kernel->name = utf8 ? strdup(utf8) : NULL;
+    Py_XDECREF(name);
+    if (!utf8) return -1;
+    cpu_kernel_info *to = &kernel->info;
+    const struct {
+        const char *name;
+        uint32_t *to;
+    } fields[] = {
+        {"static_shared", &to->static_shared}, {"local_bytes", &to->local_bytes},
+        {"const_bytes", &to->const_bytes},     {"registers", &to->registers},
+        {"max_threads", &to->max_threads},     {"param_bytes", &to->param_bytes},
+        {"ptx_version", &to->ptx_version},     {"binary_version", &to->binary_version},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (get_uint32(info, fields[i].name, fields[i].to)) return -1;
+    if (get_dim3(info, "required_block", to->required_block) || get_dim3(info, "max_block", to->max_block)) return -1;
+    return read_params(kernel, info);
+}
+
+cpu_kernel *cpu_kernel_new(PyObject *module, size_t index) {
+    cpu_kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    pthread_mutex_init(&kernel->lock, NULL);
+    kernel->module = Py_NewRef(module);
+    kernel->index = index;
+    PyObject *kernels = PyObject_GetAttrString(module, "kernels");
+    PyObject *info = kernels ? PySequence_GetItem(kernels, (Py_ssize_t)index) : NULL;
+    Py_XDECREF(kernels);
+    int status = info ? read_info(kernel, info) : -1;
+    Py_XDECREF(info);
+    if (status) {
+        cpu_kernel_free(kernel);
+        return NULL;
+    }
+    return kernel;
+}
+
+void cpu_kernel_free(cpu_kernel *kernel) {
+    if (!kernel) return;
+    cpu_variant *next;
+    for (cpu_variant *variant = atomic_load(&kernel->variants); variant; variant = next) {
+        next = variant->next;
+        Py_XDECREF(variant->object);
+        free((void *)variant->thread_ids[0]);
+        free(variant);
+    }
+    pthread_mutex_destroy(&kernel->lock);
+    Py_XDECREF(kernel->module);
+    free(kernel->params);
+    free(kernel->name);
+    free(kernel);
+}
+
+const cpu_kernel_info *cpu_kernel_get_info(const cpu_kernel *kernel) { return &kernel->info; }
+const char *cpu_kernel_name(const cpu_kernel *kernel) { return kernel->name; }
+
+int cpu_kernel_param(const cpu_kernel *kernel, size_t index, size_t *offset, size_t *size) {
+    if (index >= kernel->info.param_count) return -1;
+    *offset = kernel->params[index].offset;
+    *size = kernel->params[index].size;
+    return 0;
+}
+
+/* ---- variants ------------------------------------------------------------------------------------------------- */
+
+static cpu_variant *find_variant(cpu_kernel *kernel, const uint32_t block[3]) {
+    cpu_variant *variant = atomic_load_explicit(&kernel->variants, memory_order_acquire);
+    while (variant && memcmp(variant->block, block, sizeof variant->block)) variant = variant->next;
+    return variant;
+}
+
+/* The coordinates of every thread, x, y and z one after the other, each padded by a unit that vector code may read. */
+static uint32_t *make_thread_ids(const uint32_t block[3], size_t *stride) {
+    size_t threads = (size_t)block[0] * block[1] * block[2], padded = threads + CPU_WARP_THREADS;
+    padded = (padded + 15) / 16 * 16;
+    uint32_t *ids = aligned_alloc(64, (3 * padded * sizeof *ids + 63) / 64 * 64);
+    if (!ids) return NULL;
+    for (size_t i = 0; i < padded; i++) {
+        uint32_t thread = i < threads ? (uint32_t)i : 0;
+        ids[i] = thread % block[0];
+        ids[padded + i] = thread / block[0] % block[1];
+        ids[2 * padded + i] = thread / block[0] / block[1];
+    }
+    *stride = padded;
+    return ids;
+}
+
+/* With the GIL. */
+static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
+    PyObject *object = PyObject_CallMethod(kernel->module, "compile", "n(III)", (Py_ssize_t)kernel->index, block[0],
+                                           block[1], block[2]);
+    if (!object) return NULL;
+    cpu_variant *variant = calloc(1, sizeof *variant);
+    size_t stride = 0;
+    uint32_t *ids = make_thread_ids(block, &stride);
+    long long address = get_integer(object, "address");
+    if (!variant || !ids) PyErr_NoMemory();
+    if (PyErr_Occurred() || get_uint32(object, "width", &variant->width) ||
+        get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
+        get_uint32(object, "block_count", &variant->block_count) ||
+        get_uint32(object, "site_count", &variant->site_count)) {
+        free(variant);
+        free(ids);
+        Py_DECREF(object);
+        return NULL;
+    }
+    variant->kernel = kernel;
+    variant->object = object;
+    variant->body = (cpu_body)(uintptr_t)address;
+    memcpy(variant->block, block, sizeof variant->block);
+    variant->static_shared = kernel->info.static_shared;
+    variant->local_bytes = kernel->info.local_bytes;
+    for (int i = 0; i < 3; i++) variant->thread_ids[i] = ids + (size_t)i * stride;
+    return variant;
+}
+
+/* The text of the pending exception, which is cleared. */
+static void take_exception(char *message, size_t size) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    if (size) snprintf(message, size, "%s", utf8 ? utf8 : "the kernel could not be compiled");
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
+const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], char *message, size_t size) {
+    cpu_variant *variant = find_variant(kernel, block);
+    if (variant) return variant;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    variant = make_variant(kernel, block);
+    if (!variant) take_exception(message, size);
+    PyGILState_Release(gil);
+    if (!variant) return NULL;
+    /* Two threads may have compiled the same one (the compiler hands both the same code); both stay in the list. */
+    pthread_mutex_lock(&kernel->lock);
+    variant->next = atomic_load_explicit(&kernel->variants, memory_order_relaxed);
+    atomic_store_explicit(&kernel->variants, variant, memory_order_release);
+    pthread_mutex_unlock(&kernel->lock);
+    return variant;
+}
+
+cpu_body cpu_variant_independent(const cpu_variant *variant, char *message, size_t size) {
+    cpu_body body = atomic_load(&variant->independent);
+    if (body) return body;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *address = PyObject_CallMethod(variant->object, "independent_address", NULL);
+    if (address) body = (cpu_body)(uintptr_t)PyLong_AsUnsignedLongLong(address);
+    Py_XDECREF(address);
+    if (PyErr_Occurred()) {
+        take_exception(message, size);
+        body = NULL;
+    }
+    PyGILState_Release(gil);
+    if (body) atomic_store(&((cpu_variant *)variant)->independent, body);
+    return body;
+}

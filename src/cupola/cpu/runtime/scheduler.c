@@ -1,0 +1,392 @@
+/* The block scheduler: runs the units of a block until all are done, and keeps as many blocks begun as spinning
+ * kernels need.
+ *
+ * A worker thread runs one block at a time: every unit in turn, up to where it must wait, until none is left.
+ * When all units of a block only spin (waiting for another block, another stream or the host), the worker puts
+ * the block aside and begins the next one, until as many are resident as the modelled GPU would hold; then it
+ * goes round. So any block may wait for any other that fits on the GPU beside it, which is what cooperative
+ * launches promise and what hand-written grid barriers rely on. */
+#include "scheduler.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum {
+    SPIN_BUDGET = 512,      /* trips of a waiting loop in one call of a body */
+    SPINS_TO_DIVERGE = 16,  /* calls in a row that end in YIELD before lanes are made independent */
+    PASSES_TO_STALL = 2,    /* passes over the units in which nothing but spinning happened */
+    RESIDENT_BLOCKS = 4224, /* 132 SMs with 32 blocks each */
+};
+
+/* ---- memory of resident blocks ------------------------------------------------------------------------------ */
+
+static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
+
+/* Where the parts of a block lie in its memory. The 64 bytes behind frames and local memory let vector code load
+ * a whole register's width at their ends. */
+struct layout {
+    size_t warps, lanes, shared, frames, local, total;
+    uint32_t warp_count;
+};
+
+static struct layout lay_out(const cpu_launch *launch) {
+    const cpu_variant *variant = launch->variant;
+    size_t threads = (size_t)launch->block[0] * launch->block[1] * launch->block[2];
+    struct layout layout;
+    layout.warp_count = (uint32_t)((threads + variant->width - 1) / variant->width);
+    layout.warps = 0;
+    layout.lanes = round_up(layout.warp_count * sizeof(cpu_warp), 64);
+    layout.shared = round_up(layout.lanes + layout.warp_count * (size_t)variant->width * sizeof(struct cpu_lane), 1024);
+    layout.frames = round_up(layout.shared + variant->static_shared + launch->dynamic_shared + 64, 1024);
+    layout.local = round_up(layout.frames + (size_t)layout.warp_count * variant->frame_bytes + 64, 1024);
+    layout.total = layout.local + (size_t)layout.warp_count * variant->width * variant->local_bytes + 64;
+    return layout;
+}
+
+/* Blocks that are not in use, kept for the next launch on this thread. */
+static _Thread_local cpu_block *spare_blocks;
+enum { SPARE_BYTES = 8 << 20 };
+
+static cpu_block *block_new(const cpu_launch *launch, const struct layout *layout) {
+    cpu_block *block = spare_blocks;
+    if (block) {
+        spare_blocks = block->next;
+    } else {
+        block = calloc(1, sizeof *block);
+        if (!block) return NULL;
+    }
+    if (block->memory_bytes < layout->total) {
+        if (block->memory) munmap(block->memory, block->memory_bytes);
+        size_t bytes = round_up(layout->total, 65536);
+        void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) {
+            free(block);
+            return NULL;
+        }
+        block->memory = memory;
+        block->memory_bytes = bytes;
+    }
+    const cpu_variant *variant = launch->variant;
+    uint8_t *memory = block->memory;
+    block->warps = (cpu_warp *)(memory + layout->warps);
+    block->lanes = (struct cpu_lane *)(memory + layout->lanes);
+    block->shared = memory + layout->shared;
+    block->frames = memory + layout->frames;
+    block->local = memory + layout->local;
+    block->warp_count = layout->warp_count;
+    for (uint32_t i = 0; i < block->warp_count; i++) {
+        uint32_t first = i * variant->width;
+        block->warps[i] = (cpu_warp){
+            .first = first,
+            .tid = {variant->thread_ids[0][first], variant->thread_ids[1][first], variant->thread_ids[2][first]},
+            .local = block->local + (size_t)first * variant->local_bytes,
+            .frame = block->frames + (size_t)i * variant->frame_bytes,
+            .lanes = block->lanes + first,
+        };
+    }
+    return block;
+}
+
+static void block_free(cpu_block *block) {
+    if (block->memory_bytes > SPARE_BYTES) {
+        munmap(block->memory, block->memory_bytes);
+        free(block);
+        return;
+    }
+    block->next = spare_blocks;
+    spare_blocks = block;
+}
+
+static void block_begin(cpu_block *block, const cpu_launch *launch, uint64_t index) {
+    block->index = index;
+    uint64_t row = index / launch->grid[0];
+    block->ctaid[0] = (uint32_t)(index % launch->grid[0]);
+    block->ctaid[1] = (uint32_t)(row % launch->grid[1]);
+    block->ctaid[2] = (uint32_t)(row / launch->grid[1]);
+    block->live = launch->block[0] * launch->block[1] * launch->block[2];
+    cpu_body body = launch->variant->body;
+    uint32_t width = launch->variant->width, left = block->live;
+    for (uint32_t i = 0; i < block->warp_count; i++) {
+        cpu_warp *warp = &block->warps[i];
+        uint32_t count = left < width ? left : width;
+        left -= count;
+        warp->state = 0;
+        warp->body = body;
+        warp->mask = warp->live = warp->seen = (uint32_t)((UINT64_C(1) << count) - 1);
+        warp->status = CPU_WARP_READY;
+        warp->independent = 0;
+        warp->spins = 0;
+        warp->parked = warp->syncing = 0;
+    }
+    if (block->busy_barriers) {
+        memset(block->barriers, 0, sizeof block->barriers);
+        block->busy_barriers = 0;
+    }
+}
+
+/* ---- one block ---------------------------------------------------------------------------------------------- */
+
+enum outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_FAULTED };
+
+/* Continue a unit whose whole state is in its frame with the body in which its lanes are independent. */
+static bool make_independent(cpu_context *context, cpu_warp *warp) {
+    if (warp->independent) return true;
+    char message[256];
+    warp->body = cpu_variant_independent(context->job->launch->variant, message, sizeof message);
+    if (!warp->body) {
+        cpu_fault_raise(context, warp, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "%s", message);
+        return false;
+    }
+    warp->independent = 1;
+    warp->seen = warp->mask;
+    warp->spins = 0;
+    return true;
+}
+
+/* Run the block until it is done, or until its units only spin. */
+static enum outcome advance(cpu_context *context, cpu_block *block) {
+    const cpu_launch *launch = context->job->launch;
+    memcpy(context->ctaid, block->ctaid, sizeof context->ctaid);
+    context->block = block;
+    context->shared = block->shared;
+    int idle_passes = 0;
+    for (;;) {
+        bool ran = false, moved = false;
+        for (uint32_t i = 0; i < block->warp_count; i++) {
+            cpu_warp *warp = &block->warps[i];
+            if (warp->status != CPU_WARP_READY) continue;
+            ran = true;
+            uint32_t state =
+                warp->body(context, warp, launch->params, block->shared, warp->frame, context->sites);
+            if (state == CPU_STATE_DONE) {
+                block->live -= (uint32_t)__builtin_popcount(warp->live);
+                warp->live = 0;
+                warp->status = CPU_WARP_FINISHED;
+                moved = true;
+                continue;
+            }
+            uint32_t kind = CPU_STATE_KIND(state);
+            if (kind == CPU_STATE_FAULT) return BLOCK_FAULTED;
+            warp->state = state;
+            if (warp->live != warp->mask) {
+                block->live -= (uint32_t)(__builtin_popcount(warp->live) - __builtin_popcount(warp->mask));
+                warp->live = warp->mask;
+                moved = true;
+            }
+            switch (kind) {
+            case CPU_STATE_BARRIER:
+                if (warp->barrier >= CPU_BARRIERS) {
+                    cpu_fault_raise(context, warp, __builtin_ctz(warp->mask), CPU_FAULT_BARRIER, warp->site,
+                                    "barrier %u does not exist (there are 0 to 15)", warp->barrier);
+                    return BLOCK_FAULTED;
+                }
+                cpu_barrier_arrive(block, warp);
+                warp->spins = 0;
+                moved = true;
+                break;
+            case CPU_STATE_YIELD:
+                if (warp->diverged && ++warp->spins >= SPINS_TO_DIVERGE && !make_independent(context, warp))
+                    return BLOCK_FAULTED;
+                break;
+            case CPU_STATE_INDEPENDENT:
+                if (!make_independent(context, warp)) return BLOCK_FAULTED;
+                moved = true;
+                break;
+            case CPU_STATE_WAITING:
+                if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
+                moved = true;
+                break;
+            }
+        }
+        if (block->live == 0) return BLOCK_DONE;
+        if (block->busy_barriers && cpu_barrier_release_complete(block)) moved = true;
+        else if (!ran) {
+            cpu_barrier_deadlock(context);
+            return BLOCK_FAULTED;
+        }
+        idle_passes = moved ? 0 : idle_passes + 1;
+        if (idle_passes >= PASSES_TO_STALL) return BLOCK_STALLED;
+    }
+}
+
+/* ---- a worker ----------------------------------------------------------------------------------------------- */
+
+struct run {
+    cpu_context context;
+    cpu_job *job;
+    struct layout layout;
+    cpu_block *first, *last; /* resident blocks that stalled, longest ago first */
+    cpu_block *current;
+    uint32_t residents, limit;
+    bool exhausted; /* no block is left that nobody began */
+    void (*between)(cpu_job *, void *);
+    void *argument;
+};
+
+static void put_aside(struct run *run, cpu_block *block) {
+    block->next = NULL;
+    if (run->last) run->last->next = block;
+    else run->first = block;
+    run->last = block;
+    run->residents++;
+}
+
+static cpu_block *take_oldest(struct run *run) {
+    cpu_block *block = run->first;
+    run->first = block->next;
+    if (!run->first) run->last = NULL;
+    run->residents--;
+    return block;
+}
+
+/* Everything here spins: give way to the threads that it may wait for, longer each time. */
+static void give_way(unsigned rounds) {
+    if (rounds < 64) {
+        sched_yield();
+        return;
+    }
+    struct timespec pause = {0, rounds < 1024 ? 20000 : 200000};
+    nanosleep(&pause, NULL);
+}
+
+/* The body of cpu_worker_run: machine code runs below here, so a fault may leave it by a long jump. */
+static void run_blocks(void *argument) {
+    struct run *run = argument;
+    cpu_job *job = run->job;
+    uint64_t next = 0, end = 0;
+    uint32_t stalled_in_a_row = 0;
+    unsigned rounds = 0;
+    for (;;) {
+        if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
+        if (next == end && !run->exhausted && run->residents < run->limit) {
+            if (end && run->between) run->between(job, run->argument);
+            next = atomic_fetch_add_explicit(&job->next_block, job->chunk, memory_order_relaxed);
+            run->exhausted = next >= job->block_count;
+            end = run->exhausted ? next : next + job->chunk < job->block_count ? next + job->chunk : job->block_count;
+        }
+        cpu_block *block = run->current;
+        run->current = NULL;
+        if (next != end && run->residents < run->limit) {
+            if (!block) block = block_new(job->launch, &run->layout);
+            if (!block) {
+                if (!run->residents) {
+                    cpu_fault_raise(&run->context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX,
+                                    "there is no memory for the registers and shared memory of a block");
+                    return;
+                }
+                run->limit = run->residents;
+                continue;
+            }
+            block_begin(block, job->launch, next++);
+        } else if (run->residents) {
+            if (block) block_free(block);
+            block = take_oldest(run);
+        } else {
+            run->current = block;
+            return;
+        }
+        run->current = block;
+        switch (advance(&run->context, block)) {
+        case BLOCK_DONE:
+            stalled_in_a_row = rounds = 0;
+            break; /* run->current is begun again */
+        case BLOCK_STALLED:
+            run->current = NULL;
+            put_aside(run, block);
+            if (++stalled_in_a_row > run->residents) {
+                give_way(rounds++);
+                stalled_in_a_row = 0;
+            }
+            break;
+        case BLOCK_FAULTED:
+            return;
+        }
+    }
+}
+
+/* The cached allocations of the access sites: of one launch, since memory may be freed after it. */
+static _Thread_local cpu_site_cache *site_caches;
+static _Thread_local uint32_t site_cache_count;
+
+static cpu_site_cache *fresh_site_caches(uint32_t count) {
+    if (site_cache_count < count) {
+        free(site_caches);
+        site_caches = aligned_alloc(64, round_up(count * sizeof *site_caches, 64));
+        site_cache_count = site_caches ? count : 0;
+    }
+    if (site_caches) memset(site_caches, 0, count * sizeof *site_caches);
+    return site_caches;
+}
+
+void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *), void *argument) {
+    const cpu_launch *launch = job->launch;
+    const cpu_variant *variant = launch->variant;
+    struct run run = {.job = job, .layout = lay_out(launch), .limit = RESIDENT_BLOCKS, .between = between,
+                      .argument = argument};
+    run.context = (cpu_context){
+        .shared_size = variant->static_shared + launch->dynamic_shared,
+        .ntid = {launch->block[0], launch->block[1], launch->block[2]},
+        .dynamic_shared = launch->dynamic_shared,
+        .nctaid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .local_size = variant->local_bytes,
+        .grid_id = launch->grid_id,
+        .variables = launch->variables,
+        .thread_ids = {variant->thread_ids[0], variant->thread_ids[1], variant->thread_ids[2]},
+        .params = (uint64_t)(uintptr_t)launch->params,
+        .budget = SPIN_BUDGET,
+        .worker = worker,
+        .param_bytes = launch->param_bytes,
+        .width = variant->width,
+        .sites = fresh_site_caches(variant->site_count + 1),
+        .job = job,
+    };
+    if (!run.context.sites) {
+        cpu_fault_raise(&run.context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "out of memory");
+        return;
+    }
+    cpu_guard_call(&run.context, run_blocks, &run);
+    if (run.current) block_free(run.current);
+    while (run.first) block_free(take_oldest(&run));
+}
+
+/* ---- a launch ----------------------------------------------------------------------------------------------- */
+
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Waking a helper costs tens of microseconds, so a launch asks for them once it has run that long. */
+enum { ALONE_NANOSECONDS = 40000 };
+
+struct progress {
+    uint64_t begin;
+    bool offered;
+};
+
+static void offer_when_long(cpu_job *job, void *argument) {
+    struct progress *progress = argument;
+    if (progress->offered || nanoseconds() - progress->begin < ALONE_NANOSECONDS) return;
+    progress->offered = true;
+    cpu_pool_offer(job);
+}
+
+int cpu_engine_run(cpu_launch *launch) {
+    uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    uint64_t threads = (uint64_t)cpu_pool_threads(), chunk = blocks / (threads * 32);
+    cpu_job job = {
+        .launch = launch,
+        .block_count = blocks,
+        .chunk = chunk < 1 ? 1 : chunk > 16 ? 16 : (uint32_t)chunk,
+    };
+    launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
+    struct progress progress = {.begin = threads > 1 && blocks > 1 ? nanoseconds() : 0,
+                                .offered = threads < 2 || blocks < 2};
+    cpu_worker_run(&job, 0, progress.offered ? NULL : offer_when_long, &progress);
+    if (progress.offered && threads > 1 && blocks > 1) cpu_pool_withdraw(&job);
+    return atomic_load(&job.fault);
+}

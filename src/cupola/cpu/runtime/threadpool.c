@@ -1,0 +1,110 @@
+/* The helper threads that take part in long launches. They are started when first needed, serve every launch of
+ * the process, and sleep otherwise. CUPOLA_CPU_THREADS sets how many threads work on one launch (default: the
+ * processors that this process may use). */
+#define _GNU_SOURCE
+#include "scheduler.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, left; /* there is a job with blocks left; a helper left its job */
+    cpu_job *jobs;
+    int started;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+
+/* After fork() the child has no helpers; its launches start new ones. */
+static void forget_helpers(void) {
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.left, NULL);
+    pool.jobs = NULL;
+    pool.started = 0;
+}
+
+static int count_threads(void) {
+    const char *text = getenv("CUPOLA_CPU_THREADS");
+    long count = text ? strtol(text, NULL, 10) : 0;
+    if (count < 1) {
+        cpu_set_t set;
+        count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    }
+    return count > 256 ? 256 : (int)count;
+}
+
+int cpu_pool_threads(void) {
+    static _Atomic int known;
+    int threads = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!threads) {
+        threads = count_threads();
+        atomic_store_explicit(&known, threads, memory_order_relaxed);
+    }
+    return threads;
+}
+
+static bool has_work(const cpu_job *job) {
+    return atomic_load_explicit(&job->next_block, memory_order_relaxed) < job->block_count &&
+           !atomic_load_explicit(&job->fault, memory_order_relaxed);
+}
+
+static void *help(void *argument) {
+    uint32_t worker = (uint32_t)(uintptr_t)argument;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        cpu_job *job = pool.jobs;
+        while (job && !has_work(job)) job = job->next;
+        if (!job) {
+            pthread_cond_wait(&pool.work, &pool.lock);
+            continue;
+        }
+        job->helpers++;
+        pthread_mutex_unlock(&pool.lock);
+        cpu_worker_run(job, worker, NULL, NULL);
+        pthread_mutex_lock(&pool.lock);
+        if (--job->helpers == 0) pthread_cond_broadcast(&pool.left);
+    }
+    return NULL;
+}
+
+/* With the lock. Signals stay with the program's own threads. */
+static void start_helpers(void) {
+    static bool registered;
+    if (!registered) {
+        pthread_atfork(NULL, NULL, forget_helpers);
+        registered = true;
+    }
+    sigset_t all, before;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool.started < cpu_pool_threads() - 1) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, help, (void *)(uintptr_t)(pool.started + 1))) break;
+        pthread_detach(thread);
+        pool.started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void cpu_pool_offer(cpu_job *job) {
+    pthread_mutex_lock(&pool.lock);
+    start_helpers();
+    job->next = pool.jobs;
+    pool.jobs = job;
+    pthread_cond_broadcast(&pool.work);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void cpu_pool_withdraw(cpu_job *job) {
+    pthread_mutex_lock(&pool.lock);
+    cpu_job **link = &pool.jobs;
+    while (*link && *link != job) link = &(*link)->next;
+    if (*link) *link = job->next;
+    while (job->helpers) pthread_cond_wait(&pool.left, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
