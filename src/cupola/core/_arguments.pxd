@@ -17,3 +17,6 @@ cdef union Slot:
 # Fill pointers[k] for every argument; values that have no memory of their own go to slots[k]. Both arrays have
 # room for len(arguments). The pointers are good as long as `arguments` is. TypeError when a value does not suit.
 cdef int pack(Kernel kernel, tuple arguments, void** pointers, Slot* slots) except -1
+
+# Let objects of `cls` be arguments: read(object) gives (address, size in bytes) of memory that the object keeps.
+cpdef register_argument_type(cls, read)

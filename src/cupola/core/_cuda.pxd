@@ -10,6 +10,7 @@ cdef const cupola_driver_table* cu
 
 # What `check` and `report` do when there is something to say; the names are the public, unsuffixed ones.
 cdef int fail(CUresult status, const char* call) except -1
+cdef int fail_because(CUresult status, const char* call, str detail) except -1     # with a sentence of our own
 cdef void report_failure(CUresult status, const char* call) noexcept
 
 cdef inline int check(CUresult status, const char* call) except -1:

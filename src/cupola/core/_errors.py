@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 
 class CUDAError(Exception):
-    """A CUDA call failed.
+    """A CUDA call failed, or would have.
+
+    The text starts with CUDA's name of the status and its description, then says which function returned it,
+    what the driver adds, and what can be done about it when that is known.
 
     Attributes
     ----------
@@ -30,3 +35,59 @@ class NVRTCError(CUDAError):
 
 class CUDAWarning(UserWarning):
     """Something went wrong where no exception can be raised, for example while an object was destroyed."""
+
+
+FORKED = (
+    "this process was forked from one that had already used CUDA, which does not survive a fork: "
+    "start child processes with multiprocessing.get_context('spawn')"
+)
+
+_FAULT = (
+    "The kernel that faulted may be an earlier one than the call that reports it, and its context cannot be used "
+    "any more. CUPOLA_DEVICE=cpu runs the program on the CPU device, which names the source line of bad accesses."
+)
+
+HINTS: dict[str, str] = {
+    "CUDA_ERROR_NOT_INITIALIZED": "Make a Device first: that initialises the driver.",
+    "CUDA_ERROR_INVALID_CONTEXT": "No usable context is current on this thread: call Device(n).set_current() on it.",
+    "CUDA_ERROR_CONTEXT_IS_DESTROYED": "The context was destroyed; the objects made in it are gone with it.",
+    "CUDA_ERROR_NO_DEVICE": "No GPU is visible: see CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.",
+    "CUDA_ERROR_OUT_OF_MEMORY": (
+        "Close buffers that are no longer needed, and synchronise the streams that free them, before asking for more."
+    ),
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": (
+        "The code was compiled for another architecture: compile with "
+        'ProgramOptions(arch=f"sm_{device.arch}"), or to "ptx" for a compute capability that is not higher.'
+    ),
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
+        "The PTX is newer than the driver: update the driver, compile to cubin, or use the NVRTC of an older CUDA."
+    ),
+    "CUDA_ERROR_INVALID_PTX": "The PTX does not assemble for this device; check its .target and .version.",
+    "CUDA_ERROR_INVALID_IMAGE": "The bytes are not a cubin, PTX or fatbin that this driver can load.",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "The user-mode and kernel-mode drivers differ: reboot or reinstall the driver.",
+    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "The call is not permitted while the stream is being captured.",
+    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "An earlier error ended the capture: begin a new one.",
+    "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": "Join every forked builder before the capture is ended.",
+    "CUDA_ERROR_LAUNCH_TIMEOUT": "The kernel ran longer than the display's watchdog permits.",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": _FAULT,
+    "CUDA_ERROR_MISALIGNED_ADDRESS": _FAULT,
+    "CUDA_ERROR_LAUNCH_FAILED": _FAULT,
+    "CUDA_ERROR_ASSERT": "An assert() in a kernel failed; its text is on stderr. The context cannot be used any more.",
+}
+
+
+def driver_error(
+    status: int, name: str, description: str, call: str, details: list[str], forked: bool
+) -> CUDAError:
+    """Compose the error for a driver status; `details` are further lines, most specific first."""
+    head = f"{name}: {description}" if name and description else name or f"UNEXPECTED ERROR CODE: {status}"
+    lines = [f"{head} ({call})", *details]
+    hint = FORKED if forked else HINTS.get(name)
+    if hint and (forked or not details):
+        lines.append(hint)
+    return CUDAError("\n".join(lines), name=name, status=status, call=call)
+
+
+def warn(message: str) -> None:
+    """Issue a CUDAWarning from a destructor: there is no line of the user's to point to."""
+    warnings.warn(message, CUDAWarning, stacklevel=2)

@@ -2,14 +2,17 @@ from cupola.core._cuda cimport CUcontext, CUevent
 
 
 cdef class Event:
-    cdef CUevent pointer
+    cdef CUevent pointer            # NULL once closed
     cdef CUcontext context
     cdef int device_id
-    cdef bint closed
     cdef bint timing
     cdef bint blocking
     cdef object __weakref__
-    cdef int require_open(self) except -1
+    cdef CUevent open_pointer(self) except NULL         # RuntimeError once closed
 
 
-cdef Event new_event(CUcontext context, int device_id, bint timing, bint blocking)  # NULL: the current context
+# An event in `context`; NULL is the current context.
+cdef Event new_event(CUcontext context, bint timing, bint blocking)
+
+# The same from what the user gave: EventOptions, a dict, or None; and keywords.
+cdef Event event_from_options(CUcontext context, object options, dict keywords)

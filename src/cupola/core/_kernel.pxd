@@ -20,11 +20,12 @@ cdef class Kernel:
     cdef object owner               # ObjectCode given to from_handle, or None
     cdef Parameter* parameters      # the kernel's own layout, read at the first launch
     cdef int parameter_count        # or one of the constants above
-    cdef object cached_attributes
-    cdef object cached_occupancy
-    cdef str cached_name
+    cdef object known_attributes
+    cdef object known_occupancy
+    cdef str known_name
     cdef object __weakref__
     cdef int read_layout(self) except -1
+    cdef str find_name(self)        # for messages
 
 
-cdef Kernel new_kernel(CUkernel pointer, Library library)
+cdef Kernel new_kernel(CUkernel pointer, Library library, str name)

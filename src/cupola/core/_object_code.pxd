@@ -12,6 +12,7 @@ cdef class ObjectCode:
     cdef readonly str name
     cdef object symbols             # name expression -> mangled name, or None
     cdef Library library            # None until loaded
+    cdef object lock
     cdef object __weakref__
     cdef Library load(self)         # loads at the first call
 

@@ -8,8 +8,7 @@ cdef class StreamHandle:
     a Buffer.
     """
     cdef CUstream pointer
-    cdef CUcontext context          # NULL for the default streams and for streams of others, until asked
-    cdef int device_id              # -1 likewise
+    cdef CUcontext context          # NULL until asked, and always for the default streams
     cdef bint owned                 # destroy the stream in the end
     cdef object owner               # who owns it instead (kept alive), or None
 
@@ -18,14 +17,16 @@ cdef class Stream:
     cdef CUstream pointer           # valid while `native` is not None
     cdef StreamHandle native        # None once closed
     cdef int nonblocking            # -1 until asked
-    cdef int level                  # the priority, meaningful when `level_known`
-    cdef bint level_known
+    cdef object level               # the priority, None until asked
     cdef object __weakref__
     cdef StreamHandle open_handle(self)     # RuntimeError once closed
-    cdef CUcontext find_context(self) except? NULL     # of the default streams: the caller's current context
+    cdef CUcontext find_context(self) except NULL      # of the default streams: the caller's current context
+    cdef int find_device(self) except -1
 
 
 cdef Stream new_stream(StreamHandle native)             # a further Stream object on the same native stream
+cdef Stream create_stream(CUcontext context, object options, dict keywords)
+cdef Stream foreign_stream(object owner)                # by __cuda_stream__; TypeError, RuntimeError
 
 # What APIs with a `stream` parameter take: Stream or GraphBuilder; the Stream, open. TypeError for anything else.
 cdef Stream stream_argument(object stream)

@@ -1,0 +1,263 @@
+"""Kernel arguments: from Python values to the array of pointers that cuLaunchKernelEx wants.
+
+The driver copies the arguments during the call, from the addresses in an array of pointers; it is told neither how
+many there are nor how large they are. The kernel knows: the size of each of its parameters is read once
+(cuKernelGetParamInfo) and every argument is compared with it, because a wrong one would silently become garbage on
+the device. The common types are tested by exact type in the loop of `pack`; everything else, and every error, goes
+through `_pack_other`. Plain Python numbers have no width of their own: where the parameter is 4 bytes wide, an int
+is passed as 32 bits and a float as float32.
+"""
+
+import sys
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.tuple cimport PyTuple_GET_SIZE
+from libc.stdint cimport uint32_t, uintptr_t
+from libc.string cimport memcpy
+
+from cupola.core._buffer cimport Buffer
+from cupola.core._cuda cimport closed_error
+from cupola.core._kernel cimport LAYOUT_UNREAD, Kernel
+
+cdef extern from "Python.h":
+    PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type
+    PyTypeObject* Py_TYPE(PyObject*) noexcept
+    PyObject* PyTuple_GET_ITEM(PyObject*, Py_ssize_t) noexcept
+    long long PyLong_AsLongLongAndOverflow(PyObject*, int*) except? -1
+    double PyFloat_AS_DOUBLE(PyObject*) noexcept
+    PyObject* Py_True
+
+cdef extern from "_scalar_types.h":
+    """
+    /* The type's basic size is no part of Cython's PyTypeObject. */
+    #define cupola_basic_size(object) (Py_TYPE(object)->tp_basicsize)
+    """
+    enum cupola_scalar_access:
+        CUPOLA_SCALAR_INSIDE
+        CUPOLA_SCALAR_POINTER
+    ctypedef struct cupola_scalar_type:
+        uint32_t size
+    const cupola_scalar_type* cupola_scalar_find(const PyTypeObject*) noexcept
+    void cupola_scalar_add(PyTypeObject*, cupola_scalar_access, uint32_t, uint32_t) noexcept
+    void* cupola_scalar_value(const cupola_scalar_type*, PyObject*) noexcept
+    Py_ssize_t cupola_basic_size(PyObject*) noexcept
+
+
+cdef PyTypeObject* BUFFER = <PyTypeObject*>Buffer
+
+# How other classes of this package give their bytes: class -> function that returns (address, size).
+cdef dict _readers = {}
+
+# ctypes codes of numbers and pointers; characters are not numbers, and nothing on the device is a long double.
+cdef str CTYPES_CODES = "?bBhHiIlLqQfdP"
+
+# Integers of the bindings that name something on the device.
+cdef tuple HANDLES = ("CUdeviceptr", "CUtexObject", "CUsurfObject", "CUgraphConditionalHandle")
+
+
+cdef int pack(Kernel kernel, tuple arguments, void** pointers, Slot* slots) except -1:
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(arguments)
+    cdef Py_ssize_t i
+    cdef uint32_t size              # of the parameter; 0 when the driver cannot tell
+    cdef PyObject* value
+    cdef PyTypeObject* kind
+    cdef Slot* slot
+    cdef const cupola_scalar_type* scalar
+    cdef int overflow
+    if kernel.parameter_count == LAYOUT_UNREAD:
+        kernel.read_layout()
+    if kernel.parameter_count >= 0 and kernel.parameter_count != count:
+        raise _wrong_count(kernel, count)
+    for i in range(count):
+        size = kernel.parameters[i].size if kernel.parameter_count >= 0 else 0
+        value = PyTuple_GET_ITEM(<PyObject*>arguments, i)
+        kind = Py_TYPE(value)
+        slot = &slots[i]
+        pointers[i] = slot
+        if kind == BUFFER:
+            slot.u = (<Buffer>value).pointer
+            if (size == 8 or size == 0) and (slot.u != 0 or (<Buffer>value).allocation is not None):
+                continue
+        elif kind == &PyLong_Type:
+            if size == 8 or size == 0:
+                slot.i = PyLong_AsLongLongAndOverflow(value, &overflow)
+                if overflow == 0:
+                    continue
+        elif kind == &PyFloat_Type:
+            if size == 8 or size == 0:
+                slot.d = PyFloat_AS_DOUBLE(value)
+                continue
+            if size == 4:
+                slot.f = <float>PyFloat_AS_DOUBLE(value)
+                continue
+        else:
+            scalar = cupola_scalar_find(kind)
+            if scalar != NULL and (scalar.size == size or size == 0):
+                pointers[i] = cupola_scalar_value(scalar, value)
+                continue
+        _pack_other(kernel, i, size, <object>value, &pointers[i], slot)
+    return 0
+
+
+cpdef register_argument_type(cls, read):
+    _readers[cls] = read
+
+
+cdef int _pack_other(Kernel kernel, Py_ssize_t i, uint32_t size, object value, void** pointer, Slot* slot) except -1:
+    """Convert any argument, or raise what is wrong with it."""
+    cdef const cupola_scalar_type* scalar
+    cdef uint32_t given             # bytes that the value has
+    cdef double complex number
+    if isinstance(value, Buffer):
+        if (<Buffer>value).allocation is None:
+            raise closed_error(value)
+        slot.u = (<Buffer>value).pointer
+        given = 8
+    elif isinstance(value, bool):
+        given = size if size in (2, 4, 8) else 1
+        slot.u = value is True
+    elif isinstance(value, int):
+        given = size if size in (1, 2, 4) else 8
+        if size in (0, 8) or given != 8:
+            _pack_int(kernel, i, given, value, slot)
+    elif cupola_scalar_find(Py_TYPE(<PyObject*>value)) != NULL:
+        scalar = cupola_scalar_find(Py_TYPE(<PyObject*>value))
+        pointer[0] = cupola_scalar_value(scalar, <PyObject*>value)
+        given = scalar.size
+    elif _is_foreign_scalar(value):
+        given = _pack_foreign(value, pointer, slot)
+    elif isinstance(value, float):
+        given = 4 if size == 4 else 8
+        if size == 4:
+            slot.f = <float><double>value
+        else:
+            slot.d = value
+    elif isinstance(value, complex):
+        number = value
+        given = 8 if size == 8 else 16
+        if size == 8:
+            slot.c[0] = <float>number.real
+            slot.c[1] = <float>number.imag
+        else:
+            slot.z[0] = number.real
+            slot.z[1] = number.imag
+    elif type(value).__name__ in HANDLES and type(value).__module__.startswith("cupola.bindings"):
+        slot.u = <uint64_t>int(value)
+        given = 8
+    else:
+        given = _pack_registered(kernel, i, value, pointer)
+    if size != 0 and given != size:
+        raise _wrong_size(kernel, i, size, value, given)
+    return 0
+
+
+cdef int _pack_int(Kernel kernel, Py_ssize_t i, uint32_t given, object value, Slot* slot) except -1:
+    cdef int bits = 8 * given
+    number = int(value)
+    if not -(1 << (bits - 1)) <= number < 1 << bits:
+        raise OverflowError(f"{_where(kernel, i)} is {bits} bits wide: {number} does not fit")
+    # Little-endian, as every host of CUDA: the low bytes come first.
+    slot.u = <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
+    return 0
+
+
+cdef bint _is_foreign_scalar(object value):
+    """Whether it is a NumPy scalar or a ctypes value that has a meaning on the device."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        # Kind V: structures, and the small floats of ml_dtypes.
+        dtype = value.dtype
+        return dtype.kind == "V" or (dtype.kind in "biuf" and dtype.itemsize <= 8) or (
+            dtype.kind == "c" and dtype.itemsize <= 16)
+    ctypes = sys.modules.get("ctypes")
+    if ctypes is None:
+        return False
+    if isinstance(value, ctypes._SimpleCData):
+        return type(value)._type_ in CTYPES_CODES
+    return isinstance(value, (ctypes.Structure, ctypes.Union))
+
+
+cdef uint32_t _pack_foreign(object value, void** pointer, Slot* slot) except? 0:
+    """Find the bytes of such a value, and remember for its type where they are if that is the same for all."""
+    cdef Py_buffer view
+    cdef char* start = <char*><PyObject*>value
+    cdef Py_ssize_t offset
+    cdef bytes copied
+    try:
+        PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+    except (BufferError, TypeError, ValueError):
+        copied = value.tobytes()
+        if len(copied) > <Py_ssize_t>sizeof(Slot):
+            raise TypeError(f"unsupported type {_type_name(value)} of {len(copied)} bytes") from None
+        memcpy(slot, <char*>copied, len(copied))
+        return <uint32_t>len(copied)
+    # The memory is the object's own, and the caller keeps the object: it stays after the release of the view.
+    pointer[0] = view.buf
+    size = <uint32_t>view.len
+    offset = <char*>view.buf - start
+    if 0 < offset and offset + view.len <= cupola_basic_size(<PyObject*>value) and hasattr(value, "dtype"):
+        cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_INSIDE, <uint32_t>offset, size)
+    elif (<void**>(start + sizeof(PyObject)))[0] == view.buf:
+        cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_POINTER, sizeof(PyObject), size)
+    PyBuffer_Release(&view)
+    return size
+
+
+cdef uint32_t _pack_registered(Kernel kernel, Py_ssize_t i, object value, void** pointer) except? 0:
+    for cls in type(value).__mro__:
+        read = _readers.get(cls)
+        if read is not None:
+            address, size = read(value)
+            pointer[0] = <void*><uintptr_t>address
+            return <uint32_t>size
+    raise TypeError(f"unsupported type {_type_name(value)} for {_where(kernel, i)}{_advice(value)}")
+
+
+cdef str _type_name(object value):
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+cdef str _where(Kernel kernel, Py_ssize_t i):
+    return f"parameter {i} of kernel {kernel.find_name()}"
+
+
+cdef str _advice(object value):
+    if value is None:
+        return "; pass 0 for a null pointer"
+    if hasattr(value, "__cuda_array_interface__") or hasattr(value, "data_ptr"):
+        return "; pass its address as an int, such as array.data.ptr (CuPy) or tensor.data_ptr() (PyTorch)"
+    if hasattr(value, "__array_interface__"):
+        return ": it is an array on the host; copy it to a Buffer and pass that"
+    if hasattr(value, "handle"):
+        return "; handles of textures and surfaces are passed as ints"
+    return "; pass a Buffer, a number, or a NumPy or ctypes scalar"
+
+
+# What to pass for a parameter of so many bytes.
+cdef dict SUITABLE = {
+    1: "bool, numpy.int8, numpy.uint8",
+    2: "numpy.float16, numpy.int16, numpy.uint16",
+    4: "int, float, numpy.float32, numpy.int32, numpy.uint32",
+    8: "Buffer or address, int, float, numpy.float64, numpy.int64, numpy.uint64, numpy.complex64",
+    16: "complex, numpy.complex128",
+}
+
+
+cdef object _wrong_size(Kernel kernel, Py_ssize_t i, uint32_t size, object value, uint32_t given):
+    suitable = SUITABLE.get(size, "a ctypes.Structure or NumPy structure of that size")
+    return TypeError(
+        f"{_where(kernel, i)} is {size} bytes (at offset {kernel.parameters[i].offset}), "
+        f"but {_type_name(value)} is {given} bytes; it takes: {suitable}"
+    )
+
+
+cdef object _wrong_count(Kernel kernel, Py_ssize_t count):
+    cdef int i
+    sizes = ", ".join([str(kernel.parameters[i].size) for i in range(kernel.parameter_count)])
+    listed = f" of {sizes} bytes" if sizes else ""
+    plural = "" if kernel.parameter_count == 1 else "s"
+    return TypeError(
+        f"kernel {kernel.find_name()} takes {kernel.parameter_count} argument{plural}{listed}; {count} given"
+    )

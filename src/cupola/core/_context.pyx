@@ -1,0 +1,127 @@
+"""Contexts: the primary one of each device, wrappers, and making one current for a few calls."""
+
+from cupola.core._cuda cimport (
+    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, cu, factory_error
+)
+from libc.stdint cimport uintptr_t
+
+
+cdef class Context:
+    """What a device keeps for a process: its allocations, modules, streams and events (``CUcontext``).
+
+    Get it from :attr:`Device.context`, :meth:`Device.set_current`, :attr:`Stream.context` or
+    :attr:`Event.context`. The primary context of a device, which is the one that ``set_current()`` takes, is
+    retained for the life of the process; closing a Context only drops this wrapper.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error("Context", "Device.set_current() and Device.context")
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUcontext, or None once closed."""
+        if self.pointer == NULL:
+            return None
+        from cupola.bindings.driver import CUcontext
+        return CUcontext(<uintptr_t>self.pointer)
+
+    @property
+    def is_closed(self):
+        """bool: whether :meth:`close` was called."""
+        return self.pointer == NULL
+
+    @property
+    def is_green(self):
+        """bool: whether the context was made from part of a device's resources."""
+        return False
+
+    @property
+    def device(self):
+        """Device: the device that the context belongs to."""
+        from cupola.core._device import Device
+        return Device(self.device_id)
+
+    def close(self):
+        """Drop this reference to the context; idempotent.
+
+        Raises
+        ------
+        RuntimeError
+            The context is current on the calling thread.
+        """
+        if self.pointer == NULL:
+            return
+        if current_context() == self.pointer:
+            raise RuntimeError("Context is current on this thread: make another one current before closing it")
+        self.pointer = NULL
+
+    def __eq__(self, other):
+        if not isinstance(other, Context):
+            return NotImplemented
+        return self.pointer == (<Context>other).pointer
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.pointer)
+
+    def __repr__(self):
+        return f"<Context handle={<uintptr_t>self.pointer:#x} device={self.device_id}>"
+
+    def __reduce__(self):
+        raise TypeError("a Context belongs to this process: it cannot be pickled or copied")
+
+
+cdef Context wrap_context(CUcontext pointer):
+    cdef Context context = Context.__new__(Context)
+    cdef CUdevice device = 0
+    cdef int pushed = enter(pointer)
+    cdef CUresult status
+    try:
+        status = cu.cuCtxGetDevice(&device)
+    finally:
+        leave(pushed)
+    check(status, b"cuCtxGetDevice")
+    context.pointer = pointer
+    context.device_id = device
+    return context
+
+
+cdef CUcontext current_context() except? NULL:
+    cdef CUcontext context = NULL
+    cdef CUresult status = cu.cuCtxGetCurrent(&context)
+    if status == CUDA_ERROR_NOT_INITIALIZED:
+        return NULL
+    check(status, b"cuCtxGetCurrent")
+    return context
+
+
+# Retained primary contexts by ordinal; never released: objects of any thread may live in them until the end.
+cdef dict _primary = {}
+
+
+cdef CUcontext primary_context(int device_id) except NULL:
+    cdef CUcontext context = NULL
+    cdef CUresult status
+    cdef object known = _primary.get(device_id)
+    if known is not None:
+        return <CUcontext><uintptr_t>known
+    with nogil:
+        status = cu.cuDevicePrimaryCtxRetain(&context, device_id)
+    check(status, b"cuDevicePrimaryCtxRetain")
+    _primary[device_id] = <uintptr_t>context
+    return context
+
+
+cdef int enter(CUcontext context) except -1:
+    cdef CUcontext current = NULL
+    check(cu.cuCtxGetCurrent(&current), b"cuCtxGetCurrent")
+    if current == context:
+        return 0
+    check(cu.cuCtxPushCurrent(context), b"cuCtxPushCurrent")
+    return 1
+
+
+cdef int leave(int pushed) except -1:
+    cdef CUcontext popped
+    if pushed:
+        check(cu.cuCtxPopCurrent(&popped), b"cuCtxPopCurrent")
+    return 0

@@ -1,0 +1,106 @@
+"""The driver's function table, statuses turned into errors, and when destructors may still call the driver."""
+
+import os
+
+from cupola.core import _errors
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define cupola_finalizing Py_IsFinalizing
+    #else
+    #define cupola_finalizing _Py_IsFinalizing
+    #endif
+    """
+    bint cupola_finalizing() noexcept
+
+cdef const cupola_driver_table* cu = cupola_import_driver()
+
+cdef bint initialised = False
+cdef bint forked = False
+
+# The last error of the kind that leaves its context unusable. Every later call in the context returns it again,
+# destructors included: once raised it is not worth a warning for each object.
+cdef CUresult known_fault = CUDA_SUCCESS
+
+
+cdef bint _poisons_context(CUresult status) noexcept:
+    return (status == CUDA_ERROR_ILLEGAL_ADDRESS or status == CUDA_ERROR_LAUNCH_TIMEOUT
+            or CUDA_ERROR_ASSERT == status or CUDA_ERROR_HARDWARE_STACK_ERROR <= status <= CUDA_ERROR_LAUNCH_FAILED
+            or status == CUDA_ERROR_ECC_UNCORRECTABLE or status == CUDA_ERROR_EXTERNAL_DEVICE)
+
+
+cdef bint _context_is_gone(CUresult status) noexcept:
+    return (status == CUDA_ERROR_DEINITIALIZED or status == CUDA_ERROR_INVALID_CONTEXT
+            or status == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+
+
+cdef object make_error(CUresult status, const char* call, str detail):
+    """The CUDAError for `status`. It must be made right after the call: the explanation is that of the last one."""
+    cdef const char* text = NULL
+    cdef char explanation[2048]
+    cdef size_t length = cu.head.explain(status, explanation, sizeof(explanation))
+    cdef str name = ""
+    cdef str description = ""
+    if cu.cuGetErrorName(status, &text) == CUDA_SUCCESS and text != NULL:
+        name = text.decode()
+    text = NULL
+    if cu.cuGetErrorString(status, &text) == CUDA_SUCCESS and text != NULL:
+        description = text.decode()
+    details = [detail] if detail else []
+    if 0 < length:
+        details.append(explanation[:min(length, sizeof(explanation) - 1)].decode("utf-8", "replace"))
+    return _errors.driver_error(status, name, description, call.decode(), details, forked)
+
+
+cdef int fail_because(CUresult status, const char* call, str detail) except -1:
+    global known_fault
+    if cu.head.raise_pending() != 0:
+        return -1
+    if _poisons_context(status):
+        known_fault = status
+    raise make_error(status, call, detail)
+
+
+cdef int fail(CUresult status, const char* call) except -1:
+    return fail_because(status, call, None)
+
+
+cdef void report_failure(CUresult status, const char* call) noexcept:
+    if _context_is_gone(status) or status == known_fault or not driver_usable():
+        return
+    _errors.warn(f"while an object was destroyed: {make_error(status, call, None)}")
+
+
+cdef int initialise() except -1:
+    global initialised
+    if initialised:
+        return 0
+    if forked:
+        raise _errors.CUDAError(_errors.FORKED)
+    cdef CUresult status
+    with nogil:
+        status = cu.cuInit(0)
+    check(status, b"cuInit")
+    if not initialised:
+        os.register_at_fork(after_in_child=_note_fork)
+        initialised = True
+    return 0
+
+
+def _note_fork():
+    global forked, initialised
+    forked = True
+    initialised = False
+
+
+cdef bint driver_usable() noexcept:
+    return not forked and not cupola_finalizing()
+
+
+cdef object closed_error(object instance):
+    return RuntimeError(f"{type(instance).__name__} has been closed")
+
+
+cdef object factory_error(str name, str factories):
+    return RuntimeError(f"{name} objects cannot be instantiated directly; use {factories}")

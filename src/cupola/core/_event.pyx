@@ -1,0 +1,194 @@
+"""Events: points in the work of a stream, to wait for and to time between."""
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core._context cimport current_context, enter, leave, wrap_context
+from cupola.core._cuda cimport (
+    CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS,
+    CUcontext, CUdevice, CUevent, CUresult, check, closed_error, cu, driver_usable, factory_error, report
+)
+
+cimport cython
+
+
+@cython.freelist(16)
+cdef class Event:
+    """A point in the work of a stream (``CUevent``).
+
+    Make it with :meth:`Device.create_event` or :meth:`Stream.record`; the point is set by recording the event in
+    a stream. The difference of two recorded events that have timing enabled is the milliseconds between them.
+
+    Examples
+    --------
+    >>> begin = stream.record(options={"timing_enabled": True})
+    >>> launch(stream, config, kernel)
+    >>> end = stream.record(options={"timing_enabled": True})
+    >>> end.sync()
+    >>> end - begin
+    0.0213
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error("Event", "Device.create_event() or Stream.record()")
+
+    def __dealloc__(self):
+        _destroy(self)
+
+    cdef CUevent open_pointer(self) except NULL:
+        if self.pointer == NULL:
+            raise closed_error(self)
+        return self.pointer
+
+    def close(self):
+        """Destroy the event (``cuEventDestroy``); idempotent. Work that waits for it already is not affected."""
+        _destroy(self)
+
+    @property
+    def is_closed(self):
+        """bool: whether :meth:`close` was called."""
+        return self.pointer == NULL
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUevent: the native handle, 0 once closed."""
+        from cupola.bindings.driver import CUevent
+        return CUevent(<uintptr_t>self.pointer)
+
+    @property
+    def is_timing_enabled(self):
+        """bool: whether the event notes the time."""
+        self.open_pointer()
+        return self.timing
+
+    @property
+    def is_blocking_sync(self):
+        """bool: whether :meth:`sync` sleeps instead of spinning."""
+        self.open_pointer()
+        return self.blocking
+
+    @property
+    def is_ipc_enabled(self):
+        """bool: whether other processes may wait for the event."""
+        self.open_pointer()
+        return False
+
+    @property
+    def device(self):
+        """Device: where the event was made."""
+        self.open_pointer()
+        from cupola.core._device import Device
+        return Device(self.device_id)
+
+    @property
+    def context(self):
+        """Context: the context that the event was made in."""
+        self.open_pointer()
+        return wrap_context(self.context)
+
+    @property
+    def is_done(self):
+        """bool: whether the work before the event is complete; True if it was never recorded (``cuEventQuery``)."""
+        cdef CUresult status = cu.cuEventQuery(self.open_pointer())
+        if status == CUDA_ERROR_NOT_READY:
+            return False
+        check(status, b"cuEventQuery")
+        return True
+
+    def sync(self):
+        """Wait until the work before the event is complete (``cuEventSynchronize``).
+
+        Raises
+        ------
+        CUDAError
+            That work, or other work in the context, failed.
+        """
+        cdef CUevent pointer = self.open_pointer()
+        cdef CUresult status
+        with nogil:
+            status = cu.cuEventSynchronize(pointer)
+        check(status, b"cuEventSynchronize")
+
+    def __sub__(self, other):
+        """Milliseconds from `other` to this event, as a float (``cuEventElapsedTime``)."""
+        if not isinstance(self, Event) or not isinstance(other, Event):
+            return NotImplemented
+        return _elapsed(<Event>other, <Event>self)
+
+    def __eq__(self, other):
+        if not isinstance(other, Event):
+            return NotImplemented
+        return self.pointer == (<Event>other).pointer
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.pointer)
+
+    def __repr__(self):
+        return f"<Event handle={<uintptr_t>self.pointer:#x}>"
+
+    def __reduce__(self):
+        raise TypeError("an Event belongs to this process: it cannot be pickled or copied")
+
+
+cdef void _destroy(Event event) noexcept:
+    cdef CUevent pointer = event.pointer
+    cdef CUresult status
+    event.pointer = NULL
+    if pointer != NULL and driver_usable():
+        with nogil:
+            status = cu.cuEventDestroy(pointer)
+        report(status, b"cuEventDestroy")
+
+
+cdef object _elapsed(Event start, Event end):
+    cdef CUevent first = start.open_pointer()
+    cdef CUevent last = end.open_pointer()
+    cdef float milliseconds = 0
+    cdef CUresult status
+    if not (start.timing and end.timing):
+        raise RuntimeError(
+            "both events need timing to tell the time between them: make them with EventOptions(timing_enabled=True)"
+        )
+    status = cu.cuEventElapsedTime(&milliseconds, first, last)
+    if status == CUDA_ERROR_INVALID_HANDLE:
+        raise RuntimeError("both events must be recorded in a stream before the time between them is asked for")
+    if status == CUDA_ERROR_NOT_READY:
+        raise RuntimeError("the work before one of the events has not completed: call sync() on the later one first")
+    check(status, b"cuEventElapsedTime")
+    return milliseconds
+
+
+cdef Event new_event(CUcontext context, bint timing, bint blocking):
+    cdef Event event = Event.__new__(Event)
+    cdef CUevent pointer = NULL
+    cdef CUdevice device = 0
+    cdef unsigned int flags = (0 if timing else CU_EVENT_DISABLE_TIMING) | (CU_EVENT_BLOCKING_SYNC if blocking else 0)
+    cdef int pushed = 0
+    cdef CUresult status
+    if context == NULL:
+        context = current_context()
+        if context == NULL:
+            raise RuntimeError("an event needs a current context: call Device.set_current() on this thread first")
+    else:
+        pushed = enter(context)
+    try:
+        check(cu.cuCtxGetDevice(&device), b"cuCtxGetDevice")
+        status = cu.cuEventCreate(&pointer, flags)
+    finally:
+        leave(pushed)
+    check(status, b"cuEventCreate")
+    event.pointer = pointer
+    event.context = context
+    event.device_id = device
+    event.timing = timing
+    event.blocking = blocking
+    return event
+
+
+cdef Event event_from_options(CUcontext context, object options, dict keywords):
+    if options is None and not keywords:
+        return new_event(context, False, False)
+    from cupola.core._options import EventOptions, as_options
+    chosen = as_options(EventOptions, options, keywords)
+    if chosen.ipc_enabled:
+        raise TypeError("events that other processes can wait for are not available yet: leave ipc_enabled False")
+    return new_event(context, bool(chosen.timing_enabled), bool(chosen.blocking_sync))

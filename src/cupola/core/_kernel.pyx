@@ -1,0 +1,185 @@
+"""Kernels: functions of loaded code that can be launched."""
+
+from collections import namedtuple
+
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport (
+    CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUdevice,
+    CUfunction_attribute, CUkernel, CUresult, check, cu, factory_error
+)
+from cupola.core._object_code cimport ObjectCode
+
+ParamInfo = namedtuple("ParamInfo", ("offset", "size"), module=__name__)
+ParamInfo.__doc__ = "Where a kernel parameter lies in the parameter block, in bytes."
+
+
+cdef class Kernel:
+    """A function that runs on the device (``CUkernel``), valid in every context.
+
+    :meth:`ObjectCode.get_kernel` gives it, :func:`launch` runs it. It keeps its code loaded.
+    """
+
+    def __cinit__(self):
+        self.parameter_count = LAYOUT_UNREAD
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error("Kernel", "ObjectCode.get_kernel() or Kernel.from_handle()")
+
+    def __dealloc__(self):
+        PyMem_Free(self.parameters)
+
+    @staticmethod
+    def from_handle(handle, mod=None):
+        """Wrap the address of a ``CUkernel``.
+
+        Parameters
+        ----------
+        handle : int
+            The address; ``int(kernel.handle)`` of another library's kernel.
+        mod : ObjectCode, optional
+            Kept alive. None: the caller keeps the code loaded.
+
+        Returns
+        -------
+        Kernel
+        """
+        cdef Kernel kernel
+        if not isinstance(handle, int):
+            raise TypeError(f"handle must be an int, not {type(handle).__name__}: pass int(handle)")
+        if mod is not None and not isinstance(mod, ObjectCode):
+            raise TypeError(f"mod must be an ObjectCode or None, not {type(mod).__name__}")
+        kernel = new_kernel(<CUkernel><uintptr_t>handle, None, None)
+        kernel.owner = mod
+        return kernel
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUkernel: the native handle."""
+        from cupola.bindings.driver import CUkernel
+        return CUkernel(<uintptr_t>self.pointer)
+
+    @property
+    def num_arguments(self):
+        """int: number of parameters (``cuKernelGetParamInfo``).
+
+        Raises
+        ------
+        NotImplementedError
+            The driver is older than 12.4.
+        """
+        _require_layout(self)
+        return self.parameter_count
+
+    @property
+    def arguments_info(self):
+        """list of ParamInfo: (offset, size) of each parameter in bytes (``cuKernelGetParamInfo``).
+
+        Raises
+        ------
+        NotImplementedError
+            The driver is older than 12.4.
+        """
+        cdef int i
+        _require_layout(self)
+        return [ParamInfo(self.parameters[i].offset, self.parameters[i].size) for i in range(self.parameter_count)]
+
+    @property
+    def attributes(self):
+        """KernelAttributes: what the compiler made of the kernel: registers, shared memory, limits."""
+        if self.known_attributes is None:
+            from cupola.core._kernel_attributes import attributes_of
+            self.known_attributes = attributes_of(self)
+        return self.known_attributes
+
+    @property
+    def occupancy(self):
+        """KernelOccupancy: how many blocks of the kernel run at the same time."""
+        if self.known_occupancy is None:
+            from cupola.core._occupancy import occupancy_of
+            self.known_occupancy = occupancy_of(self)
+        return self.known_occupancy
+
+    cdef int read_layout(self) except -1:
+        """Ask the driver for the offset and size of each parameter, until it says that there is none."""
+        cdef size_t offset = 0
+        cdef size_t size = 0
+        cdef int count = 0
+        cdef Parameter* grown
+        cdef CUresult status
+        while True:
+            status = cu.cuKernelGetParamInfo(self.pointer, count, &offset, &size)
+            if status != CUDA_SUCCESS:
+                break
+            if count % 16 == 0:
+                grown = <Parameter*>PyMem_Realloc(self.parameters, (count + 16) * sizeof(Parameter))
+                if grown == NULL:
+                    raise MemoryError()
+                self.parameters = grown
+            self.parameters[count].offset = offset
+            self.parameters[count].size = size
+            count += 1
+        if status == CUDA_ERROR_NOT_FOUND or status == CUDA_ERROR_NOT_SUPPORTED:
+            self.parameter_count = LAYOUT_UNKNOWN
+            return 0
+        if status != CUDA_ERROR_INVALID_VALUE:
+            check(status, b"cuKernelGetParamInfo")
+        self.parameter_count = count
+        return 0
+
+    cdef str find_name(self):
+        cdef const char* text = NULL
+        if self.known_name is None:
+            if cu.cuKernelGetName(&text, self.pointer) == CUDA_SUCCESS and text != NULL:
+                self.known_name = text.decode("utf-8", "replace")
+            else:
+                self.known_name = f"at {<uintptr_t>self.pointer:#x}"
+        return self.known_name
+
+    def _name(self):
+        return self.find_name()
+
+    def _attribute(self, int number, int device_id):
+        cdef int value = 0
+        check(
+            cu.cuKernelGetAttribute(&value, <CUfunction_attribute>number, self.pointer, <CUdevice>device_id),
+            b"cuKernelGetAttribute",
+        )
+        return value
+
+    def _set_attribute(self, int number, int value, int device_id):
+        check(
+            cu.cuKernelSetAttribute(<CUfunction_attribute>number, value, self.pointer, <CUdevice>device_id),
+            b"cuKernelSetAttribute",
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return self.pointer == (<Kernel>other).pointer
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.pointer)
+
+    def __repr__(self):
+        return f"<Kernel handle={<uintptr_t>self.pointer:#x}>"
+
+    def __reduce__(self):
+        raise TypeError("a Kernel belongs to this process: pickle its ObjectCode")
+
+
+cdef Kernel new_kernel(CUkernel pointer, Library library, str name):
+    cdef Kernel kernel = Kernel.__new__(Kernel)
+    kernel.pointer = pointer
+    kernel.library = library
+    kernel.known_name = name
+    return kernel
+
+
+cdef int _require_layout(Kernel kernel) except -1:
+    if kernel.parameter_count == LAYOUT_UNREAD:
+        kernel.read_layout()
+    if kernel.parameter_count == LAYOUT_UNKNOWN:
+        raise NotImplementedError("the parameters of a kernel can be listed with CUDA drivers from 12.4 on")
+    return 0

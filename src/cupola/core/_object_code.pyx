@@ -1,0 +1,247 @@
+"""Compiled code: what compilers and linkers give, loaded into the driver when it is first needed."""
+
+import os
+from _thread import allocate_lock
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport (
+    CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUjit_option,
+    CUkernel, CUlibrary, CUmodule, CUresult, check, cu, driver_usable, factory_error, fail_because, report
+)
+from cupola.core._kernel cimport new_kernel
+
+# The kinds that the driver loads; the others are for the linker.
+cdef tuple LOADABLE = ("cubin", "ptx", "fatbin")
+
+
+cdef class Library:
+    def __dealloc__(self):
+        cdef CUresult status
+        if self.pointer != NULL and driver_usable():
+            with nogil:
+                status = cu.cuLibraryUnload(self.pointer)
+            report(status, b"cuLibraryUnload")
+
+
+cdef class ObjectCode:
+    """Compiled code of one of the types ``cubin``, ``ptx``, ``ltoir``, ``fatbin``, ``object``, ``library``.
+
+    :meth:`Program.compile` and :meth:`Linker.link` give it, or the ``from_…`` constructors for code that was
+    compiled elsewhere. Nothing is loaded before a kernel is asked for (``cuLibraryLoadData``); the code stays
+    loaded as long as this object or one of its kernels exists.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error("ObjectCode", "Program.compile(), Linker.link() or ObjectCode.from_cubin() and its siblings")
+
+    @staticmethod
+    def from_cubin(module, *, str name not None="", symbol_mapping=None):
+        """Take machine code for one architecture.
+
+        Parameters
+        ----------
+        module : bytes, bytearray, str or PathLike
+            The code itself, or the path of a file that holds it.
+        name : str
+            For error messages.
+        symbol_mapping : dict, optional
+            From the names that :meth:`get_kernel` is asked for to those in the code.
+
+        Returns
+        -------
+        ObjectCode
+        """
+        return new_object_code(module, "cubin", name, symbol_mapping)
+
+    @staticmethod
+    def from_ptx(module, *, str name not None="", symbol_mapping=None):
+        """Take PTX, which the driver assembles when it is loaded; parameters as for :meth:`from_cubin`."""
+        return new_object_code(module, "ptx", name, symbol_mapping)
+
+    @staticmethod
+    def from_ltoir(module, *, str name not None="", symbol_mapping=None):
+        """Take LTO-IR, for the linker; parameters as for :meth:`from_cubin`."""
+        return new_object_code(module, "ltoir", name, symbol_mapping)
+
+    @staticmethod
+    def from_fatbin(module, *, str name not None="", symbol_mapping=None):
+        """Take a fat binary, of which the driver chooses the part that fits; parameters as for :meth:`from_cubin`."""
+        return new_object_code(module, "fatbin", name, symbol_mapping)
+
+    @staticmethod
+    def from_object(module, *, str name not None="", symbol_mapping=None):
+        """Take a host object file with device code, for the linker; parameters as for :meth:`from_cubin`."""
+        return new_object_code(module, "object", name, symbol_mapping)
+
+    @staticmethod
+    def from_library(module, *, str name not None="", symbol_mapping=None):
+        """Take an archive of such object files, for the linker; parameters as for :meth:`from_cubin`."""
+        return new_object_code(module, "library", name, symbol_mapping)
+
+    @property
+    def symbol_mapping(self):
+        """dict: from the names that :meth:`get_kernel` is asked for to those in the code; a copy."""
+        return dict(self.symbols) if self.symbols is not None else {}
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUlibrary: loads the code if it is not."""
+        from cupola.bindings.driver import CUlibrary
+        return CUlibrary(<uintptr_t>self.load().pointer)
+
+    def get_kernel(self, name):
+        """Look up a kernel (``cuLibraryGetKernel``), loading the code if it is not.
+
+        Parameters
+        ----------
+        name : str or bytes
+            A name expression that the program was compiled with, such as ``"fill<double>"``, or the name in the
+            code: the plain name of an ``extern "C"`` kernel, else the mangled one.
+
+        Returns
+        -------
+        Kernel
+
+        Raises
+        ------
+        CUDAError
+            There is no such kernel; the text lists those that there are.
+        RuntimeError
+            Code of this type must be linked first.
+        """
+        cdef Library library
+        cdef CUkernel kernel = NULL
+        cdef bytes symbol
+        cdef CUresult status
+        if not isinstance(name, (str, bytes)):
+            raise TypeError(f"the name of a kernel is str or bytes, not {type(name).__name__}")
+        found = self.symbols.get(name, name) if self.symbols is not None else name
+        symbol = found.encode() if isinstance(found, str) else found
+        library = self.load()
+        if self.code_type not in LOADABLE:
+            raise RuntimeError(f"kernels come from {', '.join(LOADABLE)} code: link this {self.code_type} code first")
+        status = cu.cuLibraryGetKernel(&kernel, library.pointer, symbol)
+        if status == CUDA_ERROR_NOT_FOUND:
+            fail_because(status, b"cuLibraryGetKernel", _describe_missing(self, library, name))
+        check(status, b"cuLibraryGetKernel")
+        return new_kernel(kernel, library, symbol.decode("utf-8", "replace") if found is name else str(name))
+
+    def get_module(self):
+        """Return the module that the code is in the current context (``cuLibraryGetModule``).
+
+        Returns
+        -------
+        cupola.bindings.driver.CUmodule
+            It belongs to this object's library: do not unload it.
+        """
+        cdef CUmodule module = NULL
+        check(cu.cuLibraryGetModule(&module, self.load().pointer), b"cuLibraryGetModule")
+        from cupola.bindings.driver import CUmodule as Handle
+        return Handle(<uintptr_t>module)
+
+    cdef Library load(self):
+        if self.library is None:
+            with self.lock:
+                if self.library is None:
+                    self.library = _load(self)
+        return self.library
+
+    def __eq__(self, other):
+        if not isinstance(other, ObjectCode):
+            return NotImplemented
+        return self.load().pointer == (<ObjectCode>other).load().pointer
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.load().pointer)
+
+    def __repr__(self):
+        cdef uintptr_t pointer = <uintptr_t>self.library.pointer if self.library is not None else 0
+        return f"<ObjectCode handle={pointer:#x} code_type={self.code_type!r}>"
+
+    def __reduce__(self):
+        return _restore, (self.code, self.code_type, self.name, self.symbols)
+
+
+def _restore(module, code_type, name, symbols):
+    return new_object_code(module, code_type, name, symbols)
+
+
+cdef ObjectCode new_object_code(object module, str code_type, str name, object symbols):
+    cdef ObjectCode made = ObjectCode.__new__(ObjectCode)
+    made.code = os.fspath(module) if hasattr(type(module), "__fspath__") else module
+    made.code_type = code_type
+    made.name = name
+    made.symbols = symbols
+    made.lock = allocate_lock()
+    return made
+
+
+cdef Library _load(ObjectCode source):
+    cdef Library library = Library.__new__(Library)
+    cdef CUlibrary pointer = NULL
+    cdef Py_buffer view
+    cdef const char* path
+    cdef const char* call
+    cdef char log[8192]
+    cdef CUjit_option options[2]
+    cdef void* values[2]
+    cdef bytes encoded
+    cdef CUresult status
+    log[0] = 0
+    options[0] = CU_JIT_ERROR_LOG_BUFFER
+    values[0] = log
+    options[1] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+    values[1] = <void*><uintptr_t>sizeof(log)
+    if isinstance(source.code, str):
+        call = b"cuLibraryLoadFromFile"
+        encoded = os.fsencode(source.code)
+        path = encoded
+        with nogil:
+            status = cu.cuLibraryLoadFromFile(&pointer, path, options, values, 2, NULL, NULL, 0)
+    elif isinstance(source.code, (bytes, bytearray)):
+        # Both keep a NUL behind their last byte, which PTX must end with.
+        call = b"cuLibraryLoadData"
+        PyObject_GetBuffer(source.code, &view, PyBUF_SIMPLE)
+        with nogil:
+            status = cu.cuLibraryLoadData(&pointer, view.buf, options, values, 2, NULL, NULL, 0)
+        PyBuffer_Release(&view)
+    else:
+        raise TypeError(
+            f"the {source.code_type} code is {type(source.code).__name__}; bytes, bytearray or a path can be loaded"
+        )
+    if status != CUDA_SUCCESS:
+        log[sizeof(log) - 1] = 0
+        text = (<bytes>log).decode("utf-8", "replace").strip()
+        what = f"{source.code_type} code {source.name!r}" if source.name else f"{source.code_type} code"
+        if isinstance(source.code, str):
+            what += f" in {source.code}"
+        fail_because(status, call, f"while the {what} was loaded" + (f":\n{text}" if text else ""))
+    library.pointer = pointer
+    return library
+
+
+cdef str _describe_missing(ObjectCode source, Library library, object name):
+    cdef unsigned int count = 0
+    cdef CUkernel kernels[64]
+    cdef const char* text
+    cdef list known = []
+    cdef unsigned int i
+    if isinstance(name, bytes):
+        name = name.decode("utf-8", "replace")
+    if (cu.cuLibraryGetKernelCount(&count, library.pointer) == CUDA_SUCCESS
+            and cu.cuLibraryEnumerateKernels(kernels, min(count, 64), library.pointer) == CUDA_SUCCESS):
+        for i in range(min(count, 64)):
+            text = NULL
+            if cu.cuKernelGetName(&text, kernels[i]) == CUDA_SUCCESS and text != NULL:
+                known.append(text.decode("utf-8", "replace"))
+    said = f"there is no kernel {name!r} in the {source.code_type} code"
+    if source.symbols:
+        known = [str(n) for n in source.symbols] + known
+    if known:
+        said += ", which has: " + ", ".join(known)
+    return (
+        said + '. Kernels that are not extern "C" are found by the name expressions given to '
+        f"Program.compile(..., name_expressions=({name!r},))"
+    )

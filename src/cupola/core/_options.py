@@ -1,0 +1,86 @@
+"""What streams and events can be asked for. Imported only when somebody names an option: dataclasses are slow."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import InitVar, dataclass, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def as_options(cls: type[T], options: Any, keywords: dict[str, Any] | None = None) -> T:
+    """Make `cls` from an instance, a dict, None, or keywords, whichever was given.
+
+    Raises
+    ------
+    TypeError
+        `options` is something else, both forms were given, or a name is unknown.
+    """
+    if keywords:
+        if options is not None:
+            raise TypeError(f"give {cls.__name__} or keywords, not both")
+        return cls(**keywords)
+    if options is None:
+        return cls()
+    if isinstance(options, cls):
+        return options
+    if isinstance(options, dict):
+        return cls(**options)
+    raise TypeError(f"options must be {cls.__name__}, a dict of its fields, or None; not {type(options).__name__}")
+
+
+@dataclass(slots=True)
+class StreamOptions:
+    """Options of :meth:`Device.create_stream`.
+
+    Parameters
+    ----------
+    nonblocking : bool
+        The stream does not wait for the legacy default stream, nor that one for it.
+    priority : int, optional
+        Lower numbers run first; the device's range is limited, often to ``[-5, 0]``. None: the lowest priority.
+    """
+
+    nonblocking: bool = True
+    priority: int | None = None
+
+
+_UNSET: Any = object()
+
+
+@dataclass(slots=True)
+class EventOptions:
+    """Options of :meth:`Device.create_event` and :meth:`Stream.record`.
+
+    Parameters
+    ----------
+    timing_enabled : bool, optional
+        The event notes the time, for ``end - start``; events that do not are cheaper.
+    blocking_sync : bool, optional
+        :meth:`Event.sync` puts the thread to sleep instead of spinning.
+    ipc_enabled : bool, optional
+        Other processes may wait for the event.
+    """
+
+    timing_enabled: bool | None = False
+    blocking_sync: bool | None = False
+    ipc_enabled: bool | None = False
+    enable_timing: InitVar[bool | None] = _UNSET
+    busy_waited_sync: InitVar[bool | None] = _UNSET
+
+    def __post_init__(self, enable_timing: bool | None, busy_waited_sync: bool | None) -> None:
+        for old, new, value in (
+            ("enable_timing", "timing_enabled", enable_timing),
+            ("busy_waited_sync", "blocking_sync", busy_waited_sync),
+        ):
+            if value is _UNSET:
+                continue
+            if getattr(self, new):
+                raise TypeError(f"{old} is the older spelling of {new}: give one of them")
+            warnings.warn(f"EventOptions({old}=) is now {new}=", DeprecationWarning, stacklevel=4)
+            setattr(self, new, value)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and not isinstance(value, bool):
+                raise TypeError(f"{field.name} must be a bool or None, not {type(value).__name__}")

@@ -1,0 +1,384 @@
+"""Streams: queues of work of a device, our own ones and those of other libraries."""
+
+import sys
+import warnings
+
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport getenv, strtol
+
+from cupola.core._context cimport current_context, enter, leave, wrap_context
+from cupola.core._cuda cimport (
+    CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUDA_SUCCESS, CUcontext, CUdevice, CUevent, CUresult, CUstream, check,
+    closed_error, cu, driver_usable, factory_error, report
+)
+from cupola.core._event cimport Event, event_from_options, new_event
+
+
+cdef class StreamHandle:
+    def __dealloc__(self):
+        cdef CUresult status
+        if self.owned and self.pointer != NULL and driver_usable():
+            with nogil:
+                status = cu.cuStreamDestroy(self.pointer)
+            report(status, b"cuStreamDestroy")
+
+
+cdef class Stream:
+    """A queue of work on a device (``CUstream``): its entries run in order, those of other streams beside them.
+
+    Make it with :meth:`Device.create_stream`, which also wraps the streams of other libraries. Anything that has
+    ``__cuda_stream__()`` works where a stream is waited for, and a Stream has it too.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error("Stream", "Device.create_stream() or Stream.from_handle()")
+
+    cdef StreamHandle open_handle(self):
+        if self.native is None:
+            raise closed_error(self)
+        return self.native
+
+    cdef CUcontext find_context(self) except NULL:
+        cdef StreamHandle native = self.open_handle()
+        cdef CUcontext context = native.context
+        cdef CUresult status
+        if context != NULL:
+            return context
+        if _is_default(native.pointer):
+            context = current_context()
+            if context == NULL:
+                raise RuntimeError(
+                    "a default stream belongs to the current context, and none is current on this thread: "
+                    "call Device.set_current() first"
+                )
+            return context
+        status = cu.cuStreamGetCtx(native.pointer, &context)
+        check(status, b"cuStreamGetCtx")
+        native.context = context
+        return context
+
+    cdef int find_device(self) except -1:
+        cdef int pushed = enter(self.find_context())
+        cdef CUdevice device = 0
+        cdef CUresult status
+        try:
+            status = cu.cuCtxGetDevice(&device)
+        finally:
+            leave(pushed)
+        check(status, b"cuCtxGetDevice")
+        return device
+
+    @staticmethod
+    def from_handle(handle):
+        """Wrap the address of a ``CUstream`` that somebody else owns and keeps alive.
+
+        Parameters
+        ----------
+        handle : int
+            The address, or an object that converts to it; 0 and 1 are the legacy default stream, 2 is the
+            per-thread one.
+
+        Returns
+        -------
+        Stream
+        """
+        cdef StreamHandle native = StreamHandle.__new__(StreamHandle)
+        native.pointer = <CUstream><uintptr_t>handle
+        return new_stream(native)
+
+    def close(self):
+        """Let go of the stream; idempotent.
+
+        A stream of our own is destroyed (``cuStreamDestroy``) when nothing else needs it, such as buffers to be
+        freed in its order. Work that is already queued still completes.
+        """
+        self.native = None
+        self.pointer = NULL
+
+    @property
+    def is_closed(self):
+        """bool: whether :meth:`close` was called."""
+        return self.native is None
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUstream: the native handle, 0 once closed."""
+        from cupola.bindings.driver import CUstream
+        return CUstream(<uintptr_t>self.pointer)
+
+    def __cuda_stream__(self):
+        """The pair (0, address): how other libraries take this stream."""
+        return 0, <uintptr_t>self.open_handle().pointer
+
+    @property
+    def is_nonblocking(self):
+        """bool: whether the stream runs without regard to the legacy default stream (``cuStreamGetFlags``)."""
+        cdef CUstream pointer = self.open_handle().pointer
+        cdef unsigned int flags = 0
+        if self.nonblocking < 0:
+            check(cu.cuStreamGetFlags(pointer, &flags), b"cuStreamGetFlags")
+            self.nonblocking = (flags & CU_STREAM_NON_BLOCKING) != 0
+        return self.nonblocking != 0
+
+    @property
+    def priority(self):
+        """int: lower numbers run first (``cuStreamGetPriority``)."""
+        cdef CUstream pointer = self.open_handle().pointer
+        cdef int priority = 0
+        if self.level is None:
+            check(cu.cuStreamGetPriority(pointer, &priority), b"cuStreamGetPriority")
+            self.level = priority
+        return self.level
+
+    @property
+    def device(self):
+        """Device: the device that the stream's work runs on."""
+        cdef int device_id = self.find_device()
+        from cupola.core._device import Device
+        return Device(device_id)
+
+    @property
+    def context(self):
+        """Context: the context of the stream; the caller's current one for the default streams."""
+        return wrap_context(self.find_context())
+
+    def sync(self):
+        """Wait until all work queued so far is complete (``cuStreamSynchronize``).
+
+        Raises
+        ------
+        CUDAError
+            That work, or other work in the context, failed.
+        """
+        cdef CUstream pointer = self.open_handle().pointer
+        cdef CUresult status
+        with nogil:
+            status = cu.cuStreamSynchronize(pointer)
+        check(status, b"cuStreamSynchronize")
+
+    def record(self, event=None, options=None, **keywords):
+        """Record an event behind the work queued so far (``cuEventRecord``).
+
+        Parameters
+        ----------
+        event : Event, optional
+            Recorded anew; None makes an event.
+        options : EventOptions or dict, optional
+            For the new event; its fields may also be given as keywords. Ignored when there is an `event`.
+
+        Returns
+        -------
+        Event
+            The event, `event` itself when given.
+        """
+        cdef CUstream pointer = self.open_handle().pointer
+        cdef Event recorded
+        cdef CUevent target
+        cdef CUresult status
+        if event is None:
+            recorded = event_from_options(self.find_context(), options, keywords)
+        elif isinstance(event, Event):
+            recorded = <Event>event
+        else:
+            raise TypeError(f"event must be an Event or None, not {type(event).__name__}")
+        target = recorded.open_pointer()
+        with nogil:
+            status = cu.cuEventRecord(target, pointer)
+        check(status, b"cuEventRecord")
+        return recorded
+
+    def wait(self, event_or_stream):
+        """Let the work queued from here on wait for an event, or for the work in another stream.
+
+        The host does not wait (``cuStreamWaitEvent``).
+
+        Parameters
+        ----------
+        event_or_stream : Event, Stream or object with ``__cuda_stream__()``
+            A stream is waited for as far as its work is queued now. An event that was never recorded is no wait.
+
+        Raises
+        ------
+        ValueError
+            It is none of these.
+        """
+        cdef CUstream pointer = self.open_handle().pointer
+        cdef Event event
+        cdef Stream other
+        cdef CUevent target
+        cdef CUstream source
+        cdef CUresult status
+        if isinstance(event_or_stream, Event):
+            event = <Event>event_or_stream
+            target = event.open_pointer()
+        else:
+            if isinstance(event_or_stream, Stream):
+                other = <Stream>event_or_stream
+            elif hasattr(type(event_or_stream), "__cuda_stream__") or hasattr(event_or_stream, "__cuda_stream__"):
+                other = foreign_stream(event_or_stream)
+            else:
+                raise ValueError(
+                    "wait() takes an Event, a Stream or an object with __cuda_stream__(), "
+                    f"not {type(event_or_stream).__name__}"
+                )
+            source = other.open_handle().pointer
+            event = new_event(other.find_context(), False, False)
+            target = event.pointer
+            with nogil:
+                status = cu.cuEventRecord(target, source)
+            check(status, b"cuEventRecord")
+        with nogil:
+            status = cu.cuStreamWaitEvent(pointer, target, 0)
+        check(status, b"cuStreamWaitEvent")
+
+    def create_graph_builder(self):
+        """Make a builder that captures this stream.
+
+        Returns
+        -------
+        cupola.graph.GraphBuilder
+        """
+        self.open_handle()
+        from cupola.graph import GraphBuilder
+        return GraphBuilder._from_stream(self)
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self.pointer == (<Stream>other).pointer
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.pointer)
+
+    def __repr__(self):
+        cdef CUcontext context = NULL
+        if self.native is not None and (not _is_default(self.pointer) or current_context() != NULL):
+            context = self.find_context()
+        return f"<Stream handle={<uintptr_t>self.pointer:#x} context={<uintptr_t>context:#x}>"
+
+    def __reduce__(self):
+        raise TypeError("a Stream belongs to this process: it cannot be pickled or copied")
+
+
+cdef bint _is_default(CUstream pointer) noexcept:
+    return <uintptr_t>pointer <= 2      # NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+
+
+cdef Stream new_stream(StreamHandle native):
+    cdef Stream stream = Stream.__new__(Stream)
+    stream.pointer = native.pointer
+    stream.native = native
+    stream.nonblocking = -1
+    return stream
+
+
+cdef Stream _default_stream_token(uintptr_t value):
+    cdef Stream stream = Stream.from_handle(value)
+    stream.nonblocking = 0
+    stream.level = 0
+    return stream
+
+
+cdef Stream create_stream(CUcontext context, object options, dict keywords):
+    cdef StreamHandle native
+    cdef Stream stream
+    cdef CUstream pointer = NULL
+    cdef unsigned int flags = CU_STREAM_NON_BLOCKING
+    cdef int least = 0
+    cdef int greatest = 0
+    cdef int priority
+    cdef object asked = None
+    cdef CUresult status
+    cdef int pushed
+    if options is not None or keywords:
+        from cupola.core._options import StreamOptions, as_options
+        chosen = as_options(StreamOptions, options, keywords)
+        flags = CU_STREAM_NON_BLOCKING if chosen.nonblocking else CU_STREAM_DEFAULT
+        asked = chosen.priority
+    pushed = enter(context)
+    try:
+        check(cu.cuCtxGetStreamPriorityRange(&least, &greatest), b"cuCtxGetStreamPriorityRange")
+        priority = least if asked is None else asked
+        if not greatest <= priority <= least:
+            raise ValueError(f"priority must be within [{greatest}, {least}], got {priority}")
+        with nogil:
+            status = cu.cuStreamCreateWithPriority(&pointer, flags, priority)
+    finally:
+        leave(pushed)
+    check(status, b"cuStreamCreateWithPriority")
+    native = StreamHandle.__new__(StreamHandle)
+    native.pointer = pointer
+    native.context = context
+    native.owned = True
+    stream = new_stream(native)
+    stream.nonblocking = flags == CU_STREAM_NON_BLOCKING
+    stream.level = priority
+    return stream
+
+
+cdef Stream foreign_stream(object owner):
+    cdef StreamHandle native
+    if isinstance(owner, Stream):
+        (<Stream>owner).open_handle()
+    try:
+        found = owner.__cuda_stream__
+    except AttributeError:
+        raise TypeError(
+            f"{type(owner).__name__} is not a stream: it has no __cuda_stream__() method; "
+            "Stream.from_handle(address) wraps an address"
+        ) from None
+    if callable(found):
+        found = found()
+    else:
+        warnings.warn(
+            "__cuda_stream__ should be a method that returns (0, address), not an attribute", DeprecationWarning,
+            stacklevel=2,
+        )
+    try:
+        length = len(found)
+    except TypeError:
+        length = -1
+    if length != 2:
+        raise RuntimeError(f"__cuda_stream__() must return the pair (0, address), got {found!r}")
+    version, address = found
+    if version != 0:
+        raise RuntimeError(f"version {version!r} of __cuda_stream__ is not known, only version 0")
+    native = StreamHandle.__new__(StreamHandle)
+    native.pointer = <CUstream><uintptr_t>address
+    native.owner = owner
+    return new_stream(native)
+
+
+cdef Stream stream_argument(object stream):
+    cdef Stream found
+    if isinstance(stream, Stream):
+        found = <Stream>stream
+        if found.native is None:
+            raise closed_error(stream)
+        return found
+    if stream is None:
+        raise TypeError("a stream is required; device.default_stream is one")
+    graph = sys.modules.get("cupola.graph")
+    if graph is not None and isinstance(stream, graph.GraphBuilder):
+        inner = stream.stream
+        if inner is None:
+            raise closed_error(stream)
+        return <Stream?>inner
+    raise TypeError(
+        f"Stream or GraphBuilder expected, got {type(stream).__name__}; "
+        "Device.create_stream(obj) wraps the stream of another library"
+    )
+
+
+LEGACY_DEFAULT_STREAM = _default_stream_token(1)
+PER_THREAD_DEFAULT_STREAM = _default_stream_token(2)
+
+cdef Stream _legacy = LEGACY_DEFAULT_STREAM
+cdef Stream _per_thread = PER_THREAD_DEFAULT_STREAM
+
+
+cdef Stream default_stream():
+    cdef const char* text = getenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM")
+    if text != NULL and strtol(text, NULL, 10) != 0:
+        return _per_thread
+    return _legacy
