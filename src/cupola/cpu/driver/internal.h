@@ -183,6 +183,7 @@ struct copy {
     size_t width, height, depth;
     size_t source_pitch, source_slice, target_pitch, target_slice; /* bytes */
     CUDA_MEMCPY3D *form; /* how the user put it, for graph nodes; NULL: none kept. Freed with the op */
+    void *staging;       /* memory that holds the source; NULL: none. Freed with the op */
 };
 
 struct fill {

@@ -76,7 +76,7 @@ CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const
                     (unsigned long long)size, (unsigned long long)address);
     do {
         cpu_allocation found;
-        if (unlikely(!cpu_memory_find(at, &found) || found.freeing)) {
+        if (unlikely(!cpu_memory_find(at, &found) || (found.freeing && rule != RANGE_RUNNING))) {
             if (!(planned && cpu_memory_lookup(at, &found) && pool_is_planned(&found))) {
                 bool host = (rule == RANGE_ANY || rule == RANGE_PLANNED_ANY) && at == address && !cpu_memory_owns(at);
                 if (!host) return explain_stray(address, size, role);
@@ -352,18 +352,18 @@ static void free_of_context(const cpu_allocation *allocation, void *context) {
 void memory_context_destroyed(CUcontext context) { cpu_memory_each(free_of_context, context); }
 
 const struct entry memory_entries[] = {
-    ENTRY_AS(cuMemAlloc_v2, cuMemAlloc),
-    ENTRY_AS(cuMemAllocPitch_v2, cuMemAllocPitch),
+    ENTRY_V2(cuMemAlloc),
+    ENTRY_V2(cuMemAllocPitch),
     ENTRY(cuMemAllocManaged),
-    ENTRY_AS(cuMemFree_v2, cuMemFree),
-    ENTRY_AS(cuMemGetInfo_v2, cuMemGetInfo),
-    ENTRY_AS(cuMemGetAddressRange_v2, cuMemGetAddressRange),
-    ENTRY_AS(cuMemAllocHost_v2, cuMemAllocHost),
+    ENTRY_V2(cuMemFree),
+    ENTRY_V2(cuMemGetInfo),
+    ENTRY_V2(cuMemGetAddressRange),
+    ENTRY_V2(cuMemAllocHost),
     ENTRY(cuMemHostAlloc),
     ENTRY(cuMemFreeHost),
-    ENTRY_AS(cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer),
+    ENTRY_V2(cuMemHostGetDevicePointer),
     ENTRY(cuMemHostGetFlags),
-    ENTRY_AS(cuMemHostRegister_v2, cuMemHostRegister),
+    ENTRY_V2(cuMemHostRegister),
     ENTRY(cuMemHostUnregister),
     {NULL, NULL, NULL},
 };

@@ -13,11 +13,23 @@ enum range_rule {
     RANGE_ANY,     /* that, or any host memory: an address outside the arena that is in no table */
     RANGE_PLANNED, /* as RANGE_DEVICE, and memory that a graph will have allocated when it runs */
     RANGE_PLANNED_ANY,
+    RANGE_RUNNING, /* as RANGE_DEVICE, for work that was queued before a free of the memory */
 };
 
 /* Check the range [address, address + size) and say whether it is pageable host memory. `role` names the range in
  * the explanation ("the source"). */
 CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable);
+
+/* The box of bytes of a CUDA_MEMCPY3D. planned: for a graph. An empty one has width 0. */
+CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *copy, bool *source_pageable,
+                        bool *target_pageable);
+
+/* Check a fill, and bring it into its one form. */
+CUresult fill_check(struct fill *fill, bool planned);
+
+/* A function that has the symbol NAME_v2 and, as the newest meaning, the name NAME in the function table. */
+#define ENTRY_V2(name) ENTRY(name), ENTRY_AS(name##_v2, name)
+#define ENTRY_STREAM_V2(name) ENTRY_STREAM(name), ENTRY_STREAM_AS(name##_v2, name)
 
 /* ---- pools (pool.c, pool_storage.c) ----------------------------------------------------------------------------- */
 
