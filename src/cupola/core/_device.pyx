@@ -154,8 +154,12 @@ cdef class Device:
     def memory_resource(self):
         """MemoryResource: where :meth:`allocate` gets memory; the device's current pool unless set."""
         if self.memory is None:
-            from cupola.core._device_memory_resource import default_resource
-            self.memory = default_resource(self)
+            if self.properties.memory_pools_supported:
+                from cupola.core._device_memory import DeviceMemoryResource
+                self.memory = DeviceMemoryResource(self.device_id)
+            else:
+                from cupola.core._unpooled import SynchronousMemoryResource
+                self.memory = SynchronousMemoryResource(self.device_id)
         return self.memory
 
     @memory_resource.setter

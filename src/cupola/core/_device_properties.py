@@ -242,5 +242,3 @@ def properties_of(device: Device) -> DeviceProperties:
     properties = object.__new__(DeviceProperties)
     properties.__dict__["_device"] = device
     return properties
-
-

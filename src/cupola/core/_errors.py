@@ -76,9 +76,7 @@ HINTS: dict[str, str] = {
 }
 
 
-def driver_error(
-    status: int, name: str, description: str, call: str, details: list[str], forked: bool
-) -> CUDAError:
+def driver_error(status: int, name: str, description: str, call: str, details: list[str], forked: bool) -> CUDAError:
     """Compose the error for a driver status; `details` are further lines, most specific first."""
     head = f"{name}: {description}" if name and description else name or f"UNEXPECTED ERROR CODE: {status}"
     lines = [f"{head} ({call})", *details]

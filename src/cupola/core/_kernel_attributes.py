@@ -72,13 +72,17 @@ class KernelAttributes:
     binary_version = Attribute(6, "architecture of the machine code, ten times major plus minor")
     cache_mode_ca = Flag(7, "compiled with -Xptxas --dlcm=ca")
     max_dynamic_shared_size_bytes = Attribute(8, "most dynamic shared memory of a launch, in bytes", cached=False)
-    preferred_shared_memory_carveout = Attribute(9, "share of L1 for shared memory in percent, -1: default", cached=False)
+    preferred_shared_memory_carveout = Attribute(
+        9, "share of L1 for shared memory in percent, -1: default", cached=False
+    )
     cluster_size_must_be_set = Flag(10, "can be launched with a cluster size only")
     required_cluster_width = Attribute(11, "x extent that clusters must have, 0: any", cached=False)
     required_cluster_height = Attribute(12, "y extent that clusters must have, 0: any", cached=False)
     required_cluster_depth = Attribute(13, "z extent that clusters must have, 0: any", cached=False)
     non_portable_cluster_size_allowed = Flag(14, "clusters larger than every device takes", cached=False)
-    cluster_scheduling_policy_preference = Attribute(15, "how clusters are spread (CUclusterSchedulingPolicy)", cached=False)
+    cluster_scheduling_policy_preference = Attribute(
+        15, "how clusters are spread (CUclusterSchedulingPolicy)", cached=False
+    )
 
 
 def _view(kernel: Kernel, device: Device | None, known: dict[Any, int]) -> KernelAttributes:

@@ -1,0 +1,1 @@
+# The driver's table and the helpers around it are for compiled modules only: see _cuda.pxd.
