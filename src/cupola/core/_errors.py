@@ -64,7 +64,9 @@ HINTS: dict[str, str] = {
     ),
     "CUDA_ERROR_INVALID_PTX": "The PTX does not assemble for this device; check its .target and .version.",
     "CUDA_ERROR_INVALID_IMAGE": "The bytes are not a cubin, PTX or fatbin that this driver can load.",
-    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "The user-mode and kernel-mode drivers differ: reboot or reinstall the driver.",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": (
+        "The user-mode and kernel-mode drivers differ: reboot, or reinstall the driver."
+    ),
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "The call is not permitted while the stream is being captured.",
     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "An earlier error ended the capture: begin a new one.",
     "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": "Join every forked builder before the capture is ended.",

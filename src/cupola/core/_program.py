@@ -65,7 +65,9 @@ class Program:
         "_source_file",
     )
 
-    def __init__(self, code: str, code_type: str, options: ProgramOptions | dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, code: str, code_type: str, options: ProgramOptions | dict[str, Any] | None = None
+    ) -> None:
         self._closed = False
         self._nvrtc: _nvrtc.NvrtcProgram | None = None
         self._pch_status: PCHStatusType | None = None
