@@ -382,7 +382,8 @@ class Builder:
     ) -> Value:
         """Call an internal function of the module, which ``body`` defines at its first use.
 
-        There is one version for uniform arguments and one for varying ones; ``vector`` forces either.
+        There is one version for uniform arguments and one for varying ones; ``vector`` forces either. The body
+        begins in the block ``entry``.
         """
         if vector is None:
             vector = any(a.vector for a in arguments)
@@ -401,7 +402,7 @@ class Builder:
                 value = inner.splat(value)
             typed = ", ".join(map(inner.typed, parameters))
             text = [f"define internal {returned} @{full}({typed}) {attributes} {{"]
-            text += [*inner.allocas, *inner.lines, f"  ret {inner.typed(value)}", "}"]
+            text += ["entry:", *inner.allocas, *inner.lines, f"  ret {inner.typed(value)}", "}"]
             self.functions[full] = "\n".join(text)
         texts = ", ".join(map(self.typed, arguments))
         return Value(self.emit(f"call {returned} @{full}({texts})"), result, vector)

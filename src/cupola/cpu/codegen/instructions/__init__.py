@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from cupola.cpu.ptx import ast
 
-from . import bits, compare, floating, integer, move  # noqa: F401  (they fill the table)
+from . import approximate, bits, compare, convert, floating, half, integer, move, packed, warp  # noqa: F401
 from .registry import OperandTypes, describe_unsupported, find, lower, split_operands
 
 __all__ = ["OperandTypes", "lower", "operand_types", "split_operands", "supported"]

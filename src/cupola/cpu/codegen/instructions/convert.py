@@ -1,0 +1,246 @@
+"""``cvt`` between integers, floating formats, and the packed and short ones (PTX ISA, "cvt").
+
+The results of conversions to integers saturate. A NaN becomes 0, but from f64 or to 64 bits 1 << (bits - 1).
+Conversions that must round in other ways than to nearest start from a result that is exact or rounded to odd
+(see :mod:`.formats`).
+"""
+
+from __future__ import annotations
+
+from cupola.cpu.codegen.builder import Builder, constant, real
+from cupola.cpu.codegen.values import BITS, Value
+
+from .formats import (
+    DIRECTED,
+    canonical,
+    double_to_float,
+    flush,
+    is_nan,
+    narrow,
+    narrow_to_odd,
+    round_to_odd,
+    saturate,
+    step_toward,
+    two_sum,
+    widen,
+)
+from .registry import LLVM_TYPE, OperandTypes, Operation, Results, instruction
+
+INTEGERS = "u8 s8 u16 s16 u32 s32 u64 s64"
+TO_INTEGER = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+HALVES = ("f16", "bf16")
+MODIFIERS = "rn rz rm rp rna rni rzi rmi rpi ftz sat relu satfinite"
+
+
+def convert_types(op: Operation, destinations: int, sources: int) -> OperandTypes:
+    to, source = op.types
+    return OperandTypes((LLVM_TYPE[to],), (LLVM_TYPE[source],) * sources, to.startswith("s"))
+
+
+@instruction("cvt", on=INTEGERS, modifiers=MODIFIERS, sources=1, types=convert_types)
+def from_integer(b: Builder, op: Operation, x: Value) -> Value:
+    to, source = op.types
+    is_signed = source.startswith("s")
+    if to[0] in "us":
+        return integer_to_integer(b, op, x)
+    mode = op.one_of("rz", "rm", "rp", default="rn")
+    if to == "f64":
+        return integer_to_double(b, x, is_signed, mode)
+    if to == "f32" and mode == "rn":
+        result = b.cast("sitofp" if is_signed else "uitofp", x, "float")
+    else:
+        wide = integer_to_double(b, x, is_signed, "odd")
+        if to in HALVES:
+            return narrow(b, narrow_to_odd(b, wide), to, mode)
+        result = double_to_float(b, wide, mode)
+    return saturate(b, result) if op.has("sat") else result
+
+
+def integer_to_integer(b: Builder, op: Operation, x: Value) -> Value:
+    to, source = op.types
+    is_signed = source.startswith("s")
+    target = LLVM_TYPE[to]
+    if not op.has("sat"):
+        return b.extend(x, target, is_signed=is_signed)
+    bits, own = BITS[target], BITS[x.type]
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if to[0] == "s" else (0, (1 << bits) - 1)
+    least, most = (-(1 << (own - 1)), (1 << (own - 1)) - 1) if is_signed else (0, (1 << own) - 1)
+    kind = "s" if is_signed else "u"
+    if low > least:
+        x = b.intrinsic(f"{kind}max", x, constant(x.type, low))
+    if high < most:
+        x = b.intrinsic(f"{kind}min", x, constant(x.type, high))
+    return b.extend(x, target, is_signed=is_signed)
+
+
+def integer_to_double(b: Builder, x: Value, is_signed: bool, mode: str) -> Value:
+    """An integer as a double rounded by ``mode``, which may also be ``odd``."""
+    cast = "sitofp" if is_signed else "uitofp"
+    if BITS[x.type] < 64 or mode == "rn":
+        return b.cast(cast, x, "double")
+    # Both halves are exact doubles; their sum is rounded, and its error is known.
+    high = b.cast(cast, b.binary("ashr" if is_signed else "lshr", x, constant("i64", 32)), "double")
+    low = b.cast("uitofp", b.cast("trunc", x, "i32"), "double")
+    total, error = two_sum(b, b.binary("fmul", high, real("double", 2.0**32)), low)
+    if mode == "odd":
+        return round_to_odd(b, total, error)
+    above = b.compare("fcmp olt", error, real("double", 0.0))
+    below = b.compare("fcmp ogt", error, real("double", 0.0))
+    if mode == "rm":
+        return step_toward(b, total, constant("i1", 0), above)
+    if mode == "rp":
+        return step_toward(b, total, constant("i1", 1), below)
+    negative = b.compare("fcmp olt", total, real("double", 0.0))
+    return step_toward(b, total, negative, b.select(negative, below, above))
+
+
+@instruction("cvt", on="f32 f64 f16 bf16", modifiers=MODIFIERS, sources=(1, 2), types=convert_types)
+def from_floating(b: Builder, op: Operation, x: Value, *more: Value) -> Results:
+    to, source = op.types
+    if to in ("f16x2", "bf16x2"):
+        low = b.cast("zext", float_to_half(b, op, to[:-2], more[0]), "i32")
+        high = b.cast("zext", float_to_half(b, op, to[:-2], x), "i32")
+        return b.binary("or", b.binary("shl", high, constant("i32", 16)), low)
+    if to == "tf32":
+        return float_to_tf32(b, op, x)
+    if to in EIGHT_BITS:
+        return pack_eight(b, op, to, x, more[0])
+    if source in HALVES:
+        x = widen(b, x, source)
+    elif source == "f32":
+        x = flush(b, op, x)
+    whole = op.one_of(*TO_INTEGER)
+    if whole:
+        x = b.intrinsic(TO_INTEGER[whole], x)
+    if to[0] in "us":
+        return floating_to_integer(b, op, x)
+    if to in HALVES:
+        return float_to_half(b, op, to, narrow_to_odd(b, x) if source == "f64" else x)
+    if to == "f64":
+        return x if source == "f64" else b.cast("fpext", x, "double")
+    if source == "f64":
+        x = double_to_float(b, x, op.one_of(*DIRECTED, default="rn"))
+    x = flush(b, op, x)
+    if op.has("sat"):
+        return saturate(b, x)
+    plain = source == "f32" and not whole and not op.has("ftz")
+    return x if plain else canonical(b, x)
+
+
+def floating_to_integer(b: Builder, op: Operation, x: Value) -> Value:
+    to, source = op.types
+    kind = "s" if to[0] == "s" else "u"
+    target = LLVM_TYPE[to]
+    result = b.intrinsic(f"fpto{kind}i.sat", x, type=target)
+    if source != "f64" and BITS[target] < 64:
+        return result  # LLVM's saturating conversion gives 0 for a NaN
+    return b.select(is_nan(b, x), constant(target, 1 << (BITS[target] - 1)), result)
+
+
+def float_to_half(b: Builder, op: Operation, to: str, x: Value) -> Value:
+    """f16 or bf16 of a float that is exact or rounded to odd."""
+    if op.has("sat"):
+        x = saturate(b, x)
+    result = narrow(b, x, to, op.one_of("rz", "rm", "rp", default="rn"))
+    sign = b.binary("and", result, constant("i16", 0x8000))
+    size = b.binary("and", result, constant("i16", 0x7FFF))
+    if op.has("satfinite"):
+        infinity = constant("i16", 0x7C00 if to == "f16" else 0x7F80)
+        largest = b.binary("or", sign, constant("i16", 0x7BFF if to == "f16" else 0x7F7F))
+        result = b.select(b.compare("icmp eq", size, infinity), largest, result)
+    if op.has("relu"):
+        negative = b.compare("icmp slt", result, constant("i16", 0))
+        result = b.select(negative, constant("i16", 0), result)
+    return result
+
+
+def float_to_tf32(b: Builder, op: Operation, x: Value) -> Value:
+    """10 bits of mantissa in the upper 19 bits of a word; the other bits are zero."""
+    bits = b.bitcast(x, "i32")
+    if op.has("rna"):
+        increment = constant("i32", 0x1000)
+    elif op.has("rz"):
+        increment = constant("i32", 0)
+    else:
+        odd = b.binary("and", b.binary("lshr", bits, constant("i32", 13)), constant("i32", 1))
+        increment = b.binary("add", odd, constant("i32", 0xFFF))
+    rounded = b.binary("and", b.binary("add", bits, increment), constant("i32", 0xFFFFE000))
+    size = b.binary("and", bits, constant("i32", 0x7FFFFFFF))
+    infinite = b.compare("icmp eq", size, constant("i32", 0x7F800000))
+    result = b.select(infinite, bits, rounded)
+    if op.has("satfinite"):
+        over = b.binary("and", result, constant("i32", 0x7FFFFFFF))
+        sign = b.binary("and", bits, constant("i32", 0x80000000))
+        result = b.select(
+            b.compare("icmp uge", over, constant("i32", 0x7F800000)),
+            b.binary("or", sign, constant("i32", 0x7F7FE000)),
+            result,
+        )
+    if op.has("relu"):
+        result = b.select(b.compare("icmp slt", result, constant("i32", 0)), constant("i32", 0), result)
+    return b.select(is_nan(b, x), constant("i32", 0x7FFFE000), result)
+
+
+EIGHT_BITS = {"e4m3x2": (3, 7, 0x7E, 0x7F), "e5m2x2": (2, 15, 0x7B, 0x7F)}
+"""Mantissa bits, exponent bias, largest finite number and NaN of the 8-bit formats."""
+
+
+def float_to_eight(b: Builder, op: Operation, to: str, x: Value) -> Value:
+    """A float in an 8-bit format, in the low bits of an i32: round to nearest even, saturate to finite."""
+    mantissa, bias, largest, nan = EIGHT_BITS[to]
+    bits = b.bitcast(x, "i32")
+    sign = b.binary("and", b.binary("lshr", bits, constant("i32", 24)), constant("i32", 0x80))
+    size = b.bitcast(b.binary("and", bits, constant("i32", 0x7FFFFFFF)), "float")
+    # Below the normal range numbers are multiples of a fixed step: adding a number whose last bit is that step
+    # rounds to it. Above, the mantissa is rounded in place.
+    smallest = 2.0 ** (1 - bias)
+    magic = real("float", 2.0 ** (1 - bias - mantissa + 23))
+    low = b.binary("sub", b.bitcast(b.binary("fadd", size, magic), "i32"), b.bitcast(magic, "i32"))
+    drop = 23 - mantissa
+    plain = b.bitcast(size, "i32")
+    odd = b.binary("and", b.binary("lshr", plain, constant("i32", drop)), constant("i32", 1))
+    rounded = b.binary("add", b.binary("add", plain, odd), constant("i32", (1 << (drop - 1)) - 1))
+    high = b.binary("sub", b.binary("lshr", rounded, constant("i32", drop)), constant("i32", (127 - bias) << mantissa))
+    result = b.select(b.compare("fcmp olt", size, real("float", smallest)), low, high)
+    result = b.intrinsic("smin", result, constant("i32", largest))
+    result = b.binary("or", result, sign)
+    if op.has("relu"):
+        result = b.select(b.compare("icmp ne", sign, constant("i32", 0)), constant("i32", 0), result)
+    return b.select(is_nan(b, x), constant("i32", nan), result)
+
+
+def pack_eight(b: Builder, op: Operation, to: str, high: Value, low: Value) -> Value:
+    upper = b.binary("shl", float_to_eight(b, op, to, high), constant("i32", 8))
+    return b.cast("trunc", b.binary("or", upper, float_to_eight(b, op, to, low)), "i16")
+
+
+@instruction("cvt", on="f16x2", modifiers="rn satfinite relu", sources=1, types=convert_types)
+def from_half_pair(b: Builder, op: Operation, x: Value) -> Value:
+    halves = [b.cast("trunc", b.binary("lshr", x, constant("i32", at)), "i16") for at in (16, 0)]
+    return pack_eight(b, op, op.types[0], *(widen(b, half, "f16") for half in halves))
+
+
+@instruction("cvt", on="e4m3x2 e5m2x2", modifiers="rn relu", sources=1, types=convert_types)
+def from_eight_pair(b: Builder, op: Operation, x: Value) -> Value:
+    """Two 8-bit numbers to f16x2; every one of them is an f16."""
+    result = constant("i32", 0)
+    for at in (0, 8):
+        byte = b.binary("and", b.binary("lshr", x, constant("i16", at)), constant("i16", 0xFF))
+        if op.type == "e5m2x2":
+            half = b.binary("shl", byte, constant("i16", 8))
+            magnitude = b.binary("and", half, constant("i16", 0x7FFF))
+            nan = b.compare("icmp ugt", magnitude, constant("i16", 0x7C00))
+        else:
+            # As an f16 with the bias of e4m3, to be multiplied by 2**(15 - 7); exact, subnormals included.
+            sign = b.binary("shl", b.binary("and", byte, constant("i16", 0x80)), constant("i16", 8))
+            size = b.binary("and", byte, constant("i16", 0x7F))
+            wide = widen(b, b.binary("shl", size, constant("i16", 7)), "f16")
+            scaled = narrow(b, b.binary("fmul", wide, real("float", 256.0)), "f16")
+            half = b.binary("or", scaled, sign)
+            nan = b.compare("icmp eq", size, constant("i16", 0x7F))
+        if op.has("relu"):
+            negative = b.compare("icmp slt", half, constant("i16", 0))
+            half = b.select(negative, constant("i16", 0), half)
+        half = b.select(nan, constant("i16", 0x7FFF), half)
+        result = b.binary("or", result, b.binary("shl", b.cast("zext", half, "i32"), constant("i32", 2 * at)))
+    return result
