@@ -49,6 +49,16 @@ static inline void *handle_retain(void *object) {
     atomic_fetch_add_explicit(&((struct handle *)object)->references, 1, memory_order_relaxed);
     return object;
 }
+/* The same for an object found in a list, which may be on its way out: false when its last reference is gone. */
+static inline bool handle_try_retain(void *object) {
+    struct handle *handle = (struct handle *)object;
+    uint32_t count = atomic_load_explicit(&handle->references, memory_order_relaxed);
+    while (count)
+        if (atomic_compare_exchange_weak_explicit(&handle->references, &count, count + 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
 /* True when it was the last reference: the caller clears up, then calls handle_free(). */
 static inline bool handle_release(void *object) {
     return atomic_fetch_sub_explicit(&((struct handle *)object)->references, 1, memory_order_acq_rel) == 1;

@@ -20,6 +20,12 @@
 #include "../runtime/memory.h"
 #include "handle.h"
 
+#if defined(__x86_64__)
+#define cpu_relax() __builtin_ia32_pause()
+#else
+#define cpu_relax() __asm__ volatile("yield")
+#endif
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -251,6 +257,7 @@ void op_free(struct op *op);                                       /* any thread
 /* Carry out an operation on this thread; may be done again and again. An error spoils op->context (context_fault)
  * and is returned. In a spoiled context only what has to be undone is done: frees, callbacks, records. */
 CUresult op_execute(struct op *op);
+CUresult value_execute(struct op *op); /* value.c: OP_WRITE_VALUE, OP_WAIT_VALUE */
 
 /* ---- streams (stream.c, worker.c) --------------------------------------------------------------------------- */
 
@@ -294,6 +301,7 @@ struct CUstream_st {
 /* Queue an operation, which the stream owns from now on, failure included. Keeps the rules of the legacy default
  * stream. When the stream captures, the operation becomes a graph node instead. */
 CUresult stream_submit(CUstream stream, struct op *op);
+CUresult stream_submit_marked(CUstream stream, struct op *op, CUevent event); /* and mark the event there */
 
 /* The same, and wait until it is done (the synchronous copies and fills). Reports the context's error. */
 CUresult stream_submit_and_wait(CUstream stream, struct op *op);
@@ -304,7 +312,15 @@ static inline bool stream_is_capturing(CUstream stream) {
 static inline bool stream_has_completed(CUstream stream, uint64_t sequence) {
     return atomic_load_explicit(&stream->completed, memory_order_acquire) >= sequence;
 }
+static inline bool stream_is_busy(CUstream stream) {
+    return !stream_has_completed(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
+}
+bool blocking_streams_are_idle(CUcontext context);
+/* An operation that waits for a place in a stream. Takes over a reference to the stream, also when it returns NULL. */
+struct op *op_new_wait(CUcontext context, CUstream stream, uint64_t sequence);
 void stream_wait_until(CUstream stream, uint64_t sequence); /* blocks; helps with the stream's work */
+void stream_run(CUstream stream, uint64_t until); /* the caller has made the state STREAM_RUNNING, and holds a reference */
+void worker_schedule(CUstream stream);            /* the caller has made the state STREAM_SCHEDULED */
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream);
 CUstream *context_streams(CUcontext context, size_t *count); /* all, referenced; in an array to be freed, or NULL */
 void streams_context_destroyed(CUcontext context);
@@ -325,7 +341,9 @@ struct CUevent_st {
     void *capture_node;
 };
 
-void event_mark(CUevent event, CUstream stream, uint64_t sequence); /* it is recorded at that place of the stream */
+/* The event is now recorded at that place of the stream. Returns the record's generation. */
+uint64_t event_mark(CUevent event, CUstream stream, uint64_t sequence);
+void event_stamp(CUevent event, uint64_t generation); /* the record is being carried out: take the time */
 bool event_has_completed(CUevent event);
 void event_wait_until_completed(CUevent event);
 void event_release(CUevent event);
@@ -341,6 +359,7 @@ struct CUfunc_st {
     cpu_kernel *kernel;
     size_t index;
     CUkernel owner; /* of a library's function: the attributes are the kernel's */
+    size_t param_bytes;
     int max_dynamic_shared, carveout, cluster[3];
 };
 
