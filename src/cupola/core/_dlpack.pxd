@@ -75,6 +75,11 @@ cdef extern from *:
     ctypedef struct DLPackExchangeAPI:
         DLPackVersion version
         DLPackExchangeAPI* prev_api
+        int (*managed_tensor_allocator)(
+            DLTensor*, DLManagedTensorVersioned**, void*, void (*)(void*, const char*, const char*) noexcept
+        ) noexcept
+        int (*managed_tensor_from_py_object_no_sync)(void*, DLManagedTensorVersioned**) noexcept
+        int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned*, void**) noexcept
         int (*dltensor_from_py_object_no_sync)(void*, DLTensor*) noexcept
         int (*current_work_stream)(int32_t, int32_t, void**) noexcept
 

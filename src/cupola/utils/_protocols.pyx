@@ -1,0 +1,373 @@
+"""Reading a tensor through one of the exchange protocols: DLPack, the CUDA array interface, NumPy's array interface.
+
+Each protocol has its own idea of stream order. The consumer names the stream in which it will use the data; then
+
+* DLPack hands that stream to the exporter, which makes it wait for the data;
+* the CUDA array interface names the exporter's stream, behind which we make the consumer's stream wait;
+* DLPack's C exchange API (PyTorch) does no synchronisation but tells the exporter's current stream, with which we
+  do the same.
+
+Two shortcuts avoid a detour through Python: NumPy arrays give their ``__array_struct__``, and types with the C exchange
+API fill a DLTensor. What they see is what the protocols would have said.
+"""
+
+import sys
+
+from cpython.exc cimport PyErr_Occurred
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
+from libc.stdint cimport intptr_t, int64_t, uint8_t, uintptr_t
+
+from cupola.core._cuda cimport (
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CUDA_ERROR_INVALID_VALUE, CUdevice, CUdeviceptr, CUresult,
+    CUstream, check, cu, initialise,
+)
+from cupola.core._dlpack cimport (
+    DLManagedTensor, DLManagedTensorVersioned, DLPACK_READ_ONLY, DLPackExchangeAPI, DLTensor, kDLBool, kDLComplex,
+    kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged, kDLFloat, kDLInt, kDLUInt,
+)
+from cupola.utils._stream_order cimport wait_for
+from cupola.utils._strided_memory cimport OTHER_TYPE, StridedMemory
+
+cdef extern from *:
+    """
+    /* NumPy's C structure behind __array_struct__, version 3 of the array interface. */
+    typedef struct {
+        int two, nd;
+        char typekind;
+        int itemsize, flags;
+        intptr_t *shape, *strides;
+        void *data;
+        PyObject *descr;
+    } CupolaArrayStruct;
+    """
+    ctypedef struct CupolaArrayStruct:
+        int nd
+        char typekind
+        int itemsize, flags
+        intptr_t* shape
+        intptr_t* strides
+        void* data
+
+cdef enum:
+    ARRAY_NATIVE = 0x200
+    ARRAY_WRITEABLE = 0x400
+
+cdef object _ndarray = None             # numpy.ndarray, once somebody has imported NumPy
+cdef dict _exchange_apis = {}           # type -> address of its DLPackExchangeAPI
+cdef tuple _VERSION = (1, 3)
+
+
+cdef bint has_dlpack(object source) except -1:
+    return hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__")
+
+
+cdef bint is_viewable(object source) except -1:
+    return has_dlpack(source) or hasattr(source, "__cuda_array_interface__")
+
+
+cdef int import_any(StridedMemory view, object source, object stream_ptr) except -1:
+    if _is_ndarray(source) or type(source) in _exchange_apis or has_dlpack(source):
+        return import_dlpack(view, source, stream_ptr)
+    if hasattr(source, "__cuda_array_interface__"):
+        return import_cuda_array_interface(view, source, stream_ptr)
+    raise BufferError(f"{type(source).__name__} does not support any data exchange protocol (DLPack, CUDA array interface)")
+
+
+# --- DLPack -----------------------------------------------------------------------------------------------
+
+cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) except -1:
+    cdef const DLPackExchangeAPI* api
+    cdef int device_type
+    view.exporting_obj = source
+    if _is_ndarray(source):
+        if stream_ptr is None:
+            raise _ambiguous()
+        if stream_ptr is not None and type(stream_ptr) is not int:
+            _stream_number(stream_ptr)
+        if _read_array_struct(view, source, True):
+            return 0
+    else:
+        api = _exchange_api(source)
+        if api != NULL:
+            return _import_through_api(view, source, stream_ptr, api)
+    device_type = source.__dlpack_device__()[0]
+    if device_type == kDLCPU or device_type == kDLCUDA:
+        if stream_ptr is None:
+            raise _ambiguous()
+    elif device_type != kDLCUDAHost and device_type != kDLCUDAManaged:
+        raise BufferError(f"tensors on a device of DLPack type {device_type} cannot be viewed, only on host and CUDA")
+    stream = None if stream_ptr is None else _stream_number(stream_ptr)
+    if stream == 0 or device_type == kDLCPU:
+        stream = None       # zero leaves the choice to the exporter; for host memory there is no stream
+    try:
+        capsule = source.__dlpack__(stream=stream, max_version=_VERSION)
+    except TypeError:
+        capsule = source.__dlpack__(stream=stream)      # an exporter from before versions
+    return _consume(view, capsule)
+
+
+cdef int _consume(StridedMemory view, object capsule) except -1:
+    """Take over the tensor in a capsule; the view runs its deleter in the end."""
+    cdef DLTensor* tensor
+    if PyCapsule_IsValid(capsule, b"dltensor_versioned"):
+        view.managed_versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+        PyCapsule_SetName(capsule, b"used_dltensor_versioned")
+        if view.managed_versioned.version.major != 1:
+            raise BufferError(f"DLPack version {view.managed_versioned.version.major} is not known, only version 1")
+        view.readonly = view.managed_versioned.flags & DLPACK_READ_ONLY != 0
+        tensor = &view.managed_versioned.dl_tensor
+    elif PyCapsule_IsValid(capsule, b"dltensor"):
+        view.managed = <DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")
+        PyCapsule_SetName(capsule, b"used_dltensor")
+        tensor = &view.managed.dl_tensor
+    else:
+        raise BufferError("__dlpack__ did not return a DLPack capsule that is still unused")
+    return _read_tensor(view, tensor)
+
+
+cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
+    cdef int axis, ndim = tensor.ndim
+    view.set_rank(ndim)
+    view.ptr = <uintptr_t>tensor.data + tensor.byte_offset if tensor.data != NULL else 0
+    view.dl_type = tensor.dtype
+    view.itemsize = (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8
+    for axis in range(ndim):
+        view.extents[axis] = tensor.shape[axis]
+    if tensor.strides == NULL:
+        view.set_row_major()
+    else:
+        view.explicit_strides = True
+        for axis in range(ndim):
+            view.extents[ndim + axis] = tensor.strides[axis]
+    view.device_type = tensor.device.device_type
+    view.is_device_accessible = tensor.device.device_type != kDLCPU
+    view.device_id = tensor.device.device_id if view.is_device_accessible else -1
+    return 0
+
+
+cdef const DLPackExchangeAPI* _exchange_api(object source) except? NULL:
+    """The C exchange API of the type of `source`, or NULL."""
+    cdef const DLPackExchangeAPI* api
+    kind = type(source)
+    known = _exchange_apis.get(kind)
+    if known is not None:
+        return <const DLPackExchangeAPI*><uintptr_t>known
+    if isinstance(source, StridedMemory):
+        return NULL         # a view has no stream of its own that could be waited for
+    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+    if capsule is None or not PyCapsule_IsValid(capsule, b"dlpack_exchange_api"):
+        return NULL
+    api = <const DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, b"dlpack_exchange_api")
+    if api.version.major != 1 or api.current_work_stream == NULL:
+        return NULL
+    _exchange_apis[kind] = <uintptr_t>api
+    return api
+
+
+cdef int _import_through_api(
+    StridedMemory view, object source, object stream_ptr, const DLPackExchangeAPI* api
+) except -1:
+    cdef DLTensor tensor
+    cdef void* producer = NULL
+    cdef intptr_t consumer
+    if api.dltensor_from_py_object_no_sync != NULL and type(source).__module__.startswith("torch"):
+        # PyTorch knows no read-only tensors, so the borrowed tensor, which has no flags, says all.
+        if api.dltensor_from_py_object_no_sync(<void*>source, &tensor) != 0:
+            return _raise_from(api)
+        _read_tensor(view, &tensor)
+    else:
+        if api.managed_tensor_from_py_object_no_sync(<void*>source, &view.managed_versioned) != 0:
+            return _raise_from(api)
+        view.readonly = view.managed_versioned.flags & DLPACK_READ_ONLY != 0
+        _read_tensor(view, &view.managed_versioned.dl_tensor)
+    if view.device_type == kDLCPU:
+        return 0
+    if view.device_type not in (kDLCUDA, kDLCUDAHost, kDLCUDAManaged):
+        raise BufferError(f"tensors on a device of DLPack type {view.device_type} cannot be viewed")
+    if stream_ptr is None:
+        if view.device_type == kDLCUDA:
+            raise _ambiguous()
+        return 0
+    consumer = _stream_number(stream_ptr)
+    if consumer == -1:
+        return 0
+    if api.current_work_stream(view.device_type, view.device_id, &producer) != 0:
+        return _raise_from(api)
+    return wait_for(<CUstream>producer, <CUstream>consumer)
+
+
+cdef int _raise_from(const DLPackExchangeAPI* api) except -1:
+    """A function of the exchange API failed; it should have set an exception."""
+    if not PyErr_Occurred():
+        raise BufferError("the exporter's DLPack exchange API failed without saying why")
+    return -1
+
+
+# --- NumPy ------------------------------------------------------------------------------------------------
+
+cdef int import_array_interface(StridedMemory view, object source) except -1:
+    view.exporting_obj = source
+    if _is_ndarray(source):
+        _read_array_struct(view, source, False)
+        return 0
+    interface = source.__array_interface__
+    _read_interface(view, interface, "array interface")
+    if interface.get("data") is None:
+        raise BufferError("an array interface without the address of its data cannot be viewed")
+    view.keeper = interface     # some exporters keep a temporary alive in it
+    return 0
+
+
+cdef bint _is_ndarray(object source) noexcept:
+    global _ndarray
+    if _ndarray is None:
+        numpy = sys.modules.get("numpy")
+        if numpy is None:
+            return False
+        _ndarray = getattr(numpy, "ndarray", None)
+    return type(source) is _ndarray
+
+
+cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) except -1:
+    """Read a numpy.ndarray. False, with nothing read, when DLPack could not express it: let NumPy say why."""
+    cdef object capsule = source.__array_struct__
+    cdef CupolaArrayStruct* array = <CupolaArrayStruct*>PyCapsule_GetPointer(capsule, NULL)
+    cdef int axis, ndim = array.nd
+    cdef bint empty = False
+    cdef bint plain = _set_type(view, array.typekind, array.itemsize, array.flags & ARRAY_NATIVE != 0)
+    if not plain:
+        if as_dlpack:
+            return False
+        view.type_text = source.dtype
+    for axis in range(ndim):
+        empty = empty or array.shape[axis] == 0
+        if array.itemsize == 0 or array.strides[axis] % array.itemsize:
+            if as_dlpack:
+                return False
+            raise ValueError(f"byte strides {source.strides} must be multiples of the item size {array.itemsize}")
+    view.set_rank(ndim)
+    view.itemsize = array.itemsize
+    view.ptr = <uintptr_t>array.data
+    view.readonly = array.flags & ARRAY_WRITEABLE == 0
+    view.explicit_strides = True
+    for axis in range(ndim):
+        view.extents[axis] = array.shape[axis]
+        view.extents[ndim + axis] = array.strides[axis] // array.itemsize
+    return True
+
+
+# --- the CUDA array interface -----------------------------------------------------------------------------
+
+cdef int import_cuda_array_interface(StridedMemory view, object source, object stream_ptr) except -1:
+    cdef intptr_t consumer
+    cdef int device = 0
+    cdef CUdevice current
+    cdef CUresult status
+    view.exporting_obj = source
+    interface = source.__cuda_array_interface__
+    _read_interface(view, interface, "CUDA array interface")
+    if stream_ptr is None:
+        raise _ambiguous()
+    consumer = _stream_number(stream_ptr)
+    initialise()
+    if view.ptr == 0:
+        check(cu.cuCtxGetDevice(&current), b"cuCtxGetDevice")
+        device = current
+    else:
+        status = cu.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, <CUdeviceptr>view.ptr)
+        if status == CUDA_ERROR_INVALID_VALUE:
+            raise BufferError(f"the address {view.ptr:#x} in the CUDA array interface is unknown to CUDA")
+        check(status, b"cuPointerGetAttribute")
+    view.device_type = kDLCUDA
+    view.device_id = device
+    view.is_device_accessible = True
+    producer = interface.get("stream")
+    if consumer == -1 or producer is None:
+        return 0
+    return wait_for(<CUstream><intptr_t>producer, <CUstream>consumer)
+
+
+cdef int _read_interface(StridedMemory view, object interface, str protocol) except -1:
+    """Read the entries that NumPy's array interface and the CUDA array interface have in common."""
+    cdef int axis, ndim
+    cdef int64_t stride
+    version = interface["version"]
+    if version < 3:
+        raise BufferError(f"the {protocol} must have version 3 or later, got {version}")
+    if interface.get("mask") is not None:
+        raise BufferError(f"an {protocol} with a mask cannot be viewed")
+    shape, strides, data = interface["shape"], interface.get("strides"), interface.get("data")
+    _read_typestr(view, interface["typestr"], interface.get("descr"))
+    ndim = <int>len(shape)
+    view.set_rank(ndim)
+    for axis in range(ndim):
+        view.extents[axis] = shape[axis]
+        if view.extents[axis] < 0:
+            raise ValueError(f"extents must not be negative, got shape {shape}")
+    if strides is None:
+        view.set_row_major()
+    else:
+        view.explicit_strides = True
+        if len(strides) != ndim:
+            raise ValueError(f"shape {shape} and strides {strides} differ in length")
+        for axis in range(ndim):
+            stride = strides[axis]
+            if stride % view.itemsize:
+                raise ValueError(f"byte strides {strides} must be multiples of the item size {view.itemsize}")
+            view.extents[ndim + axis] = stride // view.itemsize
+    if data is not None:
+        address, read_only = data
+        view.ptr = address or 0
+        view.readonly = read_only
+    return 0
+
+
+cdef int _read_typestr(StridedMemory view, str text, object descr) except -1:
+    cdef Py_ssize_t itemsize
+    if len(text) < 3 or not text[2:].isdigit():
+        raise ValueError(f"typestr {text!r} is not of the form '<f4'")
+    itemsize = int(text[2:])
+    if itemsize <= 0:
+        raise ValueError(f"typestr {text!r} has no item size")
+    view.itemsize = itemsize
+    if not _set_type(view, <char>ord(text[1]), itemsize, text[0] in "<|="):
+        view.type_text = descr if text[1] == "V" and descr is not None else text
+    return 0
+
+
+cdef bint _set_type(StridedMemory view, char kind, Py_ssize_t itemsize, bint native) noexcept:
+    """Set the DLPack type of a plain number; False, and OTHER_TYPE, for everything else."""
+    cdef int code = OTHER_TYPE
+    if native and 0 < itemsize <= (16 if kind == b"c" else 8):
+        if kind == b"f":
+            code = kDLFloat
+        elif kind == b"i":
+            code = kDLInt
+        elif kind == b"u":
+            code = kDLUInt
+        elif kind == b"c":
+            code = kDLComplex
+        elif kind == b"b":
+            code = kDLBool
+    view.dl_type.code, view.dl_type.bits, view.dl_type.lanes = <uint8_t>code, <uint8_t>(8 * itemsize), 1
+    return code != OTHER_TYPE
+
+
+# --- streams ----------------------------------------------------------------------------------------------
+
+cdef intptr_t _stream_number(object stream_ptr) except? -2:
+    """The address of a stream, given as an integer or as a handle of the bindings."""
+    if isinstance(stream_ptr, int):
+        return stream_ptr
+    if hasattr(stream_ptr, "__index__"):
+        return stream_ptr.__index__()
+    if hasattr(stream_ptr, "__int__"):
+        return int(stream_ptr)
+    raise TypeError(f"stream_ptr must be the address of a stream, such as stream.handle, got {type(stream_ptr).__name__}")
+
+
+cdef object _ambiguous():
+    return BufferError(
+        "stream_ptr=None is ambiguous: pass the stream that will use the data (stream.handle), "
+        "or -1 when no synchronisation is needed"
+    )
