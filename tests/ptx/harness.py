@@ -2,26 +2,24 @@
 
 Every instruction is compiled for one lane, 8 and 32 lanes, with all sources varying, all uniform, and each
 source uniform in turn, so that scalar, vector and mixed code paths are all compared with the same oracle.
-Operands are bit patterns in NumPy arrays of unsigned integers (128-bit ones in arrays of Python objects).
+Operands and results are bit patterns, as Python integers.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
-import numpy as np
 
 from cupola.cpu.codegen.builder import Builder
-from cupola.cpu.codegen.instructions import lower, operand_types, supported
+from cupola.cpu.codegen.instructions import lower, operand_types, split_operands, supported
 from cupola.cpu.codegen.values import BITS, Value
 from cupola.cpu.ptx import ast
-
-Patterns = np.ndarray
+from tests.ptx.oracle import F64, NAN, combinations
 
 
 def parse(text: str) -> ast.Instruction:
@@ -98,10 +96,10 @@ def write_function(
     types = operand_types(instruction)
     b = Builder(width)
     b.canonical_nans = canonical
-    immediates = [o for o in _source_operands(instruction)]
+    operands = split_operands(instruction)[1]
     sources: list[Value] = []
     for index, type in enumerate(types.sources):
-        operand = immediates[index]
+        operand = operands[index]
         if isinstance(operand, ast.Immediate):
             sources.append(b.constant(type, operand.value))
             continue
@@ -130,12 +128,6 @@ def write_function(
 
 def _from_storage(b: Builder, raw: Value, type: str) -> Value:
     return b.cast("trunc", raw, "i1") if type == "i1" else b.bitcast(raw, type)
-
-
-def _source_operands(instruction: ast.Instruction) -> list[ast.Operand]:
-    from cupola.cpu.codegen.instructions import split_operands
-
-    return split_operands(instruction)[1]
 
 
 @cache
@@ -230,3 +222,29 @@ def check(text: str, rows: Sequence[Sequence[int]], agrees: Callable[[Sequence[i
                 if complaint:
                     shown = ", ".join(hex(x) for x in row)
                     raise AssertionError(f"{text} (width {width}, uniform {compiled.uniform}) on {shown}: {complaint}")
+
+
+def verify(
+    text: str, columns: Sequence[Sequence[int]], oracle: Callable[..., int | Iterable[int]], *, limit: int = 200
+) -> None:
+    """Compare an instruction with ``oracle(*operands)`` on combinations of operands out of ``columns``.
+
+    The oracle returns the pattern of the result or one for each destination; `oracle.NAN` admits any NaN of f64.
+    """
+    rows = combinations(*columns, limit=limit) if columns else [()]
+    bits = [BITS[type] for type in operand_types(parse(text)).destinations]
+    known: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def agrees(row: Sequence[int], results: list[int]) -> str | None:
+        key = tuple(row)
+        if key not in known:
+            answer = oracle(*key)
+            known[key] = (answer,) if isinstance(answer, int) else tuple(answer)
+        for result, expected, width in zip(results, known[key], bits, strict=True):
+            if expected == NAN and width == 64 and F64.is_nan(result):
+                continue
+            if result != expected & ((1 << width) - 1):
+                return f"got {result:#x}, expected {expected & ((1 << width) - 1):#x}"
+        return None
+
+    check(text, rows, agrees)

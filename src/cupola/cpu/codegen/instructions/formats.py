@@ -44,7 +44,9 @@ def canonical(b: Builder, x: Value) -> Value:
     """
     if x.type != "float" or not b.canonical_nans:
         return x
-    return b.select(is_nan(b, x), constant("float", CANONICAL_NAN["float"]), x)
+    # Chosen among integers: to LLVM one NaN is as good as another, so it may drop a choice among floats.
+    chosen = b.select(is_nan(b, x), constant("i32", CANONICAL_NAN["float"]), b.bitcast(x, "i32"))
+    return b.bitcast(chosen, "float")
 
 
 def saturate(b: Builder, x: Value) -> Value:

@@ -20,7 +20,7 @@ def sign(op: Operation) -> str:
 @instruction("add", "sub", on=INTEGERS, modifiers="sat cc", sources=2, types=fixed("T i1", "T T"))
 def add(b: Builder, op: Operation, x: Value, y: Value) -> Results:
     if op.has("sat"):
-        return b.intrinsic(f"s{op.opcode}.sat", x, y)
+        return b.intrinsic(f"{sign(op)}{op.opcode}.sat", x, y)
     result = b.binary(op.opcode, x, y)
     if not op.has("cc"):
         return result

@@ -11,7 +11,7 @@ from .half import halves, join
 from .registry import Operation, Results, instruction
 
 
-@instruction("add", "sub", on="u16x2 s16x2", sources=2)
+@instruction("add", "sub", on="u16x2 s16x2", modifiers="sat", sources=2)
 @instruction("min", "max", on="u16x2 s16x2", modifiers="relu", sources=2)
 @instruction("neg", on="s16x2", sources=1)
 def pair_of_shorts(b: Builder, op: Operation, *values: Value) -> Value:
@@ -24,6 +24,8 @@ def pair_of_shorts(b: Builder, op: Operation, *values: Value) -> Value:
                 result = b.intrinsic("smax", result, constant("i16", 0))
         elif op.opcode == "neg":
             result = b.binary("sub", constant("i16", 0), operands[0])
+        elif op.has("sat"):
+            result = b.intrinsic(f"{kind}{op.opcode}.sat", *operands)
         else:
             result = b.binary(op.opcode, *operands)
         parts.append(result)
