@@ -228,6 +228,9 @@ cdef str _advice(object value):
         return "; pass 0 for a null pointer"
     if hasattr(value, "__cuda_array_interface__") or hasattr(value, "data_ptr"):
         return "; pass its address as an int, such as array.data.ptr (CuPy) or tensor.data_ptr() (PyTorch)"
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        return ": nothing on the device is of this type"
     if hasattr(value, "__array_interface__"):
         return ": it is an array on the host; copy it to a Buffer and pass that"
     if hasattr(value, "handle"):

@@ -1,7 +1,7 @@
 """Contexts: the primary one of each device, wrappers, and making one current for a few calls."""
 
 from cupola.core._cuda cimport (
-    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, cu, factory_error
+    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, cu, driver_module, factory_error
 )
 from libc.stdint cimport uintptr_t
 
@@ -22,8 +22,7 @@ cdef class Context:
         """cupola.bindings.driver.CUcontext, or None once closed."""
         if self.pointer == NULL:
             return None
-        from cupola.bindings.driver import CUcontext
-        return CUcontext(<uintptr_t>self.pointer)
+        return driver_module.CUcontext(<uintptr_t>self.pointer)
 
     @property
     def is_closed(self):

@@ -7,6 +7,7 @@
 from cupola.bindings.cdriver cimport *
 
 cdef const cupola_driver_table* cu
+cdef object driver_module       # cupola.bindings.driver, for the classes of handles
 
 # What `check` and `report` do when there is something to say; the names are the public, unsuffixed ones.
 cdef int fail(CUresult status, const char* call) except -1

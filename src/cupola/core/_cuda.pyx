@@ -2,6 +2,8 @@
 
 import os
 
+import cupola.bindings.driver  # PyCapsule_Import itself would only look for the attribute
+
 from cupola.core import _errors
 
 cdef extern from *:
@@ -15,6 +17,7 @@ cdef extern from *:
     bint cupola_finalizing() noexcept
 
 cdef const cupola_driver_table* cu = cupola_import_driver()
+cdef object driver_module = cupola.bindings.driver
 
 cdef bint initialised = False
 cdef bint forked = False

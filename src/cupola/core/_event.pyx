@@ -4,8 +4,9 @@ from libc.stdint cimport uintptr_t
 
 from cupola.core._context cimport current_context, enter, leave, wrap_context
 from cupola.core._cuda cimport (
-    CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS,
-    CUcontext, CUdevice, CUevent, CUresult, check, closed_error, cu, driver_usable, factory_error, report
+    CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
+    CU_EVENT_DISABLE_TIMING, CUcontext, CUdevice, CUevent, CUresult, check, closed_error, cu, driver_module,
+    driver_usable, factory_error, report
 )
 
 cimport cython
@@ -51,8 +52,7 @@ cdef class Event:
     @property
     def handle(self):
         """cupola.bindings.driver.CUevent: the native handle, 0 once closed."""
-        from cupola.bindings.driver import CUevent
-        return CUevent(<uintptr_t>self.pointer)
+        return driver_module.CUevent(<uintptr_t>self.pointer)
 
     @property
     def is_timing_enabled(self):

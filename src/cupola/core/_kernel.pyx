@@ -7,7 +7,7 @@ from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUdevice,
-    CUfunction_attribute, CUkernel, CUresult, check, cu, factory_error
+    CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error
 )
 from cupola.core._object_code cimport ObjectCode
 
@@ -57,8 +57,7 @@ cdef class Kernel:
     @property
     def handle(self):
         """cupola.bindings.driver.CUkernel: the native handle."""
-        from cupola.bindings.driver import CUkernel
-        return CUkernel(<uintptr_t>self.pointer)
+        return driver_module.CUkernel(<uintptr_t>self.pointer)
 
     @property
     def num_arguments(self):

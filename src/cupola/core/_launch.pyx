@@ -122,6 +122,6 @@ cdef Stream _find_stream(object stream):
         return stream_argument(stream)
     warnings.warn(
         f"launch() with {type(stream).__name__}: wrap it once with Device.create_stream(obj)", DeprecationWarning,
-        stacklevel=2,
+        stacklevel=1,
     )
     return foreign_stream(stream)

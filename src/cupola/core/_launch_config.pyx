@@ -143,9 +143,12 @@ cdef class LaunchConfig:
         """Bring the native form in line with the fields."""
         cdef CUlaunchAttribute* attribute = self.attributes
         cdef unsigned int* native = &self.native.gridDimX
+        cdef unsigned long long extent
         cdef int axis
         for axis in range(3):
-            extent = <unsigned long long>self.grid_size[axis] * (self.cluster_size[axis] or 1)
+            extent = self.grid_size[axis]
+            if self.cluster_size[0] != 0:
+                extent *= self.cluster_size[axis]
             if extent > 0xFFFFFFFF:
                 raise OverflowError(f"grid times cluster must fit in 32 bits for each axis, got {extent}")
             native[axis] = <unsigned int>extent
@@ -193,22 +196,32 @@ cdef class LaunchConfig:
 cdef int _read_extents(str field, object value, unsigned int* extents) except -1:
     """Read an int or a tuple of up to three; nothing is written unless all is well."""
     cdef unsigned int[3] read
-    cdef int axis
-    cdef tuple given
-    given = value if isinstance(value, tuple) else (value,)
-    if len(given) > 3 or not all([hasattr(type(extent), "__index__") for extent in given]):
-        raise ValueError(f"{field} must be an int or a tuple of at most 3 ints, got {value!r}")
+    cdef Py_ssize_t axis
     read[:] = [1, 1, 1]
-    for axis, extent in enumerate(given):
-        extent = extent.__index__()
-        if extent < 1:
-            raise ValueError(f"every extent of {field} must be >= 1, got {value!r}")
-        if extent > 0xFFFFFFFF:
-            raise OverflowError(f"every extent of {field} must fit in 32 bits, got {value!r}")
-        read[axis] = extent
+    if not isinstance(value, tuple):
+        read[0] = _read_extent(field, value, value)
+    elif len(<tuple>value) > 3:
+        raise ValueError(f"{field} must be an int or a tuple of at most 3 ints, got {value!r}")
+    else:
+        for axis in range(len(<tuple>value)):
+            read[axis] = _read_extent(field, (<tuple>value)[axis], value)
     for axis in range(3):
         extents[axis] = read[axis]
     return 0
+
+
+cdef unsigned int _read_extent(str field, object extent, object given) except 0:
+    cdef long long size
+    if not isinstance(extent, int):
+        if not hasattr(type(extent), "__index__"):
+            raise ValueError(f"{field} must be an int or a tuple of at most 3 ints, got {given!r}")
+        extent = extent.__index__()
+    size = extent
+    if size < 1:
+        raise ValueError(f"every extent of {field} must be >= 1, got {given!r}")
+    if size > 0xFFFFFFFF:
+        raise OverflowError(f"every extent of {field} must fit in 32 bits, got {given!r}")
+    return <unsigned int>size
 
 
 cdef int _check_abilities(LaunchConfig config) except -1:

@@ -7,8 +7,9 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport (
-    CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUjit_option,
-    CUkernel, CUlibrary, CUmodule, CUresult, check, cu, driver_usable, factory_error, fail_because, report
+    CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    CUjit_option, CUkernel, CUlibrary, CUmodule, CUresult, check, cu, driver_module, driver_usable,
+    factory_error, fail_because, report
 )
 from cupola.core._kernel cimport new_kernel
 
@@ -88,8 +89,7 @@ cdef class ObjectCode:
     @property
     def handle(self):
         """cupola.bindings.driver.CUlibrary: loads the code if it is not."""
-        from cupola.bindings.driver import CUlibrary
-        return CUlibrary(<uintptr_t>self.load().pointer)
+        return driver_module.CUlibrary(<uintptr_t>self.load().pointer)
 
     def get_kernel(self, name):
         """Look up a kernel (``cuLibraryGetKernel``), loading the code if it is not.
@@ -138,8 +138,7 @@ cdef class ObjectCode:
         """
         cdef CUmodule module = NULL
         check(cu.cuLibraryGetModule(&module, self.load().pointer), b"cuLibraryGetModule")
-        from cupola.bindings.driver import CUmodule as Handle
-        return Handle(<uintptr_t>module)
+        return driver_module.CUmodule(<uintptr_t>module)
 
     cdef Library load(self):
         if self.library is None:

@@ -8,8 +8,8 @@ from libc.stdlib cimport getenv, strtol
 
 from cupola.core._context cimport current_context, enter, leave, wrap_context
 from cupola.core._cuda cimport (
-    CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUDA_SUCCESS, CUcontext, CUdevice, CUevent, CUresult, CUstream, check,
-    closed_error, cu, driver_usable, factory_error, report
+    CUDA_SUCCESS, CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUcontext, CUdevice, CUevent, CUresult, CUstream,
+    check, closed_error, cu, driver_module, driver_usable, factory_error, report
 )
 from cupola.core._event cimport Event, event_from_options, new_event
 
@@ -103,8 +103,7 @@ cdef class Stream:
     @property
     def handle(self):
         """cupola.bindings.driver.CUstream: the native handle, 0 once closed."""
-        from cupola.bindings.driver import CUstream
-        return CUstream(<uintptr_t>self.pointer)
+        return driver_module.CUstream(<uintptr_t>self.pointer)
 
     def __cuda_stream__(self):
         """The pair (0, address): how other libraries take this stream."""
@@ -332,7 +331,7 @@ cdef Stream foreign_stream(object owner):
     else:
         warnings.warn(
             "__cuda_stream__ should be a method that returns (0, address), not an attribute", DeprecationWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
     try:
         length = len(found)
