@@ -29,7 +29,7 @@ cdef inline void report(CUresult status, const char* call) noexcept:
 cdef int initialise() except -1
 
 # False once the interpreter is going down or in a forked child: destructors must leave the driver alone then.
-cdef bint driver_usable() noexcept
+cdef bint driver_usable() noexcept nogil
 
 cdef object closed_error(object instance)               # RuntimeError("<Class> has been closed")
 cdef object factory_error(str name, str factories)      # RuntimeError for classes that are not called directly

@@ -14,7 +14,7 @@ cdef extern from *:
     #define cupola_finalizing _Py_IsFinalizing
     #endif
     """
-    bint cupola_finalizing() noexcept
+    bint cupola_finalizing() noexcept nogil
 
 cdef const cupola_driver_table* cu = cupola_import_driver()
 cdef object driver_module = cupola.bindings.driver
@@ -97,7 +97,7 @@ def _note_fork():
     initialised = False
 
 
-cdef bint driver_usable() noexcept:
+cdef bint driver_usable() noexcept nogil:
     return not forked and not cupola_finalizing()
 
 

@@ -25,7 +25,7 @@ from cupola.core._dlpack cimport (
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_READ_ONLY, DLPackExchangeAPI, DLTensor, kDLBool, kDLComplex,
     kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged, kDLFloat, kDLInt, kDLUInt,
 )
-from cupola.utils._stream_order cimport wait_for
+from cupola.core._stream_order cimport wait_for
 from cupola.utils._strided_memory cimport OTHER_TYPE, StridedMemory
 
 cdef extern from *:

@@ -1,0 +1,529 @@
+"""GraphBuilder: recording the work that is submitted to streams into a graph (stream capture)."""
+
+from libc.stdint cimport uintptr_t
+from libc.string cimport memset
+
+from cupola.core._cuda cimport (
+    CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_NODE_TYPE_CONDITIONAL,
+    CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_INVALIDATED, CU_STREAM_SET_CAPTURE_DEPENDENCIES,
+    CUgraph, CUgraphConditionalNodeType, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUresult, CUstream,
+    CUstreamCaptureMode, CUstreamCaptureStatus, check, closed_error, cu, driver_usable,
+)
+from cupola.core._stream cimport Stream, create_stream, new_stream
+from cupola.core._stream_order cimport wait_for
+from cupola.graph._callback cimport HostCall, prepare_callback
+from cupola.graph._condition cimport GraphCondition, create_condition
+from cupola.graph._graph cimport GraphHandle, instantiate, new_graph_handle
+from cupola.graph._retained cimport drop_released, retain
+
+cdef dict _MODES = {
+    "global": <int>CU_STREAM_CAPTURE_MODE_GLOBAL,
+    "thread_local": <int>CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    "relaxed": <int>CU_STREAM_CAPTURE_MODE_RELAXED,
+}
+
+
+cdef class GraphBuilder:
+    """Records work into a graph instead of running it.
+
+    Made by :meth:`Stream.create_graph_builder` or :meth:`Device.create_graph_builder`. Between :meth:`begin_building`
+    and :meth:`end_building` it takes the place of a stream in launches, copies and fills. Work in one builder runs in
+    order; :meth:`split` and :meth:`join` make branches that run side by side.
+
+    Buffers, kernels and events that are recorded must be kept alive until the last launch of the graph is over; host
+    callbacks are kept by the graph.
+
+    Examples
+    --------
+    >>> builder = stream.create_graph_builder().begin_building()
+    >>> launch(builder, config, kernel, buffer)
+    >>> graph = builder.end_building().complete()
+    >>> graph.launch(stream)
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError(
+            "GraphBuilder objects cannot be instantiated directly; "
+            "use Device.create_graph_builder() or Stream.create_graph_builder()"
+        )
+
+    def __dealloc__(self):
+        cdef CUgraph graph = NULL
+        # A capture nobody can end any more. Its errors were already raised by the calls that caused them.
+        if self.state == CAPTURING and self.kind != FORKED and self.queue is not None and driver_usable():
+            if cu.cuStreamEndCapture(self.queue.pointer, &graph) == 0 and graph != NULL and self.kind == PRIMARY:
+                cu.cuGraphDestroy(graph)
+
+    @staticmethod
+    def _from_stream(Stream stream not None):
+        """A primary builder that captures `stream`."""
+        # A Stream object of its own: closing the one it was made from does not end the capture.
+        return _new_builder(new_stream(stream.open_handle()), PRIMARY, NOT_STARTED, None)
+
+    # --- building -------------------------------------------------------------------------------------
+
+    def begin_building(self, mode="relaxed"):
+        """Start recording (cuStreamBeginCapture).
+
+        Parameters
+        ----------
+        mode : str
+            Which calls that could harm a capture are errors meanwhile: with ``"global"`` those of all threads, with
+            ``"thread_local"`` those of this thread, with ``"relaxed"`` none.
+
+        Returns
+        -------
+        GraphBuilder
+            This builder.
+
+        Raises
+        ------
+        RuntimeError
+            When it is building already, or has ended: a builder records once.
+        """
+        cdef CUresult status
+        cdef CUstream native
+        cdef CUstreamCaptureMode number
+        cdef CUgraph graph
+        self.require_open()
+        if self.state == CAPTURING:
+            raise RuntimeError("the builder is already building")
+        if self.state == ENDED:
+            raise RuntimeError("the builder has ended building and cannot resume; make another one")
+        found = _MODES.get(mode) if isinstance(mode, str) else None
+        if found is None:
+            raise ValueError(f"Unsupported build mode {mode!r}; use one of {', '.join(_MODES)}")
+        number, native = <CUstreamCaptureMode><int>found, self.queue.pointer
+        if self.kind == BODY:
+            graph = self.graph.pointer
+            with nogil:
+                status = cu.cuStreamBeginCaptureToGraph(native, graph, NULL, NULL, 0, number)
+            check(status, b"cuStreamBeginCaptureToGraph")
+        else:
+            with nogil:
+                status = cu.cuStreamBeginCapture(native, number)
+            check(status, b"cuStreamBeginCapture")
+        self.state = CAPTURING
+        return self
+
+    @property
+    def is_building(self):
+        """bool: whether work is being recorded (cuStreamIsCapturing).
+
+        Raises
+        ------
+        RuntimeError
+            When an error has invalidated the recording.
+        """
+        cdef CUstreamCaptureStatus capture
+        self.require_open()
+        if self.state != CAPTURING:
+            return False
+        check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
+        if capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED:
+            raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
+        return capture == CU_STREAM_CAPTURE_STATUS_ACTIVE
+
+    def end_building(self):
+        """Stop recording (cuStreamEndCapture). Branches made by :meth:`split` must have been joined.
+
+        Returns
+        -------
+        GraphBuilder
+            This builder.
+
+        Raises
+        ------
+        RuntimeError
+            When it is not building.
+        CUDAError
+            When branches are unjoined, or an error has invalidated the recording.
+        """
+        cdef CUgraph graph = NULL
+        cdef CUresult status
+        cdef CUstream native
+        self.require_open()
+        if self.state != CAPTURING:
+            raise RuntimeError("the builder is not building; call begin_building() first")
+        if self.kind == FORKED:
+            raise RuntimeError("a branch does not end by itself; join it with GraphBuilder.join()")
+        native = self.queue.pointer
+        with nogil:
+            status = cu.cuStreamEndCapture(native, &graph)
+        check(status, b"cuStreamEndCapture")
+        if self.kind == PRIMARY:
+            self.graph = new_graph_handle(graph, True, None)
+        self.state = ENDED
+        return self
+
+    def complete(self, options=None):
+        """Make the graph executable (cuGraphInstantiateWithParams). Each call makes another, independent one.
+
+        Parameters
+        ----------
+        options : GraphCompleteOptions, optional
+            How.
+
+        Returns
+        -------
+        Graph
+
+        Raises
+        ------
+        RuntimeError
+            When building has not ended, or the graph cannot be made executable.
+        """
+        self.require_open()
+        if self.kind != PRIMARY or self.state != ENDED:
+            raise RuntimeError(
+                "the builder has not finished building" if self.kind == PRIMARY
+                else "only the builder of the whole graph can be completed, not that of a branch or body"
+            )
+        drop_released()
+        return instantiate(self.graph.pointer, options)
+
+    def debug_dot_print(self, path, options=None):
+        """Write a picture of the graph as a DOT file (cuGraphDebugDotPrint).
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        options : GraphDebugPrintOptions, optional
+            What it shows.
+        """
+        from cupola.graph._options import GraphDebugPrintOptions
+
+        cdef bytes name
+        cdef const char* file_name
+        cdef unsigned int flags = 0
+        cdef CUgraph graph
+        cdef CUresult status
+        self.require_open()
+        if self.state != ENDED:
+            raise RuntimeError("the builder has not finished building")
+        if not isinstance(path, str):
+            raise TypeError(f"path must be a str, got {type(path).__name__}")
+        if options is not None:
+            if not isinstance(options, GraphDebugPrintOptions):
+                raise TypeError(f"options must be GraphDebugPrintOptions, got {type(options).__name__}")
+            flags = options._flags()
+        name = path.encode()
+        file_name, graph = name, self.graph.pointer
+        with nogil:
+            status = cu.cuGraphDebugDotPrint(graph, file_name, flags)
+        check(status, b"cuGraphDebugDotPrint")
+
+    def _finished(self):
+        """The handle of the finished graph; ValueError when there is none yet."""
+        if self.state == CLOSED:
+            raise ValueError("the builder has been closed")
+        if self.state != ENDED:
+            raise ValueError("the builder has not finished building")
+        return self.graph
+
+    # --- branches -------------------------------------------------------------------------------------
+
+    def split(self, count):
+        """Branch the recording: what the builders record from here on runs side by side.
+
+        Parameters
+        ----------
+        count : int
+            Number of branches, this builder included.
+
+        Returns
+        -------
+        tuple of GraphBuilder
+            The first is this builder. The others must be joined before building ends.
+        """
+        if count < 2:
+            raise ValueError(f"count must be at least 2, got {count}")
+        self.require_capturing("split")
+        return (self, *[self.fork() for _ in range(count - 1)])
+
+    @staticmethod
+    def join(*builders):
+        """Merge branches: what is recorded afterwards runs behind all of them.
+
+        Parameters
+        ----------
+        *builders : GraphBuilder
+            Two or more. The one that is not a branch goes on, or else the first; the others are closed.
+
+        Returns
+        -------
+        GraphBuilder
+            The one that goes on.
+        """
+        cdef GraphBuilder root, branch
+        for builder in builders:
+            if not isinstance(builder, GraphBuilder):
+                raise TypeError(f"builders must be GraphBuilder objects, got {type(builder).__name__}")
+        if len(builders) < 2:
+            raise ValueError(f"join needs at least two builders, got {len(builders)}")
+        root = next((builder for builder in builders if not builder.is_join_required), builders[0])
+        for branch in builders:
+            branch.require_capturing("join")
+        for branch in builders:
+            if branch is not root:
+                wait_for(branch.queue.pointer, root.queue.pointer)
+                branch.close()
+        return root
+
+    @property
+    def is_join_required(self):
+        """bool: whether this is a branch, which must be joined."""
+        return self.kind == FORKED
+
+    cdef GraphBuilder fork(self):
+        cdef Stream stream = create_stream(self.queue.find_context(), None, {})
+        wait_for(self.queue.pointer, stream.pointer)
+        return _new_builder(stream, FORKED, CAPTURING, None)
+
+    # --- nodes that are no work of a stream -----------------------------------------------------------
+
+    def embed(self, child):
+        """Record a copy of another builder's graph as one node (cuGraphAddChildGraphNode).
+
+        Parameters
+        ----------
+        child : GraphBuilder
+            Has ended building. It stays usable.
+        """
+        self.require_open()
+        if not isinstance(child, GraphBuilder):
+            raise TypeError(f"child must be a GraphBuilder, got {type(child).__name__}")
+        cdef GraphHandle graph = child._finished()
+        if self.state != CAPTURING:
+            raise ValueError("the builder is not building; call begin_building() first")
+        self.append(graph.pointer, NULL)
+
+    def callback(self, fn, *, user_data=None):
+        """Record a call of a function on the host (cuLaunchHostFunc). It must not call CUDA.
+
+        Parameters
+        ----------
+        fn : callable or ctypes function pointer
+            A callable without parameters: its result is ignored, and its exceptions go to ``sys.unraisablehook``. Or a
+            pointer of type ``CFUNCTYPE(None, c_void_p)``. The graph keeps it alive.
+        user_data : int or bytes-like, optional
+            For a function pointer: an address to pass, or bytes, of which the graph keeps a copy.
+        """
+        cdef HostCall call
+        cdef CUresult status
+        cdef CUstream native
+        self.require_capturing("callback")
+        drop_released()
+        keep = prepare_callback(fn, user_data, &call)
+        # First the reference, then the node: the graph may hold too much, but never too little.
+        retain(self.captured_graph(), keep, call.memory)
+        native = self.queue.pointer
+        with nogil:
+            status = cu.cuLaunchHostFunc(native, call.function, call.data)
+        check(status, b"cuLaunchHostFunc")
+
+    def create_condition(self, default_value=None):
+        """Make a condition for a conditional node of this graph (cuGraphConditionalHandleCreate).
+
+        Parameters
+        ----------
+        default_value : int, optional
+            Its value at the start of every launch. Without it the value is undefined until a kernel sets it.
+
+        Returns
+        -------
+        GraphCondition
+        """
+        self.require_capturing("create_condition")
+        _require_driver(12030, "conditions")
+        return create_condition(self.captured_graph(), default_value)
+
+    def if_then(self, condition):
+        """Record a body that runs when the condition is not zero.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph.
+
+        Returns
+        -------
+        GraphBuilder
+            Records the body: begin and end its building before this builder's ends.
+        """
+        return self.conditional(condition, CU_GRAPH_COND_TYPE_IF, 1, 12030)[0]
+
+    def if_else(self, condition):
+        """Record two bodies: the first runs when the condition is not zero, else the second.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph.
+
+        Returns
+        -------
+        tuple of (GraphBuilder, GraphBuilder)
+        """
+        return self.conditional(condition, CU_GRAPH_COND_TYPE_IF, 2, 12080)
+
+    def switch(self, condition, unsigned int count):
+        """Record `count` bodies, of which the condition selects one; none when it is `count` or more.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph.
+        count : int
+            Number of bodies.
+
+        Returns
+        -------
+        tuple of GraphBuilder
+        """
+        return self.conditional(condition, CU_GRAPH_COND_TYPE_SWITCH, count, 12080)
+
+    def while_loop(self, condition):
+        """Record a body that runs again and again, as long as the condition is not zero before it.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph; a kernel in the body sets it.
+
+        Returns
+        -------
+        GraphBuilder
+            Records the body.
+        """
+        return self.conditional(condition, CU_GRAPH_COND_TYPE_WHILE, 1, 12030)[0]
+
+    cdef tuple conditional(self, object condition, int kind, unsigned int count, int since):
+        cdef CUgraphNodeParams parameters
+        cdef GraphHandle body
+        cdef list builders = []
+        cdef unsigned int i
+        self.require_open()
+        _require_driver(since, "these conditional nodes")
+        if not isinstance(condition, GraphCondition):
+            raise TypeError(f"condition must be a GraphCondition, got {type(condition).__name__}")
+        self.require_capturing("a conditional node")
+        memset(&parameters, 0, sizeof(parameters))
+        parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL
+        parameters.conditional.handle = (<GraphCondition>condition).value
+        parameters.conditional.type = <CUgraphConditionalNodeType>kind
+        parameters.conditional.size = count
+        parameters.conditional.ctx = self.queue.find_context()
+        self.append(NULL, &parameters)
+        for i in range(count):
+            body = new_graph_handle(parameters.conditional.phGraph_out[i], False, self)
+            builders.append(_new_builder(create_stream(self.queue.find_context(), None, {}), BODY, NOT_STARTED, body))
+        return tuple(builders)
+
+    # --- the rest -------------------------------------------------------------------------------------
+
+    @property
+    def stream(self):
+        """Stream or None: the stream whose work is recorded; None once closed."""
+        return self.queue
+
+    def __cuda_stream__(self):
+        """The pair (0, address of the stream), by which other libraries take it for a stream."""
+        self.require_open()
+        return 0, <uintptr_t>self.queue.pointer
+
+    @property
+    def is_closed(self):
+        """bool: whether the builder was closed."""
+        return self.state == CLOSED
+
+    def close(self):
+        """Let go of the graph and the stream; a recording under way is dropped. Closing twice is fine.
+
+        Executable graphs made by :meth:`complete` stay.
+        """
+        cdef CUgraph graph = NULL
+        cdef CUresult status = <CUresult>0
+        if self.state == CLOSED:
+            return
+        if self.state == CAPTURING and self.kind != FORKED:
+            status = cu.cuStreamEndCapture(self.queue.pointer, &graph)
+            if graph != NULL and self.kind == PRIMARY:
+                cu.cuGraphDestroy(graph)
+        self.state = CLOSED
+        self.queue = None
+        self.graph = None
+        drop_released()
+        check(status, b"cuStreamEndCapture")
+
+    def __reduce__(self):
+        raise TypeError("a GraphBuilder cannot be pickled")
+
+    cdef int require_open(self) except -1:
+        if self.state == CLOSED:
+            raise closed_error(self)
+        return 0
+
+    cdef int require_capturing(self, str what) except -1:
+        self.require_open()
+        if self.state != CAPTURING:
+            raise RuntimeError(f"{what} needs a builder that is building; call begin_building() first")
+        return 0
+
+    cdef CUgraph captured_graph(self) except NULL:
+        """The graph that the stream is being captured into (cuStreamGetCaptureInfo)."""
+        cdef CUstreamCaptureStatus capture
+        cdef CUgraph graph = NULL
+        check(
+            cu.cuStreamGetCaptureInfo(self.queue.pointer, &capture, NULL, &graph, NULL, NULL, NULL),
+            b"cuStreamGetCaptureInfo",
+        )
+        if capture != CU_STREAM_CAPTURE_STATUS_ACTIVE or graph == NULL:
+            raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
+        return graph
+
+    cdef int append(self, CUgraph child, CUgraphNodeParams* parameters) except -1:
+        """Add a node behind all work recorded so far: a child graph, or what the parameters say."""
+        cdef CUstream native = self.queue.pointer
+        cdef CUstreamCaptureStatus capture
+        cdef CUgraph graph = NULL
+        cdef const CUgraphNode* before = NULL
+        cdef const CUgraphEdgeData* edges = NULL
+        cdef size_t count = 0
+        cdef CUgraphNode node = NULL
+        cdef const char* call
+        cdef CUresult status
+        check(
+            cu.cuStreamGetCaptureInfo(native, &capture, NULL, &graph, &before, &edges, &count),
+            b"cuStreamGetCaptureInfo",
+        )
+        if capture != CU_STREAM_CAPTURE_STATUS_ACTIVE:
+            raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
+        if parameters == NULL:
+            call = b"cuGraphAddChildGraphNode"
+            status = cu.cuGraphAddChildGraphNode(&node, graph, before, count, child)
+        else:
+            call = b"cuGraphAddNode"
+            status = cu.cuGraphAddNode(&node, graph, before, edges, count, parameters)
+        check(status, call)
+        status = cu.cuStreamUpdateCaptureDependencies(native, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        return check(status, b"cuStreamUpdateCaptureDependencies")
+
+
+cdef GraphBuilder _new_builder(Stream stream, Kind kind, State state, GraphHandle graph):
+    cdef GraphBuilder builder = GraphBuilder.__new__(GraphBuilder)
+    builder.queue, builder.kind, builder.state, builder.graph = stream, kind, state, graph
+    return builder
+
+
+cdef int _require_driver(int version, str what) except -1:
+    cdef int found = 0
+    check(cu.cuDriverGetVersion(&found), b"cuDriverGetVersion")
+    if found < version:
+        raise RuntimeError(
+            f"the driver is for CUDA {found // 1000}.{found % 1000 // 10}, version {version // 1000}."
+            f"{version % 1000 // 10} is needed: it does not support {what}"
+        )
+    return 0

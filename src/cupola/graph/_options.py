@@ -1,0 +1,73 @@
+"""How a graph is made executable, and what its picture shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cupola.core._stream import Stream
+
+
+@dataclass
+class GraphCompleteOptions:
+    """How a graph is instantiated.
+
+    Parameters
+    ----------
+    auto_free_on_launch : bool
+        Free, before each launch, what the launch before allocated and did not free.
+    upload_stream : Stream, optional
+        Upload the graph in this stream right away.
+    device_launch : bool
+        Kernels may launch the graph.
+    use_node_priority : bool
+        Nodes run with the priority they were captured with, instead of that of the launch stream.
+    """
+
+    auto_free_on_launch: bool = False
+    upload_stream: Stream | None = None
+    device_launch: bool = False
+    use_node_priority: bool = False
+
+
+@dataclass
+class GraphDebugPrintOptions:
+    """What the DOT file of a graph shows, each off by default.
+
+    Parameters
+    ----------
+    verbose : bool
+        Everything.
+    runtime_types : bool
+        Types of the runtime API instead of the driver's.
+    kernel_node_params, memcpy_node_params, memset_node_params, host_node_params, event_node_params : bool
+        Parameters of nodes of that kind, as the further ``..._params``.
+    kernel_node_attributes : bool
+        Attributes of kernel nodes.
+    handles : bool
+        Addresses of nodes, functions and so on.
+    extra_topo_info : bool
+        Edge data.
+    """
+
+    verbose: bool = False
+    runtime_types: bool = False
+    kernel_node_params: bool = False
+    memcpy_node_params: bool = False
+    memset_node_params: bool = False
+    host_node_params: bool = False
+    event_node_params: bool = False
+    ext_semas_signal_node_params: bool = False
+    ext_semas_wait_node_params: bool = False
+    kernel_node_attributes: bool = False
+    handles: bool = False
+    mem_alloc_node_params: bool = False
+    mem_free_node_params: bool = False
+    batch_mem_op_node_params: bool = False
+    extra_topo_info: bool = False
+    conditional_node_params: bool = False
+
+    def _flags(self) -> int:
+        """The CUgraphDebugDot_flags: one bit for each field, in order."""
+        return sum(1 << bit for bit, field in enumerate(fields(self)) if getattr(self, field.name))
