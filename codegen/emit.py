@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .emit_header import header
+from .emit_module import module
 from .emit_pxd import pxd
-from .ctypes import Types
 from .ir import Module
 from .libraries import BINDINGS, LIBRARIES
+from .typesystem import Types
 
 
 def outputs() -> Iterator[tuple[Path, str]]:
@@ -19,6 +20,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
         types = Types(Module.load(library.ir_path))
         yield BINDINGS / "include" / "cupola" / f"{library.name}.h", header(library, types)
         yield BINDINGS / f"c{library.name}.pxd", pxd(library, types)
+        yield BINDINGS / f"{library.name}.c", module(library, types)
 
 
 def emit(check: bool = False) -> int:

@@ -12,7 +12,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import clang.cindex as ci
 from clang.cindex import CursorKind, TypeKind
@@ -20,9 +19,7 @@ from clang.cindex import CursorKind, TypeKind
 from .ir import Constant, Declaration, Enum, EnumMember, Field, Function, Module, Parameter, Record, Typedef
 from .libraries import ROOT, Library
 
-_OPTIONS = (
-    ci.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD | ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES
-)
+_OPTIONS = ci.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD | ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES
 _PARAM = re.compile(r"[\\@]param\s*\[\s*([a-z, ]+?)\s*\]\s+(\w+)")
 
 
@@ -240,9 +237,7 @@ def _signature(cursor_type: ci.Type) -> tuple[str, ...]:
 
 
 def _signatures(cursor: ci.Cursor) -> dict[str, tuple[str, ...]]:
-    return {
-        c.spelling: _signature(c.type) for c in cursor.walk_preorder() if c.kind == CursorKind.FUNCTION_DECL
-    }
+    return {c.spelling: _signature(c.type) for c in cursor.walk_preorder() if c.kind == CursorKind.FUNCTION_DECL}
 
 
 def _add_versions(module: Module, library: Library, include: Path) -> None:
@@ -251,7 +246,9 @@ def _add_versions(module: Module, library: Library, include: Path) -> None:
     signatures = _signatures(cursor)
     versions: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     for child in cursor.walk_preorder():
-        if child.kind == CursorKind.TYPEDEF_DECL and (m := re.fullmatch(r"PFN_(\w+?)_v(\d{4,})(_pt[ds][sz])?", child.spelling)):
+        if child.kind == CursorKind.TYPEDEF_DECL and (
+            m := re.fullmatch(r"PFN_(\w+?)_v(\d{4,})(_pt[ds][sz])?", child.spelling)
+        ):
             pointee = child.underlying_typedef_type.get_pointee()
             versions.setdefault(m[1], []).append((int(m[2]), _signature(pointee.get_canonical())))
     for function in module.functions:

@@ -1,1 +1,4 @@
-"""."""
+"""CUDA's C libraries, function by function: ``from cupola.bindings import driver, nvrtc``.
+
+Importing a module loads no library; its first call does.
+"""

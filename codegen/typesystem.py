@@ -99,16 +99,19 @@ class Types:
 
     def __post_init__(self) -> None:
         pending: Record | Enum | None = None
-        tags: dict[str, Record | Enum] = {}
+        tags: dict[str, Record | Enum] = {
+            f"{declared.kind if isinstance(declared, Record) else 'enum'} {declared.tag}": declared
+            for declared in self.module.types
+            if not isinstance(declared, Typedef) and declared.tag
+        }
+        for record in tags.values():
+            if isinstance(record, Record):
+                self.records[record.tag] = RecordClass(record.tag, record, doc=record.doc)
         for declared in self.module.types:
             if isinstance(declared, Typedef):
                 self._add_typedef(declared, pending, tags)
                 pending = None
-            elif declared.tag:
-                tags[f"{declared.kind} {declared.tag}" if isinstance(declared, Record) else f"enum {declared.tag}"] = declared
-                if isinstance(declared, Record):
-                    self.records[declared.tag] = RecordClass(declared.tag, declared, doc=declared.doc)
-            else:
+            elif not declared.tag:
                 pending = declared
 
     def _add_typedef(self, typedef: Typedef, pending: Record | Enum | None, tags: dict[str, Record | Enum]) -> None:
@@ -119,6 +122,8 @@ class Types:
             declared = tags.get(target)
         doc = typedef.doc or (declared.doc if declared else "")
         if isinstance(declared, Record):
+            if name == declared.tag:
+                return
             self.records[name] = RecordClass(name, declared, base=declared.tag, doc=doc)
         elif isinstance(declared, Enum):
             self.enums[name] = EnumClass(name, declared, doc=doc)
@@ -145,6 +150,7 @@ class Types:
 
     def resolve(self, ctype: str) -> Resolved:
         const = False
+        ctype = ctype.removesuffix("const") if ctype.endswith("*const") else ctype
         while ctype.startswith("const "):
             if ctype.endswith("*") or "(*)" in ctype:
                 break

@@ -1,0 +1,89 @@
+"""The headers' Doxygen comments to numpydoc text."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass, field
+
+_COMMAND = re.compile(
+    r"[\\@](brief|param|return|returns|retval|sa|see|note|par|warning|deprecated|notefnerr|attention|ref)\b"
+)
+_SKIPPED = re.compile(
+    r"[\\@](notefnerr|note_async|note_sync|note_memcpy|note_null_stream|note_texture_float_support|note_init_rt|"
+    r"note_callback|note_destroy_ub|note_graph_thread_safety|note_capture|ingroup\s+\w+|endverbatim|endcode|"
+    r"defgroup[^\n]*|addtogroup[^\n]*|struct[^\n]*|typedef[^\n]*|enum[^\n]*|file[^\n]*|\{|\})"
+)
+
+
+@dataclass
+class Doc:
+    """A function's comment taken apart: ``summary`` (one sentence), ``text``, parameters, see-also names."""
+
+    summary: str = ""
+    text: str = ""
+    parameters: dict[str, str] = field(default_factory=dict)
+    see_also: list[str] = field(default_factory=list)
+
+
+def plain(comment: str) -> str:
+    """Running text without Doxygen and HTML markup."""
+    text = _SKIPPED.sub("", comment)
+    text = re.sub(r"[\\@](?:verbatim|code)\b\n?", "", text)
+    text = re.sub(r"[\\@](?:p|c|e|b|em|ref|a)\s+(\*?[\w.\->:]+)", r"`\1`", text)
+    text = re.sub(r"::(\w+)", r"\1", text)
+    text = re.sub(r"<br\s*/?>|\\n\b", "", text)
+    text = re.sub(r"</?(?:b|i|em|ul|ol|p|tt|code|pre)>", "", text)
+    text = re.sub(r"<li>", "- ", text).replace("</li>", "")
+    text = re.sub(
+        r"[\\@](?:par|note|warning|attention|deprecated|remarks|details|brief|li|arg|sa|htmlonly|endhtmlonly)\b *",
+        "",
+        text,
+    )
+    text = re.sub(r"[\\@](\w+)\{([^}]*)\}", r"\2", text)
+    text = text.replace("\\*", "*").replace("\\#", "#").replace("\\%", "%").replace("&lt;", "<").replace("&gt;", ">")
+    text = re.sub(r"[ \t]+\n", "\n", text)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def brief(comment: str) -> str:
+    """The comment of a field, a member or a type as one paragraph."""
+    return " ".join(plain(comment).split())
+
+
+def parse(comment: str) -> Doc:
+    """Take a function's comment apart."""
+    doc = Doc()
+    sections = re.split(r"\n?[\\@](param|returns?|sa|see|retval)\b", comment)
+    head = re.sub(r"[\\@]brief\b", "", sections[0])
+    summary, _, text = head.strip().partition("\n\n")
+    if "\n" in summary.strip() and not text:
+        summary, _, text = head.strip().partition("\n")
+    doc.summary, doc.text = brief(summary), plain(text)
+    for kind, body in zip(sections[1::2], sections[2::2], strict=True):
+        if kind == "param":
+            _add_parameter(doc, body)
+        elif kind in ("sa", "see"):
+            doc.see_also = [
+                n.split("::")[-1] for n in re.findall(r"(?:::)?(\w{4,})", body) if n.startswith(("cu", "nv"))
+            ]
+        elif kind.startswith("return"):
+            _, _, rest = body.partition("\n\n")
+            if rest.strip() and not rest.strip().startswith("\\note"):
+                doc.text = f"{doc.text}\n\n{plain(rest)}".strip()
+    return doc
+
+
+def _add_parameter(doc: Doc, body: str) -> None:
+    match = re.match(r"\s*(?:\[[^\]]*\])?\s*([\w,]+)\s*[-:]*\s*(.*)", body, re.S)
+    if not match:
+        return
+    text, _, rest = match[2].partition("\n\n")
+    for name in match[1].split(","):
+        doc.parameters[name] = brief(text)
+    if rest.strip():
+        doc.text = f"{doc.text}\n\n{plain(rest)}".strip()
+
+
+def wrap(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=indent, break_long_words=False)

@@ -1,0 +1,324 @@
+"""The C function behind one Python function: convert the inputs, call the slot without the GIL, return a tuple."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .plan import Argument, Plan
+
+if TYPE_CHECKING:
+    from .emit_module import Layout
+
+# Inputs are converted in this order of roles, since later ones need the values of earlier ones.
+_STAGES = (
+    {"in", "inout", "count", "length"},
+    {"record", "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel"},
+    {"value", "options"},
+)
+# Roles that take memory for the length of the call.
+_SCRATCH = {
+    "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel", "value", "options",
+    "out_list", "out_bytes", "out_value", "values",
+}  # fmt: skip
+
+_WIDE = {"U64": "uint64_t", "I64": "int64_t", "F32": "float", "F64": "double"}
+_NARROW = {"U8": "uint8_t", "U16": "uint16_t", "U32": "uint32_t", "I8": "int8_t", "I16": "int16_t", "I32": "int32_t"}
+
+
+def call(plan: Plan, layout: Layout) -> Iterator[str]:
+    """The lines of the C function."""
+    return _Call(plan, layout).lines()
+
+
+class _Call:
+    def __init__(self, plan: Plan, layout: Layout) -> None:
+        self.plan, self.layout, self.name = plan, layout, plan.function.name
+        self.by_name = {a.name: a for a in plan.arguments}
+        self.index = {a.name: i for i, a in enumerate(plan.inputs)}
+        self.scratch = any(a.role in _SCRATCH for a in plan.arguments)
+        self.records = [a for a in plan.arguments if a.role == "out" and a.element.kind == "record"]
+        self.cleanup = self.scratch or bool(self.records)
+        self.fail = "goto done" if self.cleanup else "return NULL"
+
+    def lines(self) -> Iterator[str]:
+        inputs = self.plan.inputs
+        yield f"static PyObject *call_{self.name}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {{"
+        yield "    (void)self;"
+        required = sum(not a.optional for a in inputs)
+        keywords = ", ".join(f'"{a.python_name}"' for a in inputs) or "NULL"
+        yield f"    static const char *const keywords[] = {{{keywords}}};"
+        yield f"    PyObject *bound[{max(len(inputs), 1)}];"
+        yield f"    if (UNLIKELY(names || nargs != {len(inputs)})) {{"
+        yield (
+            f'        if (bind_arguments("{self.name}", keywords, {len(inputs)}, {required}, args, nargs, names, bound) < 0) '
+            "return NULL;"
+        )
+        yield "        args = bound;"
+        yield "    }"
+        if not inputs:
+            yield "    (void)args;"
+        if self.cleanup:
+            yield "    PyObject *result = NULL;"
+        if self.scratch:
+            yield "    Scratch scratch;\n    scratch_init(&scratch);"
+        for argument in self.plan.arguments:
+            yield from self._declare(argument)
+        for stage in _STAGES:
+            for argument in inputs:
+                if argument.role in stage:
+                    yield from self._convert(argument)
+        for argument in self.plan.arguments:
+            yield from self._prepare(argument)
+        yield from self._call()
+        if self.cleanup:
+            yield "done:"
+            if self.scratch:
+                yield "    scratch_free(&scratch);"
+            yield from (f"    Py_XDECREF(c_{a.name});" for a in self.records)
+            yield "    return result;"
+        yield "}"
+
+    # ---- the parts ----
+
+    def _declare(self, a: Argument) -> Iterator[str]:
+        name = f"c_{a.name}"
+        if a.role == "in" or a.role == "inout":
+            value = a.type if a.role == "in" else a.element
+            match value.kind:
+                case "scalar":
+                    yield f"    {(_WIDE | _NARROW)[value.name]} {name} = 0;"
+                case "enum":
+                    yield f"    int {name} = 0;"
+                case "record":
+                    yield f"    void *{name} = NULL;"
+                case _:
+                    yield f"    uint64_t {name} = 0;"
+            if a.role == "inout":
+                yield f"    {_target(a)} io_{a.name};"
+        elif a.role in ("count", "length"):
+            yield f"    {_target(a)} {name} = 0;"
+            yield f"    uint64_t limit_{a.name} = 0;"
+        elif a.role == "out":
+            yield f"    PyObject *{name} = NULL;" if a.element.kind == "record" else f"    {_target(a)} {name} = 0;"
+        elif a.role in ("string", "string?", "out_text"):
+            yield f"    const char *{name} = NULL;"
+        elif a.role == "buffer" or a.role == "out_bytes":
+            yield f"    char *{name} = NULL;"
+        elif a.role == "strings":
+            yield f"    const char *const *{name} = NULL;"
+        elif a.role == "out_borrowed":
+            yield f"    {a.ctype.removesuffix('*').strip()} {name} = NULL;"
+        elif a.role in ("kernel", "options", "values"):
+            yield f"    void **{name} = NULL;"
+        elif a.role in ("value", "out_value"):
+            yield f"    void *{name} = NULL;\n    size_t size_{a.name} = 0;"
+        elif a.role != "null":
+            yield f"    void *{name} = NULL;"
+
+    def _convert(self, a: Argument) -> Iterator[str]:
+        position = self.index[a.name]
+        source = f"args[{position}]"
+        error = f'bad_argument("{self.name}()", "{a.python_name}")'
+        failure = f"{{ {error}; goto done; }}" if self.cleanup else f"return {error};"
+        expression = self._conversion(a, source)
+        guard = f"{source} && " if a.optional else ""
+        yield f"    if ({guard}UNLIKELY({expression} < 0)) {failure}"
+        if a.role in ("count", "length"):
+            wide = f"({_target(a)})limit_{a.name}"
+            yield f"    c_{a.name} = {wide};"
+            yield f"    if (c_{a.name} != limit_{a.name}) {{"
+            yield f'        PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_{a.name});'
+            yield f"        {failure}\n    }}"
+        elif a.role == "inout":
+            yield f"    io_{a.name} = ({_target(a)})c_{a.name};"
+
+    def _conversion(self, a: Argument, source: str) -> str:
+        target = f"&c_{a.name}"
+        match a.role:
+            case "in" | "inout":
+                value = a.type if a.role == "in" else a.element
+                match value.kind:
+                    case "scalar":
+                        return f"to_{value.name.lower()}({source}, {target})"
+                    case "enum":
+                        return f"to_enum({source}, {target})"
+                    case "handle":
+                        return f"to_handle({source}, {self.layout.handles[value.name]}, {target})"
+                    case "record":
+                        return f"to_record({source}, {self.layout.records[value.name]}, false, {target})"
+                return f"to_handle_slow({source}, -1, {target})"
+            case "count" | "length":
+                return f"to_u64({source}, &limit_{a.name})"
+            case "record":
+                return f"to_record({source}, {self.layout.records[a.element.name]}, true, {target})"
+            case "string" | "string?":
+                return f"to_string({source}, {'true' if a.role == 'string?' else 'false'}, &scratch, {target})"
+            case "list":
+                kind, index, size = self.layout.kind(a.element)
+                return (
+                    f"to_list({source}, (ValueType){{{kind}, {index}, {size}}}, {self._count(a)}, &scratch, {target})"
+                )
+            case "strings":
+                return f"to_strings({source}, {self._count(a)}, &scratch, {target})"
+            case "kernel":
+                return f"to_kernel_arguments({source}, &scratch, {target})"
+            case "value":
+                table, attribute = a.details[:2]
+                return f"attribute_to(&attributes_{table}, c_{attribute}, {source}, &scratch, {target}, &size_{a.name})"
+            case "options":
+                keys, count = a.details
+                options = f"options_{self.by_name[keys].element.name}"
+                return f"to_options({source}, {options}, COUNT_OF({options}), c_{keys}, (long long)c_{count}, &scratch, {target})"
+        return f"to_{a.role}({source}, &scratch, {target})"
+
+    def _count(self, a: Argument) -> str:
+        if not a.details:
+            return "-1"
+        match = re.fullmatch(r"(\w+)(-\d+)?", a.details[0])
+        assert match, a
+        if match[1].isdigit():
+            return match[1]
+        return f"(long long)c_{match[1]}" + (f" {match[2][0]} {match[2][1:]}" if match[2] else "")
+
+    def _prepare(self, a: Argument) -> Iterator[str]:
+        """What needs the converted inputs: room for the outputs."""
+        name = f"c_{a.name}"
+        if a in self.records:
+            yield f"    if (!({name} = record_new({self.layout.records[a.element.name]}))) goto done;"
+        elif a.role == "out_list":
+            _, _, size = self.layout.kind(a.element)
+            capacity = self._capacity(a)
+            if not a.details[0].isdigit() and a.details[0] not in self.by_name:
+                yield from self._query(a)
+            yield f"    if ({capacity} > 0 && !({name} = scratch_alloc(&scratch, {size} * (size_t){capacity} + 64))) goto done;"
+        elif a.role == "out_bytes":
+            yield f"    if (!({name} = scratch_alloc(&scratch, {self._capacity(a)} > 0 ? (size_t){self._capacity(a)} + 1 : 1))) goto done;"
+        elif a.role == "out_value":
+            table, attribute, *size = a.details
+            if size and self.by_name[size[0]].role == "in":
+                yield f"    size_{a.name} = c_{size[0]};"
+            yield f"    if (!({name} = attribute_room(&attributes_{table}, c_{attribute}, &scratch, &size_{a.name}))) goto done;"
+            if size and self.by_name[size[0]].role == "out":
+                yield f"    c_{size[0]} = size_{a.name};"
+        elif a.role == "value" and len(a.details) > 2:
+            yield f"    c_{a.details[2]} = size_{a.name};"
+        elif a.role == "values":
+            table, attributes, count, *sizes = a.details
+            given = f"c_{sizes[0]}" if sizes else "NULL"
+            yield f"    if (!({name} = attribute_rooms(&attributes_{table}, c_{attributes}, (long long)c_{count}, {given}, &scratch))) goto done;"
+
+    def _query(self, a: Argument) -> Iterator[str]:
+        """Another function tells the length of the array."""
+        yield f"    int count_{a.name} = 0;"
+        yield f"    int queried = (int)table.{a.details[0]}(&count_{a.name});"
+        yield f"    if (queried != 0) {{ result = failed(queried, {len(self.plan.outputs)}); goto done; }}"
+
+    def _capacity(self, a: Argument) -> str:
+        source = a.details[-1]
+        if source.isdigit():
+            return source
+        if source not in self.by_name:
+            return f"count_{a.name}"
+        return f"limit_{source}" if self.by_name[source].role in ("count", "length") else f"c_{source}"
+
+    def _pass(self, a: Argument) -> str:
+        name = f"c_{a.name}"
+        match a.role:
+            case "in":
+                return f"*({a.ctype} *){name}" if a.type.kind == "record" else f"({a.ctype}){name}"
+            case "inout":
+                return f"&io_{a.name}"
+            case "out":
+                return f"record_data({name})" if a.element.kind == "record" else f"&{name}"
+            case "count" | "length" | "out_text" | "out_borrowed":
+                return f"&{name}"
+            case "null":
+                return "NULL"
+            case "address" | "handles":
+                return f"({a.ctype}){name}"
+        return name
+
+    def _call(self) -> Iterator[str]:
+        function, outputs = self.plan.function, self.plan.outputs
+        is_status = function.returns == self.layout.library.status
+        yield f"    {function.returns} status;" if is_status else f"    {function.returns}returned;"
+        yield "    Py_BEGIN_ALLOW_THREADS"
+        arguments = ", ".join(self._pass(a) for a in self.plan.arguments)
+        yield f"    {'status' if is_status else 'returned'} = table.{self.name}({arguments});"
+        yield "    Py_END_ALLOW_THREADS"
+        give = "result =" if self.cleanup else "return"
+        if not is_status:
+            yield "    if (!returned && table_raise_pending() < 0) return NULL;"
+            yield f"    {give} result_tuple(0, (PyObject *[]){{text_from(returned)}}, 1);"
+        elif not outputs:
+            yield f"    {give} LIKELY(status == 0) ? succeeded() : failed(status, 0);"
+        else:
+            values = ", ".join(self._output(a) for a in outputs)
+            if self.plan.failure_outputs:
+                yield f"    if (UNLIKELY(status != 0) && table_raise_pending() < 0) {self.fail};"
+            else:
+                failure = (
+                    f"{{ result = failed(status, {len(outputs)}); goto done; }}"
+                    if self.cleanup
+                    else f"return failed(status, {len(outputs)});"
+                )
+                yield f"    if (UNLIKELY(status != 0)) {failure}"
+            yield f"    {give} result_tuple(status, (PyObject *[]){{{values}}}, {len(outputs)});"
+
+    def _output(self, a: Argument) -> str:
+        name = f"c_{a.name}"
+        match a.role:
+            case "out":
+                return self._value(a, name)
+            case "inout":
+                return self._value(a, f"io_{a.name}")
+            case "count" | "length":
+                return f"PyLong_FromUnsignedLongLong({name})"
+            case "out_list":
+                kind, index, size = self.layout.kind(a.element)
+                return f"list_from((ValueType){{{kind}, {index}, {size}}}, {name}, {self._returned(a)})"
+            case "out_bytes":
+                return f"PyBytes_FromStringAndSize({name}, {self._capacity(a)})"
+            case "out_text":
+                return f"text_from({name})"
+            case "out_borrowed":
+                target = a.element.target.removeprefix("const ")
+                return f"list_from((ValueType){self.layout.value_type(target)}, {name}, {name} ? c_{a.details[0]} : 0)"
+            case "out_value":
+                table, attribute, *size = a.details
+                return f"attribute_from(&attributes_{table}, c_{attribute}, {name}, {f'c_{size[0]}' if size else f'size_{a.name}'})"
+            case "values":
+                table, attributes, count, *sizes = a.details
+                given = f"c_{sizes[0]}" if sizes else "NULL"
+                return f"attributes_from(&attributes_{table}, c_{attributes}, {name}, (long long)c_{count}, {given})"
+        raise SystemExit(f"{self.name}: no output for {a.role}")
+
+    def _returned(self, a: Argument) -> str:
+        """How many elements of the array are valid: never more than there is room for."""
+        capacity = self._capacity(a)
+        counter = self.by_name.get(a.details[0])
+        if counter is None or counter.role == "in":
+            return f"{capacity} > 0 ? (size_t){capacity} : 0" if not capacity.isdigit() else capacity
+        return f"c_{counter.name} < {capacity} ? c_{counter.name} : {capacity}"
+
+    def _value(self, a: Argument, expression: str) -> str:
+        match a.element.kind:
+            case "record":
+                return f"Py_NewRef({expression})"
+            case "enum":
+                return f"enum_value({self.layout.enums[a.element.name]}, {expression})"
+            case "handle":
+                return f"handle_new({self.layout.handles[a.element.name]}, (uint64_t){expression})"
+            case "scalar":
+                if a.element.name in ("F32", "F64"):
+                    return f"PyFloat_FromDouble({expression})"
+                signed = a.element.name.startswith("I")
+                return f"PyLong_From{'' if signed else 'Unsigned'}LongLong({expression})"
+        return f"PyLong_FromVoidPtr((void *){expression})"
+
+
+def _target(a: Argument) -> str:
+    """The C type that a pointer argument points to."""
+    return a.ctype.removesuffix("*").strip()

@@ -1,0 +1,181 @@
+"""How each function is called from Python: which C parameters are inputs and outputs, and how they convert.
+
+The C type and the header's comment settle most parameters (`_default_role`); ``overrides/*.toml`` settles the rest with
+one line per parameter, ``function.parameter = "role"``. Roles:
+
+==================  ===================================================================================
+``in``              a value: number, enum, handle, callback or record
+``record``          pointer to a record that the call reads or changes in place; None is NULL
+``string``          bytes; ``string?`` takes None too
+``address``         None, an int, a handle or an object with the buffer protocol
+``buffer``          bytes or bytearray that the call fills in place
+``list(n)``         sequence of at least `n` elements, `n` being another parameter or a number; None is NULL.
+                    ``list(n-1)`` and plain ``list`` (any length) are possible
+``strings(n)``      sequence of bytes
+``handles``         a handle, a sequence of handles or an address, passed as a pointer to the handles
+``out``             returned
+``inout``           taken and returned
+``out_list(n)``     array of `n` elements, returned as a list; ``out_list(n, limit)`` when `n` is the number that the
+                    call reports and `limit` the capacity passed in
+``count``           length of the output arrays: keyword that defaults to 0, updated by the call and returned
+``length``          the same, but without default
+``out_bytes(n)``    char array of `n` bytes, returned as bytes
+``out_text``        pointer to a C string, returned as bytes
+``out_borrowed(n)`` pointer to an array that the library keeps, returned as a list of `n` elements
+``value(t, a)``     input whose type depends on the parameter `a`, as table `t` says
+``out_value(t, a)`` output of that kind; ``out_value(t, a, s)`` with `s`, the parameter with its size in bytes
+``values(t, a, n)`` `n` outputs whose types depend on the list `a`
+``kernel``          kernel arguments
+``options(k, n)``   values of the `n` options whose keys are the list `k`
+``null``            not visible, NULL is passed
+==================  ===================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from .ir import Function, Parameter
+from .libraries import Library
+from .typesystem import Resolved, Types
+
+_RENAMED = {
+    "type": "typename",
+    "from": "from_",
+    "input": "input_",
+    "bytes": "numbytes",
+    "len": "length",
+    "format": "pformat",
+}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A C parameter and its role. ``type`` is what it is in C; for pointers and lists ``element`` is the target."""
+
+    name: str
+    ctype: str
+    role: str
+    details: tuple[str, ...]
+    type: Resolved
+    element: Resolved
+
+    @property
+    def python_name(self) -> str:
+        return _RENAMED.get(self.name, self.name)
+
+    @property
+    def is_input(self) -> bool:
+        return self.role in _INPUTS
+
+    @property
+    def is_output(self) -> bool:
+        return self.role in _OUTPUTS
+
+    @property
+    def optional(self) -> bool:
+        return self.role == "count"
+
+
+_INPUTS = {
+    "in", "record", "string", "string?", "address", "buffer", "list", "strings", "handles", "inout", "count", "length",
+    "value", "kernel", "options",
+}  # fmt: skip
+_OUTPUTS = {
+    "out", "inout", "out_list", "count", "length", "out_bytes", "out_text", "out_borrowed", "out_value", "values",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The call of one function: its arguments in C order, its inputs in Python order, and its outputs."""
+
+    function: Function
+    arguments: tuple[Argument, ...]
+    failure_outputs: bool = False
+
+    @property
+    def inputs(self) -> list[Argument]:
+        taken = [a for a in self.arguments if a.is_input]
+        return [a for a in taken if not a.optional] + [a for a in taken if a.optional]
+
+    @property
+    def outputs(self) -> list[Argument]:
+        return [a for a in self.arguments if a.is_output]
+
+
+def load_overrides(library: Library) -> dict[str, Any]:
+    with library.overrides_path.open("rb") as file:
+        return tomllib.load(file)
+
+
+def plans(library: Library, types: Types) -> list[Plan]:
+    """The plans of all functions of the library."""
+    overrides = load_overrides(library)
+    by_function: dict[str, dict[str, Any]] = overrides.get("functions", {})
+    known = {f.name for f in types.module.functions}
+    if unknown := sorted(set(by_function) - known):
+        raise SystemExit(f"{library.overrides_path.name}: no such function: {', '.join(unknown)}")
+    return [_plan(function, types, by_function.get(function.name, {})) for function in types.module.functions]
+
+
+def _plan(function: Function, types: Types, overrides: dict[str, Any]) -> Plan:
+    names = {p.name for p in function.parameters}
+    if unknown := sorted(set(overrides) - names - {"failure_outputs"}):
+        raise SystemExit(f"{function.name}: no such parameter: {', '.join(unknown)}")
+    arguments = []
+    for parameter in function.parameters:
+        kind = types.resolve(parameter.type)
+        role = overrides.get(parameter.name) or _default_role(function, parameter, kind, types)
+        match = re.fullmatch(r"([\w?]+)(?:\((.*)\))?", role)
+        if not match or match[1] not in _INPUTS | _OUTPUTS | {"null"}:
+            raise SystemExit(f"{function.name}.{parameter.name}: unknown role {role}")
+        details = tuple(d.strip() for d in match[2].split(",")) if match[2] else ()
+        element = types.resolve(kind.target) if kind.kind == "pointer" else kind
+        arguments.append(Argument(parameter.name, parameter.type, match[1], details, kind, element))
+    return Plan(function, tuple(arguments), bool(overrides.get("failure_outputs")))
+
+
+def _default_role(function: Function, parameter: Parameter, kind: Resolved, types: Types) -> str:
+    if kind.kind != "pointer":
+        return "in"
+    target = types.resolve(kind.target)
+    if target.kind == "void":
+        return "address"
+    if target.kind == "scalar" and target.name == "I8":
+        return "string" if target.const else "out"
+    if target.kind == "pointer" and kind.target == "const char *":
+        return "out_text"
+    if target.const and target.kind != "void" and (count := _count_after(function, parameter, types)):
+        return f"list({count})"
+    if target.kind == "record":
+        if target.const or parameter.direction == "in":
+            return "record"
+        return "out" if parameter.direction == "out" or _returned(function, parameter) else "record"
+    if target.kind == "pointer" and target.target == "const char":
+        return "strings"
+    return "list" if target.const else "out"
+
+
+def _count_after(function: Function, parameter: Parameter, types: Types) -> str:
+    """The parameter that counts an array: named so and behind it, with nothing but other arrays between."""
+    following = function.parameters[function.parameters.index(parameter) + 1 :]
+    for other in following:
+        if re.match(r"num|nb|count", other.name) and types.resolve(other.type).kind == "scalar":
+            return other.name
+        if not other.type.startswith("const ") or not other.type.endswith("*"):
+            return ""
+    return ""
+
+
+_RETURNED = re.compile(
+    r"^\W*(return|pointer to (the )?return|location|pointer to location|address (at|in) which|out)", re.I
+)
+
+
+def _returned(function: Function, parameter: Parameter) -> bool:
+    text = re.search(rf"[\\@]param(?:\[\w+\])?\s+{parameter.name}\s*[-:]*\s*([^\n]*)", function.doc)
+    return bool(text and _RETURNED.match(text[1]))

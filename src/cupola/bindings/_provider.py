@@ -1,0 +1,190 @@
+"""What fills the function tables: the choice between the GPU and the CPU device, and the search for libraries.
+
+The choice is made once per process, at the first call of a driver function. ``CUPOLA_DEVICE`` may be ``gpu``, ``cpu``
+or ``auto``, the default: the GPU when libcuda loads and finds a device, else the CPU device.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    # Name of the provider, handle of a loaded library, capsules of lookup() and explain(), per-thread default stream.
+    Provision = tuple[str, int | None, Any, Any, bool]
+
+_CHOICES = ("auto", "gpu", "cpu")
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+
+_lock = threading.RLock()
+_requested: str | None = None
+_driver: Provision | None = None
+
+
+class FunctionNotFoundError(RuntimeError):
+    """A CUDA function that the loaded library lacks.
+
+    Attributes
+    ----------
+    function
+        Name of the function.
+    library
+        What was loaded, such as a path or ``cupola CPU device``.
+    since
+        CUDA version that has the function, such as ``"12.5"``, or None when that is not known.
+    """
+
+    def __init__(self, message: str, function: str, library: str, since: str | None) -> None:
+        super().__init__(message)
+        self.function = function
+        self.library = library
+        self.since = since
+
+
+def request(device: str) -> None:
+    """Choose the provider from a program, before the first driver call.
+
+    Parameters
+    ----------
+    device
+        ``"auto"``, ``"gpu"`` or ``"cpu"``. Counts more than the environment variable CUPOLA_DEVICE.
+
+    Raises
+    ------
+    ValueError
+        For any other name.
+    RuntimeError
+        When another provider is in use already.
+    """
+    global _requested
+    if device not in _CHOICES:
+        raise ValueError(f"device must be 'auto', 'gpu' or 'cpu', got {device!r}")
+    with _lock:
+        active = current()
+        if active is not None and device not in ("auto", active):
+            raise RuntimeError(
+                f"the {active} device is in use already: choose before the first CUDA call, or set CUPOLA_DEVICE={device}"
+            )
+        _requested = device
+
+
+def current() -> str | None:
+    """The chosen provider, ``"gpu"`` or ``"cpu"``; None before the first driver call."""
+    if _driver is None:
+        return None
+    return "cpu" if _driver[1] is None else "gpu"
+
+
+def provide(library: str) -> Provision:
+    """Find what fills the table of `library`. Called once by the library's extension module, at its first call."""
+    if library == "driver":
+        return _provide_driver()
+    from cupola.pathfinder import load_nvidia_dynamic_lib
+
+    loaded = load_nvidia_dynamic_lib(library)
+    return str(loaded.abs_path or library), loaded._handle_uint, None, None, False
+
+
+def override_lookup() -> Any:
+    """The CPU device's lookup function as a capsule, or None when kernels run on a GPU or nowhere."""
+    try:
+        return _provide_driver()[2]
+    except (ImportError, RuntimeError):
+        return None  # NVRTC is of use without any device
+
+
+def missing_function(library: str, function: str, loaded: str, version: int, since: int) -> FunctionNotFoundError:
+    """The error for a function that is not in the loaded library; versions as in 12050 for 12.5, 0 when not known."""
+    has = f", which has CUDA {_version(version)}" if version else ""
+    text = f"function {function} is not found in {loaded}{has}"
+    if since:
+        text += f": it needs CUDA {_version(since)} or newer"
+    if loaded == "cupola CPU device":
+        text += "; the CPU device does not emulate it"
+    elif since:
+        text += "; update NVIDIA's driver" if library == "driver" else "; update the library"
+    return FunctionNotFoundError(text, function, loaded, _version(since) if since else None)
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _provide_driver() -> Provision:
+    global _driver
+    with _lock:
+        if _driver is None:
+            _driver = _choose(_wanted(), _per_thread_stream())
+        return _driver
+
+
+def _wanted() -> str:
+    if _requested is not None:
+        return _requested
+    device = os.environ.get("CUPOLA_DEVICE", "").strip().lower() or "auto"
+    if device not in _CHOICES:
+        raise ValueError(f"CUPOLA_DEVICE must be auto, gpu or cpu, got {device!r}")
+    return device
+
+
+def _per_thread_stream() -> bool:
+    text = os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0")
+    try:
+        return int(text) != 0
+    except ValueError:
+        raise ValueError(f"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM must be a number, got {text!r}") from None
+
+
+def _choose(device: str, per_thread: bool) -> Provision:
+    if device == "cpu":
+        return _cpu(per_thread)
+    try:
+        handle, path = _load_libcuda()
+    except RuntimeError as error:
+        if device == "gpu":
+            raise
+        return _fall_back(str(error).partition("\n")[0], per_thread)
+    if device == "gpu":
+        return path, handle, None, None, per_thread
+    from cupola.bindings import driver
+
+    status, count = driver._count_devices(handle)
+    if status == 0 and count > 0:
+        return path, handle, None, None, per_thread
+    reason = "there is no GPU" if status in (0, _NO_DEVICE) else f"cuInit failed with status {status}"
+    return _fall_back(f"{path} is loaded but {reason}", per_thread)
+
+
+def _load_libcuda() -> tuple[int, str]:
+    from cupola.bindings import driver
+
+    try:
+        return driver._open("libcuda.so.1")
+    except OSError as error:
+        from cupola.pathfinder import DynamicLibNotFoundError
+
+        raise DynamicLibNotFoundError(
+            f"NVIDIA's driver was not found ({error}). Install it, or set CUPOLA_DEVICE=cpu to run on the CPU device."
+        ) from None
+
+
+def _fall_back(reason: str, per_thread: bool) -> Provision:
+    try:
+        provision = _cpu(per_thread)
+    except ImportError as error:
+        raise RuntimeError(
+            f'no device to run on: {reason}; and the CPU device is not available ({error}): pip install "cupola[cpu]"'
+        ) from error
+    import logging
+
+    logging.getLogger("cupola").info("running on the CPU device: %s", reason)
+    return provision
+
+
+def _cpu(per_thread: bool) -> Provision:
+    import cupola.cpu._driver as cpu
+
+    return "cupola CPU device", None, cpu.lookup, cpu.explain, per_thread

@@ -1,0 +1,90 @@
+/* The frame of every call: binding arguments, naming a bad one, and the result tuple. */
+#include "support.h"
+
+PyObject *succeeded_alone;
+
+int bind_arguments(const char *function, const char *const *keywords, int count, int required, PyObject *const *args,
+                   Py_ssize_t nargs, PyObject *names, PyObject **bound) {
+    if (nargs > count) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %d argument%s, got %zd", function, count, count == 1 ? "" : "s", nargs);
+        return -1;
+    }
+    for (int i = 0; i < count; i++) bound[i] = i < nargs ? args[i] : NULL;
+    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        int i = 0;
+        while (i < count && PyUnicode_CompareWithASCIIString(name, keywords[i]) != 0) i++;
+        if (i == count) {
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", function, name);
+            return -1;
+        }
+        if (bound[i]) {
+            PyErr_Format(PyExc_TypeError, "%s() got two values for argument %R", function, name);
+            return -1;
+        }
+        bound[i] = args[nargs + k];
+    }
+    for (int i = 0; i < required; i++) {
+        if (!bound[i]) {
+            PyErr_Format(PyExc_TypeError, "%s() misses argument '%s'", function, keywords[i]);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+PyObject *bad_argument(const char *function, const char *argument) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (type == PyExc_TypeError || type == PyExc_OverflowError || type == PyExc_RuntimeError || type == PyExc_IndexError)
+        PyErr_Format(type, "%s, argument '%s': %S", function, argument, value);
+    else
+        PyErr_Restore(Py_XNewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
+    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(traceback);
+    return NULL;
+}
+
+PyObject *succeeded_slow(void) {
+    PyObject *status = enum_value(module_info.status, 0);
+    succeeded_alone = status ? PyTuple_Pack(1, status) : NULL;
+    Py_XDECREF(status);
+    return Py_XNewRef(succeeded_alone);
+}
+
+PyObject *failed(long long status, int outputs) {
+    if (table_raise_pending() < 0) return NULL;
+    PyObject *member = enum_value(module_info.status, status);
+    PyObject *result = member ? PyTuple_New(outputs + 1) : NULL;
+    if (!result) {
+        Py_XDECREF(member);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(result, 0, member);
+    for (int i = 1; i <= outputs; i++) PyTuple_SET_ITEM(result, i, Py_NewRef(Py_None));
+    return result;
+}
+
+PyObject *result_tuple(long long status, PyObject **outputs, int count) {
+    PyObject *member = NULL, *result = NULL;
+    bool complete = true;
+    for (int i = 0; i < count; i++) complete = complete && outputs[i];
+    if (complete) {
+        if (status == 0) {
+            PyObject *alone = succeeded();
+            member = alone ? Py_NewRef(PyTuple_GET_ITEM(alone, 0)) : NULL;
+            Py_XDECREF(alone);
+        } else {
+            member = enum_value(module_info.status, status);
+        }
+        result = member ? PyTuple_New(count + 1) : NULL;
+    }
+    if (!result) {
+        Py_XDECREF(member);
+        for (int i = 0; i < count; i++) Py_XDECREF(outputs[i]);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(result, 0, member);
+    for (int i = 0; i < count; i++) PyTuple_SET_ITEM(result, i + 1, outputs[i]);
+    return result;
+}

@@ -1,0 +1,261 @@
+/* Light integer enumerations: subclasses of int with a metaclass of their own, made from the module's tables when they
+ * are first used. They behave like enum.IntEnum where both have a meaning, without the import of enum. */
+#include "support.h"
+
+static PyTypeObject EnumMeta, EnumBase;
+
+/* One of these per enum of the module. */
+typedef struct {
+    PyObject *type;     /* the class */
+    PyObject *by_value; /* dict: int -> member */
+} EnumState;
+static EnumState *states;
+
+static int index_of(PyObject *type) {
+    for (int i = 0; i < module_info.enum_count; i++)
+        if (states[i].type == type) return i;
+    PyErr_Format(PyExc_TypeError, "%R is not an enumeration of %s", type, module_info.name);
+    return -1;
+}
+
+static const EnumMember *find_value(const EnumInfo *info, long long value) {
+    for (int i = 0; i < info->count; i++)
+        if (info->members[i].value == value) return &info->members[i];
+    return NULL;
+}
+
+static PyObject *make_member(PyObject *type, long long value) {
+    PyObject *args = Py_BuildValue("(L)", value);
+    PyObject *member = args ? PyLong_Type.tp_new((PyTypeObject *)type, args, NULL) : NULL;
+    Py_XDECREF(args);
+    return member;
+}
+
+/* All members, a name that repeats a value being the same object; fills `by_value` and the attributes of the class. */
+static int add_members(const EnumInfo *info, EnumState *state) {
+    for (int i = 0; i < info->count; i++) {
+        PyObject *key = PyLong_FromLongLong(info->members[i].value);
+        if (!key) return -1;
+        PyObject *member = Py_XNewRef(PyDict_GetItemWithError(state->by_value, key));
+        if (!member && !PyErr_Occurred()) {
+            member = make_member(state->type, info->members[i].value);
+            if (member && PyDict_SetItem(state->by_value, key, member) < 0) Py_CLEAR(member);
+        }
+        Py_DECREF(key);
+        if (!member) return -1;
+        int status = PyObject_SetAttrString(state->type, info->members[i].name, member);
+        Py_DECREF(member);
+        if (status < 0) return -1;
+    }
+    return 0;
+}
+
+PyObject *enum_type(int index) {
+    EnumState *state = &states[index];
+    if (LIKELY(state->type != NULL)) return state->type;
+    const EnumInfo *info = &module_info.enums[index];
+    PyObject *doc = PyDict_GetItemString(EnumBase.tp_dict, "__doc__");
+    PyObject *type = PyObject_CallFunction((PyObject *)&EnumMeta, "s(O){s:s,s:(),s:O}", info->name, &EnumBase, "__module__",
+                                           module_info.name, "__slots__", "__doc__", doc);
+    if (!type) return NULL;
+    EnumState made = {type, PyDict_New()};
+    if (!made.by_value || add_members(info, &made) < 0) {
+        Py_CLEAR(made.by_value);
+        Py_DECREF(type);
+        return NULL;
+    }
+    *state = made;
+    return state->type;
+}
+
+/* A value that the tables do not have, such as the status of a newer driver or a union of flags, gets an instance
+ * without a name of its own rather than an error: the call that returned it did happen. */
+PyObject *enum_value(int index, long long value) {
+    if (!enum_type(index)) return NULL;
+    PyObject *key = PyLong_FromLongLong(value);
+    if (!key) return NULL;
+    PyObject *member = Py_XNewRef(PyDict_GetItemWithError(states[index].by_value, key));
+    Py_DECREF(key);
+    return member || PyErr_Occurred() ? member : make_member(states[index].type, value);
+}
+
+/* ---- the metaclass ---- */
+
+static PyObject *lookup(PyObject *type, PyObject *value) {
+    int index = index_of(type);
+    if (index < 0) return NULL;
+    PyObject *member = PyDict_GetItemWithError(states[index].by_value, value);
+    if (!member && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "%R is not a valid %s", value, module_info.enums[index].name);
+    return Py_XNewRef(member);
+}
+
+static PyObject *meta_call(PyObject *type, PyObject *args, PyObject *kwargs) {
+    if (type == (PyObject *)&EnumMeta || type == (PyObject *)&EnumBase) return PyType_Type.tp_call(type, args, kwargs);
+    PyObject *value;
+    static char *keywords[] = {"value", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &value)) return NULL;
+    return lookup(type, value);
+}
+
+static PyObject *meta_subscript(PyObject *type, PyObject *name) {
+    int index = index_of(type);
+    if (index < 0) return NULL;
+    for (int i = 0; PyUnicode_Check(name) && i < module_info.enums[index].count; i++)
+        if (PyUnicode_CompareWithASCIIString(name, module_info.enums[index].members[i].name) == 0)
+            return enum_value(index, module_info.enums[index].members[i].value);
+    PyErr_SetObject(PyExc_KeyError, name);
+    return NULL;
+}
+
+static Py_ssize_t meta_length(PyObject *type) {
+    int index = index_of(type);
+    return index < 0 ? -1 : PyDict_GET_SIZE(states[index].by_value);
+}
+
+static PyObject *meta_iter(PyObject *type) {
+    int index = index_of(type);
+    if (index < 0) return NULL;
+    PyObject *values = PyDict_Values(states[index].by_value);
+    PyObject *iterator = values ? PyObject_GetIter(values) : NULL;
+    Py_XDECREF(values);
+    return iterator;
+}
+
+static int meta_contains(PyObject *type, PyObject *value) {
+    int index = index_of(type);
+    if (index < 0) return -1;
+    return PyLong_Check(value) ? PyDict_Contains(states[index].by_value, value) : 0;
+}
+
+static PyObject *meta_repr(PyObject *type) {
+    return PyUnicode_FromFormat("<enum '%s'>", ((PyTypeObject *)type)->tp_name);
+}
+
+static PyObject *meta_members(PyObject *type, void *closure) {
+    (void)closure;
+    int index = index_of(type);
+    if (index < 0) return NULL;
+    PyObject *members = PyDict_New();
+    for (int i = 0; members && i < module_info.enums[index].count; i++) {
+        const EnumMember *item = &module_info.enums[index].members[i];
+        PyObject *member = enum_value(index, item->value);
+        if (!member || PyDict_SetItemString(members, item->name, member) < 0) Py_CLEAR(members);
+        Py_XDECREF(member);
+    }
+    return members;
+}
+
+static PyObject *meta_doc(PyObject *type, void *closure) {
+    (void)closure;
+    int index = index_of(type);
+    if (index < 0) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    return PyUnicode_FromString(module_info.enums[index].doc);
+}
+
+static PyGetSetDef meta_getset[] = {
+    {"__members__", meta_members, NULL, "Every name, aliases too, with its member.", NULL},
+    {"__doc__", meta_doc, NULL, NULL, NULL},
+    {0},
+};
+static PyMappingMethods meta_mapping = {.mp_length = meta_length, .mp_subscript = meta_subscript};
+static PySequenceMethods meta_sequence = {.sq_contains = meta_contains};
+
+static PyTypeObject EnumMeta = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "cupola.bindings.EnumType",
+    .tp_base = &PyType_Type,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_call = meta_call,
+    .tp_iter = meta_iter,
+    .tp_repr = meta_repr,
+    .tp_as_mapping = &meta_mapping,
+    .tp_as_sequence = &meta_sequence,
+    .tp_getset = meta_getset,
+};
+
+/* ---- members ---- */
+
+static const EnumMember *member_of(PyObject *self) {
+    int index = index_of((PyObject *)Py_TYPE(self));
+    if (index < 0) {
+        PyErr_Clear();
+        return NULL;
+    }
+    return find_value(&module_info.enums[index], PyLong_AsLongLong(self));
+}
+
+static PyObject *member_name(PyObject *self, void *closure) {
+    (void)closure;
+    const EnumMember *member = member_of(self);
+    return member ? PyUnicode_FromString(member->name) : PyUnicode_FromFormat("UNKNOWN_%lld", PyLong_AsLongLong(self));
+}
+
+static PyObject *member_value(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromLongLong(PyLong_AsLongLong(self));
+}
+
+static PyObject *member_doc(PyObject *self, void *closure) {
+    (void)closure;
+    const EnumMember *member = member_of(self);
+    if (!member || !*member->doc) Py_RETURN_NONE;
+    return PyUnicode_FromString(member->doc);
+}
+
+static PyObject *member_repr(PyObject *self) {
+    PyObject *name = member_name(self, NULL);
+    if (!name) return NULL;
+    PyObject *text = PyUnicode_FromFormat("<%s.%U: %lld>", Py_TYPE(self)->tp_name, name, PyLong_AsLongLong(self));
+    Py_DECREF(name);
+    return text;
+}
+
+static PyObject *member_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return Py_BuildValue("O(N)", Py_TYPE(self), member_value(self, NULL));
+}
+
+static PyObject *member_format(PyObject *self, PyObject *spec) {
+    if (PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0) return PyObject_Str(self);
+    PyObject *value = member_value(self, NULL);
+    PyObject *text = value ? PyObject_Format(value, spec) : NULL;
+    Py_XDECREF(value);
+    return text;
+}
+
+static PyGetSetDef member_getset[] = {
+    {"name", member_name, NULL, "The name in the header.", NULL},
+    {"value", member_value, NULL, "The number.", NULL},
+    {"__doc__", member_doc, NULL, NULL, NULL},
+    {0},
+};
+static PyMethodDef member_methods[] = {
+    {"__reduce__", member_reduce, METH_NOARGS, NULL},
+    {"__format__", member_format, METH_O, NULL},
+    {0},
+};
+
+static PyTypeObject EnumBase = {
+    PyVarObject_HEAD_INIT(&EnumMeta, 0)
+    .tp_name = "cupola.bindings.Enum",
+    .tp_base = &PyLong_Type,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_repr = member_repr,
+    .tp_str = member_repr,
+    .tp_getset = member_getset,
+    .tp_methods = member_methods,
+};
+
+int enums_init(void) {
+    if (states) return 0;
+    states = PyMem_Calloc(module_info.enum_count, sizeof *states);
+    if (!states) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return PyType_Ready(&EnumMeta) < 0 || PyType_Ready(&EnumBase) < 0 ? -1 : 0;
+}

@@ -1,0 +1,185 @@
+/* Classes for opaque pointers (CUstream), named integers (CUdeviceptr) and function pointers (CUhostFn).
+ *
+ * An object holds its value, or with `_ptr` it is a view of a value in foreign memory. Handles compare and hash by
+ * value within their chain of classes, never with a plain int. */
+#include "support.h"
+
+static const HandleInfo *info_of(const HandleObject *self) {
+    return &module_info.handles[self->index];
+}
+
+uint64_t handle_load(const HandleObject *self) {
+    switch (info_of(self)->kind) {
+    case KIND_I32: return (uint64_t)*(const int32_t *)self->data;
+    case KIND_U32: return *(const uint32_t *)self->data;
+    default: return *(const uint64_t *)self->data;
+    }
+}
+
+/* The number that `object` stands for, in the range of the handle's type. */
+static int convert(PyObject *object, int kind, uint64_t *out) {
+    int64_t number;
+    if (kind == KIND_U32) return to_unsigned_slow(object, UINT32_MAX, out);
+    if (kind != KIND_I32) return to_u64(object, out);
+    if (to_signed_slow(object, INT32_MIN, INT32_MAX, &number) < 0) return -1;
+    *out = (uint64_t)number;
+    return 0;
+}
+
+static void store(HandleObject *self, uint64_t value) {
+    if (info_of(self)->kind == KIND_I32 || info_of(self)->kind == KIND_U32)
+        *(uint32_t *)self->data = (uint32_t)value;
+    else
+        *(uint64_t *)self->data = value;
+}
+
+static PyObject *as_long(PyObject *object) {
+    HandleObject *self = (HandleObject *)object;
+    return info_of(self)->kind == KIND_I32 ? PyLong_FromLong(*(int32_t *)self->data) : PyLong_FromUnsignedLong(handle_load(self));
+}
+
+int to_handle_slow(PyObject *object, int index, uint64_t *out) {
+    if (object == Py_None) {
+        *out = 0;
+        return 0;
+    }
+    /* A ctypes function pointer is a buffer that holds the function's address. */
+    if (PyCallable_Check(object) && PyObject_CheckBuffer(object)) {
+        Py_buffer buffer;
+        if (PyObject_GetBuffer(object, &buffer, PyBUF_SIMPLE) < 0) return -1;
+        bool pointer = buffer.len == sizeof *out;
+        if (pointer) memcpy(out, buffer.buf, sizeof *out);
+        PyBuffer_Release(&buffer);
+        if (pointer) return 0;
+    }
+    return convert(object, index < 0 ? KIND_U64 : module_info.handles[index].kind, out);
+}
+
+PyObject *handle_new(int index, uint64_t value) {
+    PyTypeObject *type = handle_type(index);
+    HandleObject *self = type ? PyObject_New(HandleObject, type) : NULL;
+    if (!self) return NULL;
+    self->data = &self->value;
+    self->value = value;
+    self->index = (uint16_t)index;
+    return (PyObject *)self;
+}
+
+static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    int index = -1;
+    for (PyTypeObject *base = type; base && index < 0; base = base->tp_base)
+        for (int i = 0; i < module_info.handle_count; i++)
+            if (handle_types[i] == base) index = i;
+    if (index < 0) {
+        PyErr_Format(PyExc_TypeError, "cannot create %s objects", type->tp_name);
+        return NULL;
+    }
+    PyObject *value = NULL, *address = NULL;
+    static char *keywords[] = {"init_value", "_ptr", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", keywords, &value, &address)) return NULL;
+    HandleObject *self = (HandleObject *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->data = &self->value;
+    self->index = (uint16_t)index;
+    uint64_t where = 0;
+    if (address && to_u64(address, &where) < 0) goto error;
+    if (where) self->data = (void *)where;
+    if (value == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "an integer is required, got None");
+        goto error;
+    }
+    uint64_t number = 0;
+    if (value && convert(value, info_of(self)->kind, &number) < 0) goto error;
+    if (value && (number || !where)) store(self, number);
+    return (PyObject *)self;
+error:
+    Py_DECREF(self);
+    return NULL;
+}
+
+static void destroy(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *repr(PyObject *object) {
+    HandleObject *self = (HandleObject *)object;
+    PyObject *value = info_of(self)->family == HANDLE_INTEGER ? as_long(object) : hexadecimal(handle_load(self));
+    PyObject *text = value ? PyUnicode_FromFormat("<%s %S>", short_name(Py_TYPE(object)), value) : NULL;
+    Py_XDECREF(value);
+    return text;
+}
+
+static PyObject *compare(PyObject *a, PyObject *b, int op) {
+    if ((op != Py_EQ && op != Py_NE) || !is_handle(b) ||
+        info_of((HandleObject *)a)->root != info_of((HandleObject *)b)->root)
+        Py_RETURN_NOTIMPLEMENTED;
+    bool equal = handle_load((HandleObject *)a) == handle_load((HandleObject *)b);
+    return PyBool_FromLong(equal == (op == Py_EQ));
+}
+
+static Py_hash_t hash(PyObject *self) {
+    PyObject *value = as_long(self);
+    Py_hash_t result = value ? PyObject_Hash(value) : -1;
+    Py_XDECREF(value);
+    return result;
+}
+
+static int always_true(PyObject *self) {
+    (void)self;
+    return 1;
+}
+
+static PyObject *get_pointer(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return PyLong_FromVoidPtr(((HandleObject *)self)->data);
+}
+
+static PyObject *cuda_stream(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return Py_BuildValue("(iN)", 0, as_long(self));
+}
+
+static PyMethodDef methods[] = {
+    {"getPtr", get_pointer, METH_NOARGS, "getPtr($self, /)\n--\n\nAddress of the memory that holds the handle, usable as a pointer to it in C."},
+    {0},
+};
+static PyMethodDef stream_methods[] = {
+    {"__cuda_stream__", cuda_stream, METH_NOARGS, "The CUDA stream protocol: version 0 and the handle."},
+    {0},
+};
+static PyNumberMethods number = {.nb_int = as_long, .nb_index = as_long, .nb_bool = always_true};
+
+PyTypeObject HandleBase = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "cupola.bindings.Handle",
+    .tp_basicsize = sizeof(HandleObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = construct,
+    .tp_dealloc = destroy,
+    .tp_repr = repr,
+    .tp_richcompare = compare,
+    .tp_hash = hash,
+    .tp_as_number = &number,
+    .tp_methods = methods,
+};
+
+PyTypeObject *handle_type(int index) {
+    if (LIKELY(handle_types[index] != NULL)) return handle_types[index];
+    const HandleInfo *info = &module_info.handles[index];
+    PyTypeObject *base = info->base < 0 ? &HandleBase : handle_type(info->base);
+    if (!base) return NULL;
+    PyType_Slot slots[] = {
+        {Py_tp_doc, (void *)info->doc},
+        {Py_tp_dealloc, destroy}, /* a class made from a spec would get subtype_dealloc, which drops the type itself */
+        {info->stream ? Py_tp_methods : 0, stream_methods},
+        {0, NULL},
+    };
+    PyType_Spec spec = {info->name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    return handle_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
+}
+
+int handles_init(void) {
+    return PyType_Ready(&HandleBase);
+}

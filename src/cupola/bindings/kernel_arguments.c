@@ -1,0 +1,152 @@
+/* Kernel arguments: `void **kernelParams`, one pointer for each argument's value.
+ *
+ * Python gives them as an address, as a buffer of addresses, or as a pair ((values), (types)). A type is a ctypes
+ * scalar, into which the value is converted, or None for a value that has memory of its own (a ctypes structure, a
+ * handle, a record) or that is an enum member. */
+#include "support.h"
+
+#define SLOT 16 /* bytes for one converted value */
+
+/* A value that knows its own layout. */
+static int own_memory(PyObject *value, char *slot, void **pointer) {
+    if (is_handle(value)) {
+        *pointer = ((HandleObject *)value)->data;
+        return 0;
+    }
+    if (is_record(value)) {
+        *pointer = record_data(value);
+        return 0;
+    }
+    if (PyLong_Check(value) && !PyLong_CheckExact(value) && !PyBool_Check(value)) {
+        *pointer = slot;
+        return to_enum(value, (int *)slot);
+    }
+    if (PyObject_CheckBuffer(value)) {
+        Py_buffer buffer;
+        if (PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0) return -1;
+        *pointer = buffer.buf;
+        PyBuffer_Release(&buffer);
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "a kernel argument of type %.200s needs a ctypes type", Py_TYPE(value)->tp_name);
+    return -1;
+}
+
+/* The letter by which ctypes knows a scalar type, or 0 with TypeError set. */
+static char code_of(PyObject *type) {
+    PyObject *code = PyObject_GetAttrString(type, "_type_");
+    char letter = 0;
+    if (code && PyUnicode_Check(code) && PyUnicode_GET_LENGTH(code) == 1 && PyUnicode_READ_CHAR(code, 0) < 128)
+        letter = (char)PyUnicode_READ_CHAR(code, 0);
+    Py_XDECREF(code);
+    if (!letter || !strchr("cbBhHiIlLqQfd?P", letter)) {
+        PyErr_Format(PyExc_TypeError, "Unsupported type: %R", type);
+        return 0;
+    }
+    return letter;
+}
+
+static int convert(PyObject *value, char code, char *slot) {
+    switch (code) {
+    case 'c': {
+        if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) != 1) return to_i8(value, (int8_t *)slot);
+        *slot = *PyBytes_AS_STRING(value);
+        return 0;
+    }
+    case 'b': return to_i8(value, (int8_t *)slot);
+    case 'B': return to_u8(value, (uint8_t *)slot);
+    case 'h': return to_i16(value, (int16_t *)slot);
+    case 'H': return to_u16(value, (uint16_t *)slot);
+    case 'i': return to_i32(value, (int32_t *)slot);
+    case 'I': return to_u32(value, (uint32_t *)slot);
+    case 'l':
+    case 'q': return to_i64(value, (int64_t *)slot);
+    case 'L':
+    case 'Q': return to_u64(value, (uint64_t *)slot);
+    case 'f': return to_f32(value, (float *)slot);
+    case 'd': return to_f64(value, (double *)slot);
+    case '?': {
+        int truth = PyObject_IsTrue(value);
+        *slot = (char)truth;
+        return truth < 0 ? -1 : 0;
+    }
+    default: break;
+    }
+    if (value == Py_None) return 0; /* a NULL pointer */
+    if (is_record(value)) {
+        *(void **)slot = record_data(value);
+        return 0;
+    }
+    return to_u64(value, (uint64_t *)slot);
+}
+
+static int fill_one(PyObject *value, PyObject *type, char *slot, void **pointer) {
+    if (type == Py_None) return own_memory(value, slot, pointer);
+    char code = code_of(type);
+    if (!code) return -1;
+    *pointer = slot;
+    /* An instance of a ctypes scalar, not necessarily of the same type, holds its number in `value`. */
+    if (!PyLong_Check(value) && !PyFloat_Check(value) && !is_handle(value) && !is_record(value) &&
+        PyObject_HasAttrString((PyObject *)Py_TYPE(value), "_type_")) {
+        PyObject *inner = PyObject_GetAttrString(value, "value");
+        int status = inner ? convert(inner, code, slot) : -1;
+        Py_XDECREF(inner);
+        return status;
+    }
+    return convert(value, code, slot);
+}
+
+static bool is_sequence(PyObject *object) {
+    return PyTuple_Check(object) || PyList_Check(object);
+}
+
+/* The number of arguments of a pair, or -1. */
+static Py_ssize_t check_pair(PyObject *pair) {
+    if (PyTuple_GET_SIZE(pair) != 2 || !is_sequence(PyTuple_GET_ITEM(pair, 0)) || !is_sequence(PyTuple_GET_ITEM(pair, 1))) {
+        PyErr_SetString(PyExc_TypeError, "kernel arguments are a pair of tuples, (values, ctypes types)");
+        return -1;
+    }
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(PyTuple_GET_ITEM(pair, 0));
+    if (count != PySequence_Fast_GET_SIZE(PyTuple_GET_ITEM(pair, 1))) {
+        PyErr_Format(PyExc_TypeError, "%zd kernel arguments but %zd types", count,
+                     PySequence_Fast_GET_SIZE(PyTuple_GET_ITEM(pair, 1)));
+        return -1;
+    }
+    return count;
+}
+
+/* `memory` has room for `count` slots and then `count` pointers. */
+static int fill(PyObject *pair, Py_ssize_t count, char *memory) {
+    void **pointers = (void **)(memory + count * SLOT);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *value = PySequence_Fast_GET_ITEM(PyTuple_GET_ITEM(pair, 0), i);
+        PyObject *type = PySequence_Fast_GET_ITEM(PyTuple_GET_ITEM(pair, 1), i);
+        if (fill_one(value, type, memory + i * SLOT, &pointers[i]) < 0) return -1;
+    }
+    return 0;
+}
+
+int to_kernel_arguments(PyObject *object, Scratch *scratch, void ***out) {
+    if (!PyTuple_Check(object)) return to_address(object, scratch, (void **)out);
+    Py_ssize_t count = check_pair(object);
+    if (count < 0) return -1;
+    char *memory = scratch_alloc(scratch, (size_t)count * (SLOT + sizeof(void *)) + 1);
+    if (!memory || fill(object, count, memory) < 0) return -1;
+    *out = (void **)(memory + count * SLOT);
+    return 0;
+}
+
+int to_kernel_storage(PyObject *object, PyObject **keep, void ***out) {
+    *keep = NULL;
+    if (!PyTuple_Check(object)) return value_set((ValueType){KIND_ADDRESS, 0, sizeof(void *)}, out, object, keep);
+    Py_ssize_t count = check_pair(object);
+    Storage *storage = count < 0 ? NULL : storage_new((size_t)count * (SLOT + sizeof(void *)) + 1, 16, (size_t)count);
+    if (!storage) return -1;
+    if (fill(object, count, storage->data) < 0 || storage_keep(storage, storage->data, object) < 0) {
+        Py_DECREF(storage);
+        return -1;
+    }
+    *out = (void **)(storage->data + count * SLOT);
+    *keep = (PyObject *)storage;
+    return 0;
+}

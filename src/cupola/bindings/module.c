@@ -1,0 +1,92 @@
+/* What all generated modules do: classes and constants on demand, sizeof(), the capsule of the table. */
+#include "support.h"
+
+static PyObject *find_enum(const char *name) {
+    for (const char *const *alias = module_info.enum_aliases; *alias; alias += 2)
+        if (!strcmp(alias[0], name)) name = alias[1];
+    for (int i = 0; i < module_info.enum_count; i++)
+        if (!strcmp(module_info.enums[i].name, name)) return Py_XNewRef(enum_type(i));
+    return NULL;
+}
+
+static PyObject *find_class(const char *name) {
+    size_t prefix = strlen(module_info.name) + 1;
+    for (int i = 0; i < module_info.handle_count; i++)
+        if (!strcmp(module_info.handles[i].name + prefix, name)) return Py_XNewRef((PyObject *)handle_type(i));
+    for (int i = 0; i < module_info.record_count; i++)
+        if (!module_info.records[i].hidden && !strcmp(module_info.records[i].name + prefix, name))
+            return Py_XNewRef((PyObject *)record_type(i));
+    return NULL;
+}
+
+static PyObject *find_constant(const char *name) {
+    for (int i = 0; i < module_info.constant_count; i++)
+        if (!strcmp(module_info.constants[i].name, name)) return PyLong_FromLongLong(module_info.constants[i].value);
+    return NULL;
+}
+
+static int append(PyObject *list, const char *name) {
+    PyObject *text = PyUnicode_FromString(name);
+    int status = text ? PyList_Append(list, text) : -1;
+    Py_XDECREF(text);
+    return status;
+}
+
+/* Every public name. */
+static PyObject *all_names(void) {
+    PyObject *list = PyList_New(0);
+    size_t prefix = strlen(module_info.name) + 1;
+    int status = list ? 0 : -1;
+    for (int i = 0; !status && i < module_info.function_count; i++) status = append(list, module_info.functions[i].name);
+    for (int i = 0; !status && i < module_info.enum_count; i++) status = append(list, module_info.enums[i].name);
+    for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2) status = append(list, *alias);
+    for (int i = 0; !status && i < module_info.handle_count; i++) status = append(list, module_info.handles[i].name + prefix);
+    for (int i = 0; !status && i < module_info.record_count; i++)
+        if (!module_info.records[i].hidden) status = append(list, module_info.records[i].name + prefix);
+    for (int i = 0; !status && i < module_info.constant_count; i++) status = append(list, module_info.constants[i].name);
+    if (!status) status = append(list, "sizeof");
+    if (status) Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *module_getattr(PyObject *module, PyObject *name) {
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) return NULL;
+    PyObject *value = !strcmp(text, "__all__") ? all_names() : find_enum(text);
+    if (!value && !PyErr_Occurred()) value = find_class(text);
+    if (!value && !PyErr_Occurred()) value = find_constant(text);
+    if (!value && !PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", module_info.name, name);
+    if (value && PyObject_SetAttr(module, name, value) < 0) Py_CLEAR(value);
+    return value;
+}
+
+static PyObject *module_dir(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return all_names();
+}
+
+static PyObject *size_of(PyObject *module, PyObject *cls) {
+    (void)module;
+    for (int i = 0; i < module_info.handle_count; i++)
+        if ((PyObject *)handle_types[i] == cls) {
+            uint8_t kind = module_info.handles[i].kind;
+            return PyLong_FromLong(kind == KIND_I32 || kind == KIND_U32 ? 4 : 8);
+        }
+    for (int i = 0; i < module_info.record_count; i++)
+        if (record_type_if_made(i) == cls) return PyLong_FromUnsignedLong(module_info.records[i].size);
+    PyErr_Format(PyExc_TypeError, "%R is not a handle or record class of %s", cls, module_info.name);
+    return NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"__getattr__", module_getattr, METH_O, NULL},
+    {"__dir__", module_dir, METH_NOARGS, NULL},
+    {"sizeof", size_of, METH_O, "sizeof(cls, /)\n--\n\nSize in bytes of the C type behind a handle or record class."},
+    {0},
+};
+
+int module_exec(PyObject *module) {
+    if (enums_init() < 0 || handles_init() < 0 || records_init() < 0) return -1;
+    if (PyModule_AddFunctions(module, methods) < 0) return -1;
+    return table_init(module);
+}

@@ -1,0 +1,345 @@
+/* Classes for C structs and unions, made from tables of fields when they are first used. */
+#include "support.h"
+
+static PyTypeObject *record_types[1024];
+
+static RecordObject *allocate(PyTypeObject *type, const RecordInfo *info) {
+    RecordObject *self = (RecordObject *)type->tp_alloc(type, 0);
+    if (self) self->info = info;
+    return self;
+}
+
+static int own_memory(RecordObject *self) {
+    self->storage = storage_new(self->info->size, self->info->align, 1);
+    if (!self->storage) return -1;
+    self->data = self->storage->data;
+    return 0;
+}
+
+PyObject *record_new(int index) {
+    PyTypeObject *type = record_type(index);
+    RecordObject *self = type ? allocate(type, &module_info.records[index]) : NULL;
+    if (self && own_memory(self) < 0) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+/* A record over `data`; without a `storage` the memory belongs to somebody else. */
+PyObject *record_view(int index, void *data, Storage *storage) {
+    PyTypeObject *type = record_type(index);
+    RecordObject *self = type ? allocate(type, &module_info.records[index]) : NULL;
+    if (!self) return NULL;
+    self->data = data;
+    self->storage = storage ? (Storage *)Py_NewRef((PyObject *)storage) : storage_new(0, 0, 0);
+    if (!self->storage) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+int to_record(PyObject *object, int index, bool optional, void **out) {
+    if (optional && object == Py_None) {
+        *out = NULL;
+        return 0;
+    }
+    if (LIKELY(is_record(object)) && ((RecordObject *)object)->info->root == module_info.records[index].root) {
+        *out = record_data(object);
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "expected %s%s, got %.200s", strrchr(module_info.records[index].name, '.') + 1,
+                 optional ? " or None" : "", Py_TYPE(object)->tp_name);
+    return -1;
+}
+
+static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    const RecordInfo *info = NULL;
+    for (PyTypeObject *base = type; base && !info; base = base->tp_base)
+        for (int i = 0; i < module_info.record_count; i++)
+            if (record_types[i] == base) info = &module_info.records[i];
+    if (!info) {
+        PyErr_Format(PyExc_TypeError, "cannot create %s objects", type->tp_name);
+        return NULL;
+    }
+    PyObject *address = kwargs ? PyDict_GetItemString(kwargs, "_ptr") : NULL;
+    if (PyTuple_GET_SIZE(args) > 1 || (PyTuple_GET_SIZE(args) == 1 && address)) {
+        PyErr_Format(PyExc_TypeError, "%s() takes an address as its only positional argument", short_name(type));
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(args)) address = PyTuple_GET_ITEM(args, 0);
+    uint64_t where = 0;
+    if (address && to_u64(address, &where) < 0) return NULL;
+    RecordObject *self = allocate(type, info);
+    if (!self) return NULL;
+    if (where) {
+        self->data = (char *)where;
+        self->storage = storage_new(0, 0, 0);
+    }
+    if (where ? !self->storage : own_memory(self) < 0) goto error;
+    PyObject *name, *value;
+    for (Py_ssize_t i = 0; kwargs && PyDict_Next(kwargs, &i, &name, &value);) {
+        if (PyUnicode_CompareWithASCIIString(name, "_ptr") == 0) continue;
+        if (PyObject_SetAttr((PyObject *)self, name, value) < 0) goto error;
+    }
+    return (PyObject *)self;
+error:
+    Py_DECREF(self);
+    return NULL;
+}
+
+static int initialise(PyObject *self, PyObject *args, PyObject *kwargs) { /* all is done in construct() */
+    (void)self, (void)args, (void)kwargs;
+    return 0;
+}
+
+static void destroy(PyObject *object) {
+    RecordObject *self = (RecordObject *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    Py_XDECREF((PyObject *)self->storage);
+    Py_XDECREF(self->views);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- fields ---- */
+
+static size_t count_of(const RecordObject *self, const FieldInfo *field) {
+    if (field->count_offset < 0) return 1;
+    const char *count = self->data + field->count_offset;
+    return field->count_size == 4 ? *(const uint32_t *)count : *(const uint64_t *)count;
+}
+
+/* What was assigned reads back with the length it had; what the library filled in has the length it says. */
+static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
+    void **pointer = (void **)(self->data + field->offset);
+    PyObject *kept = storage_kept(self->storage, pointer);
+    Storage *target = kept && Py_IS_TYPE(kept, &StorageType) && ((Storage *)kept)->data == *pointer ? (Storage *)kept : NULL;
+    size_t count = !*pointer ? 0 : target ? target->count : count_of(self, field);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *item = value_get(field->type, (char *)*pointer + i * field->type.size, target);
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+static int set_pointed(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    void **pointer = (void **)(self->data + field->offset);
+    if (PyLong_Check(value)) {
+        uint64_t address;
+        if (to_u64(value, &address) < 0) return -1;
+        *pointer = (void *)address;
+        return storage_keep(self->storage, pointer, NULL);
+    }
+    if (!PyList_Check(value) && !PyTuple_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "expected a list or tuple, got %.200s", Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    uint32_t align = field->type.kind == KIND_RECORD ? module_info.records[field->type.index].align : 16;
+    Storage *target = storage_new(field->type.size * (size_t)count, align, (size_t)count);
+    if (!target) return -1;
+    int status = 0;
+    for (Py_ssize_t i = 0; status == 0 && i < count && i < PySequence_Fast_GET_SIZE(value); i++) {
+        PyObject *keep, *item = Py_NewRef(PySequence_Fast_GET_ITEM(value, i));
+        char *where = target->data + (size_t)i * field->type.size;
+        status = value_set(field->type, where, item, &keep);
+        if (status == 0 && keep) status = storage_keep(target, where, keep);
+        if (status == 0) Py_XDECREF(keep);
+        Py_DECREF(item);
+    }
+    if (status == 0) status = storage_keep(self->storage, pointer, (PyObject *)target);
+    if (status == 0) *pointer = target->data;
+    Py_DECREF(target);
+    return status;
+}
+
+static PyObject *get_array(RecordObject *self, const FieldInfo *field) {
+    PyObject *list = PyList_New(field->count);
+    for (uint32_t i = 0; list && i < field->count; i++) {
+        PyObject *item = value_get(field->type, self->data + field->offset + i * field->type.size, self->storage);
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+static int set_array(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    PyObject *items = PySequence_Tuple(value);
+    if (!items) return -1;
+    int status = 0;
+    if (PyTuple_GET_SIZE(items) != (Py_ssize_t)field->count) {
+        PyErr_Format(PyExc_IndexError, "%s has %u items, got %zd", field->name, field->count, PyTuple_GET_SIZE(items));
+        status = -1;
+    }
+    for (uint32_t i = 0; status == 0 && i < field->count; i++) {
+        PyObject *keep;
+        char *where = self->data + field->offset + i * field->type.size;
+        status = value_set(field->type, where, PyTuple_GET_ITEM(items, i), &keep);
+        if (status == 0) status = storage_keep(self->storage, where, keep);
+        if (status == 0) Py_XDECREF(keep);
+    }
+    Py_DECREF(items);
+    return status;
+}
+
+static int set_bytes(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    Py_buffer buffer;
+    if (PyUnicode_Check(value) || PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0) {
+        PyErr_Format(PyExc_TypeError, "expected bytes, got %.200s", Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    int status = 0;
+    if (buffer.len > (Py_ssize_t)field->count) {
+        PyErr_Format(PyExc_IndexError, "%s holds %u bytes, got %zd", field->name, field->count, buffer.len);
+        status = -1;
+    } else {
+        memset(self->data + field->offset, 0, field->count);
+        memcpy(self->data + field->offset, buffer.buf, (size_t)buffer.len);
+    }
+    PyBuffer_Release(&buffer);
+    return status;
+}
+
+static PyObject *get_nested(RecordObject *self, const FieldInfo *field) {
+    PyObject *view = self->views ? PyDict_GetItemString(self->views, field->name) : NULL;
+    if (view) return Py_NewRef(view);
+    view = value_get(field->type, self->data + field->offset, self->storage);
+    if (view && ((!self->views && !(self->views = PyDict_New())) || PyDict_SetItemString(self->views, field->name, view) < 0))
+        Py_CLEAR(view);
+    return view;
+}
+
+static PyObject *field_get(PyObject *object, void *closure) {
+    RecordObject *self = (RecordObject *)object;
+    const FieldInfo *field = closure;
+    switch ((FieldShape)field->shape) {
+    case FIELD_POINTER: return get_pointed(self, field);
+    case FIELD_ARRAY: return get_array(self, field);
+    case FIELD_BYTES: return PyBytes_FromStringAndSize(self->data + field->offset, field->count);
+    case FIELD_VALUE: break;
+    }
+    if (field->type.kind == KIND_RECORD) return get_nested(self, field);
+    return value_get(field->type, self->data + field->offset, self->storage);
+}
+
+static int set_value(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    PyObject *keep;
+    char *where = self->data + field->offset;
+    if (value_set(field->type, where, value, &keep) < 0) return -1;
+    int status = keep == (PyObject *)self->storage ? 0 : storage_keep(self->storage, where, keep);
+    Py_XDECREF(keep);
+    return status;
+}
+
+static int field_set(PyObject *object, PyObject *value, void *closure) {
+    RecordObject *self = (RecordObject *)object;
+    const FieldInfo *field = closure;
+    if (!value) {
+        PyErr_Format(PyExc_AttributeError, "cannot delete %s", field->name);
+        return -1;
+    }
+    int status = -1;
+    switch ((FieldShape)field->shape) {
+    case FIELD_VALUE: status = set_value(self, field, value); break;
+    case FIELD_ARRAY: status = set_array(self, field, value); break;
+    case FIELD_BYTES: status = set_bytes(self, field, value); break;
+    case FIELD_POINTER: status = set_pointed(self, field, value); break;
+    }
+    if (status < 0) bad_argument(short_name(Py_TYPE(object)), field->name);
+    return status;
+}
+
+/* ---- what all records have ---- */
+
+static PyObject *get_pointer(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return PyLong_FromVoidPtr(record_data(self));
+}
+
+static PyObject *field_text(PyObject *self, const FieldInfo *field) {
+    PyObject *value = field_get(self, (void *)field);
+    PyObject *text = NULL;
+    if (value && is_record(value)) {
+        PyObject *inner = PyObject_Str(value), *newline = PyUnicode_FromString("\n"), *indented = PyUnicode_FromString("\n    ");
+        PyObject *moved = inner && newline && indented ? PyUnicode_Replace(inner, newline, indented, -1) : NULL;
+        if (moved) text = PyUnicode_FromFormat("%s :\n    %U", field->name, moved);
+        Py_XDECREF(inner), Py_XDECREF(newline), Py_XDECREF(indented), Py_XDECREF(moved);
+    } else if (value && (field->type.kind == KIND_ADDRESS || field->type.kind == KIND_KERNEL) && PyLong_Check(value)) {
+        PyObject *address = hexadecimal(PyLong_AsUnsignedLongLongMask(value));
+        text = address ? PyUnicode_FromFormat("%s : %U", field->name, address) : NULL;
+        Py_XDECREF(address);
+    } else if (value) {
+        text = PyUnicode_FromFormat("%s : %S", field->name, value);
+    }
+    Py_XDECREF(value);
+    return text;
+}
+
+static PyObject *to_text(PyObject *self) {
+    const RecordInfo *info = ((RecordObject *)self)->info;
+    PyObject *lines = PyList_New(0), *newline = PyUnicode_FromString("\n"), *text = NULL;
+    for (int i = 0; lines && i < info->field_count; i++) {
+        PyObject *line = field_text(self, &info->fields[i]);
+        if (!line || PyList_Append(lines, line) < 0) Py_CLEAR(lines);
+        Py_XDECREF(line);
+    }
+    if (lines && newline) text = PyUnicode_Join(newline, lines);
+    Py_XDECREF(lines), Py_XDECREF(newline);
+    return text;
+}
+
+static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
+    RecordObject *record = (RecordObject *)self;
+    return PyBuffer_FillInfo(view, self, record->data, record->info->size, 0, flags);
+}
+
+static PyMethodDef methods[] = {
+    {"getPtr", get_pointer, METH_NOARGS, "getPtr($self, /)\n--\n\nAddress of the record."},
+    {0},
+};
+static PyBufferProcs buffer_procs = {.bf_getbuffer = get_buffer};
+
+PyTypeObject RecordBase = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "cupola.bindings.Record",
+    .tp_basicsize = sizeof(RecordObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = construct,
+    .tp_init = initialise,
+    .tp_dealloc = destroy,
+    .tp_repr = to_text,
+    .tp_str = to_text,
+    .tp_as_buffer = &buffer_procs,
+    .tp_methods = methods,
+};
+
+PyTypeObject *record_type(int index) {
+    if (LIKELY(record_types[index] != NULL)) return record_types[index];
+    const RecordInfo *info = &module_info.records[index];
+    PyTypeObject *base = info->base < 0 ? &RecordBase : record_type(info->base);
+    /* The descriptors live as long as the class, which is for ever. Derived classes inherit them. */
+    PyGetSetDef *accessors = base ? PyMem_Calloc(info->field_count + 1u, sizeof *accessors) : NULL;
+    if (!accessors) return base ? (PyTypeObject *)PyErr_NoMemory() : NULL;
+    for (int i = 0; info->base < 0 && i < info->field_count; i++) {
+        const FieldInfo *field = &info->fields[i];
+        accessors[i] = (PyGetSetDef){field->name, field_get, field_set, field->doc, (void *)field};
+    }
+    PyType_Slot slots[] = {
+        {Py_tp_doc, (void *)info->doc},
+        {Py_tp_getset, accessors},
+        {Py_tp_dealloc, destroy}, /* a class made from a spec would get subtype_dealloc, which drops the type itself */
+        {0, NULL},
+    };
+    PyType_Spec spec = {info->name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    return record_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
+}
+
+PyObject *record_type_if_made(int index) {
+    return (PyObject *)record_types[index];
+}
+
+int records_init(void) {
+    if (module_info.record_count > COUNT_OF(record_types)) {
+        PyErr_SetString(PyExc_SystemError, "too many records");
+        return -1;
+    }
+    return PyType_Ready(&StorageType) < 0 || PyType_Ready(&RecordBase) < 0 ? -1 : 0;
+}

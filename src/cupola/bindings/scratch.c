@@ -1,0 +1,52 @@
+/* Memory and pinned buffers that live for one call. */
+#include "support.h"
+
+struct ScratchBlock {
+    ScratchBlock *next;
+    bool is_buffer;
+    Py_buffer buffer;
+    _Alignas(16) char memory[];
+};
+
+static ScratchBlock *add_block(Scratch *scratch, size_t size) {
+    ScratchBlock *block = PyMem_Calloc(1, sizeof *block + size);
+    if (!block) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    block->next = scratch->blocks;
+    scratch->blocks = block;
+    return block;
+}
+
+void *scratch_alloc(Scratch *scratch, size_t size) {
+    size_t rounded = (size + 15) & ~(size_t)15;
+    if (rounded >= size && rounded <= sizeof scratch->inlined - scratch->used) {
+        void *memory = memset(scratch->inlined + scratch->used, 0, size);
+        scratch->used += rounded;
+        return memory;
+    }
+    if (rounded < size || rounded > PY_SSIZE_T_MAX / 2) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    ScratchBlock *block = add_block(scratch, size);
+    return block ? block->memory : NULL;
+}
+
+int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer) {
+    ScratchBlock *block = add_block(scratch, 0);
+    if (!block || PyObject_GetBuffer(object, &block->buffer, flags) < 0) return -1;
+    block->is_buffer = true;
+    *buffer = &block->buffer;
+    return 0;
+}
+
+void scratch_release(Scratch *scratch) {
+    while (scratch->blocks) {
+        ScratchBlock *block = scratch->blocks;
+        scratch->blocks = block->next;
+        if (block->is_buffer) PyBuffer_Release(&block->buffer);
+        PyMem_Free(block);
+    }
+}

@@ -1,0 +1,68 @@
+/* Lists and tuples to C arrays and back. */
+#include "support.h"
+
+/* Checks the type and length; returns the number of items, or -1. None has none. */
+static Py_ssize_t length_of(PyObject *object, long long count) {
+    if (object != Py_None && !PyList_Check(object) && !PyTuple_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "expected a list or tuple, got %.200s", Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    Py_ssize_t length = object == Py_None ? 0 : PySequence_Fast_GET_SIZE(object);
+    if (length < count) {
+        PyErr_Format(PyExc_RuntimeError, "List is too small: %zd < %lld", length, count);
+        return -1;
+    }
+    return length;
+}
+
+int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch, void **out) {
+    *out = NULL;
+    if (type.kind == KIND_RECORD && count <= 1 && is_record(object)) return to_record(object, type.index, false, out);
+    Py_ssize_t length = length_of(object, count);
+    if (length <= 0) return (int)length;
+    uint32_t align = type.kind == KIND_RECORD ? module_info.records[type.index].align : 1;
+    char *array = scratch_alloc(scratch, type.size * (size_t)length + align);
+    if (!array) return -1;
+    array += (align - (uintptr_t)array % align) % align;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        PyObject *keep, *item = PySequence_Fast_GET_ITEM(object, i);
+        if (value_set(type, array + (size_t)i * type.size, item, &keep) < 0) return -1;
+        Py_XDECREF(keep); /* the list keeps its items for the length of the call */
+        if (length > PySequence_Fast_GET_SIZE(object)) {
+            PyErr_SetString(PyExc_RuntimeError, "list changed during the call");
+            return -1;
+        }
+    }
+    *out = array;
+    return 0;
+}
+
+int to_strings(PyObject *object, long long count, Scratch *scratch, const char *const **out) {
+    *out = NULL;
+    Py_ssize_t length = length_of(object, count);
+    if (length <= 0) return (int)length;
+    const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
+    if (!array) return -1;
+    for (Py_ssize_t i = 0; i < length; i++)
+        if (to_string(PySequence_Fast_GET_ITEM(object, i), false, scratch, &array[i]) < 0) return -1;
+    *out = array;
+    return 0;
+}
+
+/* Records are copied: the array may be the library's own. */
+PyObject *list_from(ValueType type, const void *data, size_t count) {
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        char *where = (char *)data + i * type.size;
+        PyObject *item;
+        if (type.kind == KIND_RECORD) {
+            item = record_new(type.index);
+            if (item) memcpy(record_data(item), where, type.size);
+        } else {
+            item = value_get(type, where, NULL);
+        }
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}

@@ -1,0 +1,331 @@
+/* What the generated modules (driver.c, nvrtc.c) and the hand-written files beside them share.
+ *
+ * A generated module describes its library with the constant tables below and has one short function for each CUDA
+ * function, made of the conversions declared here. Each extension module is linked with its own copy of the support
+ * files, so their static state belongs to one library. Classes are made when they are first needed. */
+#ifndef CUPOLA_SUPPORT_H
+#define CUPOLA_SUPPORT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cupola/table.h"
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* ---- tables of the generated modules ---- */
+
+typedef enum {
+    KIND_I8, KIND_U8, KIND_I16, KIND_U16, KIND_I32, KIND_U32, KIND_I64, KIND_U64, KIND_F32, KIND_F64,
+    KIND_BOOL,    /* int that is 0 or 1 */
+    KIND_ENUM,    /* int; index: into `enums` */
+    KIND_HANDLE,  /* index: into `handles` */
+    KIND_RECORD,  /* index: into `records` */
+    KIND_ADDRESS, /* void * */
+    KIND_KERNEL,  /* void ** of kernel arguments */
+    KIND_TEXT,    /* char[] with a NUL */
+} Kind;
+
+typedef struct {
+    uint8_t kind;
+    uint16_t index;
+    uint32_t size; /* of one value, in bytes */
+} ValueType;
+
+typedef struct {
+    const char *name;
+    const char *doc;
+    long long value;
+} EnumMember;
+
+typedef struct {
+    const char *name;
+    const char *doc;
+    const EnumMember *members;
+    uint16_t count;
+} EnumInfo;
+
+typedef enum { HANDLE_POINTER, HANDLE_INTEGER, HANDLE_CALLBACK } HandleFamily;
+
+typedef struct {
+    const char *name; /* qualified with the module, as all class names here */
+    const char *doc;
+    int16_t base; /* handle class that this one derives from, or -1 */
+    int16_t root; /* first class of that chain */
+    uint8_t family;
+    uint8_t kind; /* how the value is stored */
+    bool stream;  /* has __cuda_stream__ */
+} HandleInfo;
+
+typedef enum {
+    FIELD_VALUE,
+    FIELD_ARRAY,   /* `count` values in place */
+    FIELD_BYTES,   /* char[count] */
+    FIELD_POINTER, /* pointer to as many values as the field at `count_offset` says (-1: one) */
+} FieldShape;
+
+typedef struct {
+    const char *name;
+    const char *doc;
+    ValueType type;
+    uint32_t offset;
+    uint32_t count;
+    int32_t count_offset;
+    uint8_t shape;
+    uint8_t count_size;
+} FieldInfo;
+
+typedef struct {
+    const char *name;
+    const char *doc;
+    const FieldInfo *fields;
+    uint16_t field_count;
+    uint32_t size, align;
+    int16_t base, root;
+    bool hidden; /* an inner record without a name of its own: no attribute of the module */
+} RecordInfo;
+
+typedef struct {
+    const char *name;
+    long long value;
+} ConstantInfo;
+
+/* A function of the table: its exported symbols in the order in which they are tried. */
+typedef struct {
+    const char *name;          /* public name, without a version */
+    const char *symbol;        /* newest exported symbol */
+    const char *thread_symbol; /* the same with the per-thread default stream, or NULL */
+    const char *aliases;       /* older symbols of the same signature, separated by spaces, or NULL */
+    const char *base;          /* name for cuGetProcAddress, or NULL */
+    int since;                 /* CUDA version that brought `symbol`: 12050 is 12.5; 0 when not known */
+    bool wrapped;              /* the CPU device may have a wrapper of it */
+} FunctionInfo;
+
+typedef struct {
+    const char *name; /* qualified: "cupola.bindings.driver" */
+    const char *library;
+    const EnumInfo *enums;
+    const HandleInfo *handles;
+    const RecordInfo *records;
+    const ConstantInfo *constants;
+    const FunctionInfo *functions;
+    const char *const *enum_aliases; /* pairs: alias, name; NULL-terminated */
+    uint16_t enum_count, handle_count, record_count, constant_count, function_count;
+    uint16_t status;  /* enum of the result */
+    int not_found;    /* status of a function that the loaded library lacks */
+    cupola_table_head *table;
+    void **slots;
+} ModuleInfo;
+
+extern const ModuleInfo module_info;
+
+/* Attributes and options whose values differ in type. */
+typedef struct {
+    long long attribute;
+    ValueType type;
+    bool list;
+} AttributeType;
+
+typedef struct {
+    const char *name; /* of the enum, for messages */
+    const AttributeType *types;
+    uint16_t count;
+} AttributeTable;
+
+typedef enum { OPTION_INTEGER, OPTION_FLOAT, OPTION_BUFFER, OPTION_STRINGS, OPTION_ADDRESSES, OPTION_RECORD } OptionKind;
+
+typedef struct {
+    long long option;
+    uint8_t kind;
+} OptionType;
+
+static inline const char *short_name(PyTypeObject *type) {
+    const char *dot = strrchr(type->tp_name, '.');
+    return dot ? dot + 1 : type->tp_name;
+}
+
+/* ---- memory that lives for one call: converted lists, pinned buffers ---- */
+
+typedef struct ScratchBlock ScratchBlock;
+typedef struct {
+    ScratchBlock *blocks;
+    size_t used;
+    _Alignas(16) char inlined[256];
+} Scratch;
+
+static inline void scratch_init(Scratch *scratch) {
+    scratch->blocks = NULL;
+    scratch->used = 0;
+}
+void *scratch_alloc(Scratch *scratch, size_t size);          /* zeroed; NULL with MemoryError set */
+int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer);
+void scratch_release(Scratch *scratch);
+static inline void scratch_free(Scratch *scratch) {
+    if (UNLIKELY(scratch->blocks != NULL)) scratch_release(scratch);
+}
+
+/* ---- numbers (numbers.c); all return -1 with an exception set on failure ---- */
+
+int to_unsigned_slow(PyObject *object, uint64_t max, uint64_t *out);
+int to_signed_slow(PyObject *object, int64_t min, int64_t max, int64_t *out);
+PyObject *as_integer(PyObject *object); /* new reference to the int that `object` stands for */
+
+static inline int to_u64(PyObject *object, uint64_t *out) {
+    return to_unsigned_slow(object, UINT64_MAX, out);
+}
+#define UNSIGNED_CONVERSION(name, type, max)                                                                           \
+    static inline int name(PyObject *object, type *out) {                                                              \
+        uint64_t wide;                                                                                                 \
+        if (to_unsigned_slow(object, max, &wide) < 0) return -1;                                                       \
+        *out = (type)wide;                                                                                             \
+        return 0;                                                                                                      \
+    }
+#define SIGNED_CONVERSION(name, type, min, max)                                                                        \
+    static inline int name(PyObject *object, type *out) {                                                              \
+        int64_t wide;                                                                                                  \
+        if (to_signed_slow(object, min, max, &wide) < 0) return -1;                                                    \
+        *out = (type)wide;                                                                                             \
+        return 0;                                                                                                      \
+    }
+UNSIGNED_CONVERSION(to_u8, uint8_t, UINT8_MAX)
+UNSIGNED_CONVERSION(to_u16, uint16_t, UINT16_MAX)
+UNSIGNED_CONVERSION(to_u32, uint32_t, UINT32_MAX)
+SIGNED_CONVERSION(to_i8, int8_t, INT8_MIN, INT8_MAX)
+SIGNED_CONVERSION(to_i16, int16_t, INT16_MIN, INT16_MAX)
+SIGNED_CONVERSION(to_i32, int32_t, INT32_MIN, INT32_MAX)
+SIGNED_CONVERSION(to_i64, int64_t, INT64_MIN, INT64_MAX)
+int to_f32(PyObject *object, float *out);
+int to_f64(PyObject *object, double *out);
+int to_enum(PyObject *object, int *out); /* a member or any int */
+
+/* ---- values of any kind (values.c) ---- */
+
+/* Memory of a record or of an array that a record points to, with the objects that it refers to. */
+typedef struct {
+    PyObject_HEAD
+    char *data;     /* NULL when it only keeps objects */
+    size_t count;   /* elements of an array */
+    PyObject *kept; /* dict: address of a pointer -> object that keeps its target alive; or NULL */
+} Storage;
+
+/* The Python object for the value at `data`; `storage` keeps that memory alive (for records), NULL copies it. */
+PyObject *value_get(ValueType type, void *data, Storage *storage);
+/* Stores `object` at `data`; objects that must live as long as the memory go to `*keep` (a new reference or NULL). */
+int value_set(ValueType type, void *data, PyObject *object, PyObject **keep);
+
+/* ---- classes ---- */
+
+typedef struct {
+    PyObject_HEAD
+    void *data; /* where the value is: `value` or foreign memory */
+    uint64_t value;
+    uint16_t index;
+} HandleObject;
+
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    const RecordInfo *info;
+    Storage *storage;
+    PyObject *views; /* dict: field name -> view of a nested record, so that each read gives the same object */
+} RecordObject;
+
+int enums_init(void);
+PyObject *enum_type(int index); /* borrowed */
+PyObject *enum_value(int index, long long value);
+
+int handles_init(void);
+extern PyTypeObject *handle_types[];
+extern PyTypeObject HandleBase;
+PyTypeObject *handle_type(int index); /* borrowed */
+PyObject *handle_new(int index, uint64_t value);
+int to_handle_slow(PyObject *object, int index, uint64_t *out); /* index -1: any function pointer */
+uint64_t handle_load(const HandleObject *handle);
+static inline bool is_handle(PyObject *object) {
+    return PyObject_TypeCheck(object, &HandleBase);
+}
+static inline int to_handle(PyObject *object, int index, uint64_t *out) {
+    if (LIKELY(Py_TYPE(object) == handle_types[index]) && ((HandleObject *)object)->data == &((HandleObject *)object)->value) {
+        *out = ((HandleObject *)object)->value;
+        return 0;
+    }
+    return to_handle_slow(object, index, out);
+}
+
+extern PyTypeObject RecordBase;
+PyTypeObject *record_type(int index); /* borrowed */
+PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has asked for it */
+PyObject *record_new(int index);
+PyObject *record_view(int index, void *data, Storage *storage);
+int to_record(PyObject *object, int index, bool optional, void **out);
+static inline bool is_record(PyObject *object) {
+    return PyObject_TypeCheck(object, &RecordBase);
+}
+static inline void *record_data(PyObject *object) {
+    return ((RecordObject *)object)->data;
+}
+extern PyTypeObject StorageType;
+Storage *storage_new(size_t size, size_t align, size_t count); /* zeroed; no memory for size 0 */
+int storage_keep(Storage *storage, const void *where, PyObject *object); /* replaces what was kept there */
+PyObject *storage_kept(Storage *storage, const void *where);             /* borrowed or NULL, no exception */
+int records_init(void);
+
+PyObject *hexadecimal(uint64_t value); /* PyUnicode_FromFormat cannot before Python 3.12 */
+
+/* ---- pointers and sequences (pointers.c, sequences.c) ---- */
+
+int to_address(PyObject *object, Scratch *scratch, void **out);
+int to_string(PyObject *object, bool optional, Scratch *scratch, const char **out);
+int to_buffer(PyObject *object, Scratch *scratch, char **out);
+/* An array of at least `count` values; any length when count < 0. */
+int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch, void **out);
+int to_strings(PyObject *object, long long count, Scratch *scratch, const char *const **out);
+int to_handles(PyObject *object, Scratch *scratch, void **out);
+PyObject *list_from(ValueType type, const void *data, size_t count);
+PyObject *text_from(const char *text); /* bytes, or None for NULL */
+
+/* ---- kernel arguments, attributes, options ---- */
+
+int to_kernel_arguments(PyObject *object, Scratch *scratch, void ***out);
+int to_kernel_storage(PyObject *object, PyObject **keep, void ***out); /* the same, kept alive by `*keep` */
+
+int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch, void **out, size_t *size);
+void *attribute_room(const AttributeTable *table, long long attribute, Scratch *scratch, size_t *size);
+PyObject *attribute_from(const AttributeTable *table, long long attribute, void *data, size_t size);
+void **attribute_rooms(const AttributeTable *table, const int *attributes, long long count, size_t *sizes, Scratch *scratch);
+PyObject *attributes_from(const AttributeTable *table, const int *attributes, void **data, long long count, const size_t *sizes);
+int to_options(PyObject *object, const OptionType *types, size_t type_count, const int *keys, long long count, Scratch *scratch, void ***out);
+
+/* ---- calls (calls.c) ---- */
+
+/* Puts positional and keyword arguments in order; `required` of `count` must be there, the others become NULL. */
+int bind_arguments(const char *function, const char *const *keywords, int count, int required, PyObject *const *args,
+                   Py_ssize_t nargs, PyObject *names, PyObject **bound);
+/* Names the function and argument in the exception that is set; returns NULL. */
+PyObject *bad_argument(const char *function, const char *argument);
+PyObject *failed(long long status, int outputs);
+extern PyObject *succeeded_alone; /* the 1-tuple of success */
+PyObject *succeeded_slow(void);
+static inline PyObject *succeeded(void) {
+    return LIKELY(succeeded_alone != NULL) ? Py_NewRef(succeeded_alone) : succeeded_slow();
+}
+/* The tuple of a status and `count` new references, any of which may be NULL with an exception set. */
+PyObject *result_tuple(long long status, PyObject **outputs, int count);
+
+/* ---- the function table (table.c) ---- */
+
+/* Finds function `index`, stores it in its slot and returns it; NULL with a pending error when there is none. */
+void *table_resolve(int index);
+int table_raise_pending(void);
+int table_init(PyObject *module);
+
+/* ---- the module (module.c) ---- */
+
+int module_exec(PyObject *module);
+
+#endif

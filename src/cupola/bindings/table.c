@@ -1,0 +1,250 @@
+/* Filling the function table: which provider, which symbol, and what happens when there is none.
+ *
+ * `cupola.bindings._provider` decides in Python which provider is used; here symbols are looked up. The driver of one
+ * CUDA version serves callers made for another, so a symbol is tried in this order: the exact versioned name;
+ * cuGetProcAddress with the version that brought it (CUDA Driver API, section 6.35), but only when the driver is at
+ * least that new, since it answers with an older signature otherwise; an older name of the same signature. */
+#include "support.h"
+
+#include <dlfcn.h>
+
+typedef void *(*LookupFunction)(const char *symbol);
+typedef size_t (*ExplainFunction)(int status, char *text, size_t size);
+typedef int (*GetProcAddress)(const char *symbol, void **function, int version, uint64_t flags, int *found);
+typedef int (*GetVersion)(int *version);
+
+/* Set once, before `chosen`. */
+static struct {
+    void *library;
+    LookupFunction lookup;
+    ExplainFunction explain;
+    char *name;
+    bool per_thread;
+    int version; /* of the library, where cuGetProcAddress needs it */
+    GetProcAddress get_proc_address;
+} provider;
+static int chosen;
+
+/* What this thread's last failing call left to be raised. */
+static _Thread_local struct {
+    int missing; /* index of a function + 1 */
+    PyObject *exception;
+} pending;
+
+static void set_pending(int missing, PyObject *exception) {
+    pending.missing = missing;
+    Py_XSETREF(pending.exception, exception);
+}
+
+static void *find_versioned(const FunctionInfo *info) {
+    if (!provider.get_proc_address || !info->base || !info->since || provider.version < info->since) return NULL;
+    void *function = NULL;
+    int found = 0;
+    uint64_t flags = provider.per_thread && info->thread_symbol ? 2 : 0; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+    return provider.get_proc_address(info->base, &function, info->since, flags, &found) == 0 ? function : NULL;
+}
+
+static void *find_alias(const FunctionInfo *info) {
+    const char *start = info->aliases;
+    const char *suffix = provider.per_thread && info->thread_symbol ? strrchr(info->thread_symbol, '_') : "";
+    while (start && *start) {
+        size_t length = strcspn(start, " ");
+        char name[128];
+        snprintf(name, sizeof name, "%.*s%s", (int)length, start, suffix);
+        void *function = dlsym(provider.library, name);
+        if (!function) {
+            name[length] = 0;
+            function = dlsym(provider.library, name);
+        }
+        if (function) return function;
+        start += length + (start[length] == ' ');
+    }
+    return NULL;
+}
+
+/* The CPU device wraps some functions of other libraries: it is asked for them first, when it is what runs kernels. */
+static void *find_override(const FunctionInfo *info) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
+    PyObject *capsule = module ? PyObject_CallMethod(module, "override_lookup", NULL) : NULL;
+    LookupFunction lookup = NULL;
+    if (capsule && capsule != Py_None) *(void **)&lookup = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(module);
+    Py_XDECREF(capsule), Py_XDECREF(module);
+    PyErr_Restore(type, value, traceback);
+    PyGILState_Release(state);
+    return lookup ? lookup(info->symbol) : NULL;
+}
+
+static void *find(const FunctionInfo *info) {
+    const char *symbol = provider.per_thread && info->thread_symbol ? info->thread_symbol : info->symbol;
+    void *function = info->wrapped ? find_override(info) : NULL;
+    if (!function && provider.lookup) {
+        function = provider.lookup(symbol);
+        if (!function && symbol != info->symbol) function = provider.lookup(info->symbol);
+        if (!function && info->symbol != info->name) function = provider.lookup(info->name);
+    }
+    if (!function && provider.library) function = dlsym(provider.library, symbol);
+    if (!function && provider.library) function = find_versioned(info);
+    if (!function && provider.library) function = find_alias(info);
+    return function;
+}
+
+/* ---- choosing, with the GIL held ---- */
+
+static void adopt_library(void *library) {
+    provider.library = library;
+    GetVersion get_version;
+    *(void **)&get_version = dlsym(library, "cuDriverGetVersion");
+    if (get_version && get_version(&provider.version) == 0)
+        *(void **)&provider.get_proc_address = dlsym(library, "cuGetProcAddress_v2");
+}
+
+static int adopt(PyObject *choice) {
+    const char *name;
+    PyObject *library, *lookup, *explain;
+    int per_thread;
+    if (!PyArg_ParseTuple(choice, "sOOOp", &name, &library, &lookup, &explain, &per_thread)) return -1;
+    provider.name = strdup(name);
+    provider.per_thread = per_thread;
+    if (library != Py_None) {
+        void *handle = PyLong_AsVoidPtr(library);
+        if (!handle) return -1;
+        adopt_library(handle);
+    }
+    if (lookup != Py_None && !(*(void **)&provider.lookup = PyCapsule_GetPointer(lookup, PyCapsule_GetName(lookup)))) return -1;
+    if (explain != Py_None && !(*(void **)&provider.explain = PyCapsule_GetPointer(explain, PyCapsule_GetName(explain)))) return -1;
+    __atomic_store_n(&chosen, 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* Asks cupola.bindings._provider.provide(library); keeps an exception of the caller's aside. */
+static int choose(void) {
+    if (__atomic_load_n(&chosen, __ATOMIC_ACQUIRE)) return 0;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int status = 0;
+    PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
+    PyObject *choice = module ? PyObject_CallMethod(module, "provide", "s", module_info.library) : NULL;
+    if (!chosen && (!choice || adopt(choice) < 0)) { /* another thread may have been here while Python code ran */
+        PyObject *failure_type, *failure, *failure_traceback;
+        PyErr_Fetch(&failure_type, &failure, &failure_traceback);
+        PyErr_NormalizeException(&failure_type, &failure, &failure_traceback);
+        if (failure_traceback) PyException_SetTraceback(failure, failure_traceback);
+        set_pending(0, failure);
+        Py_XDECREF(failure_type), Py_XDECREF(failure_traceback);
+        status = -1;
+    }
+    Py_XDECREF(choice), Py_XDECREF(module);
+    PyErr_Restore(type, value, traceback);
+    PyGILState_Release(state);
+    return status;
+}
+
+void *table_resolve(int index) {
+    if (choose() < 0) return NULL;
+    void *function = find(&module_info.functions[index]);
+    if (function)
+        __atomic_store_n(&module_info.slots[index], function, __ATOMIC_RELEASE);
+    else
+        pending.missing = index + 1;
+    return function;
+}
+
+/* ---- the table's head ---- */
+
+static const char *table_provider(void) {
+    return __atomic_load_n(&chosen, __ATOMIC_ACQUIRE) ? provider.name : NULL;
+}
+
+int table_raise_pending(void) {
+    if (LIKELY(!pending.missing && !pending.exception)) return 0;
+    PyObject *exception = pending.exception;
+    int missing = pending.missing;
+    pending.exception = NULL;
+    pending.missing = 0;
+    if (exception) {
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+        Py_DECREF(exception);
+        return -1;
+    }
+    const FunctionInfo *info = &module_info.functions[missing - 1];
+    PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
+    PyObject *error = module ? PyObject_CallMethod(module, "missing_function", "sssii", module_info.library, info->name,
+                                                   provider.name, provider.version, info->since) : NULL;
+    if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error), Py_XDECREF(module);
+    return -1;
+}
+
+static size_t table_explain(int status, char *text, size_t size) {
+    return table_provider() && provider.explain ? provider.explain(status, text, size) : 0;
+}
+
+/* For providers that wrap a function: finds `symbol` in the library itself. */
+static void *library_symbol(const char *symbol) {
+    return choose() == 0 && provider.library ? dlsym(provider.library, symbol) : NULL;
+}
+
+/* ---- for _provider.py, which must not import ctypes ---- */
+
+static PyObject *open_library(PyObject *module, PyObject *path) {
+    (void)module;
+    const char *text = PyUnicode_AsUTF8(path);
+    if (!text) return NULL;
+    void *library = dlopen(text, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return PyErr_Format(PyExc_OSError, "%s", dlerror());
+    Dl_info where;
+    void *symbol = dlsym(library, "cuInit");
+    bool known = symbol && dladdr(symbol, &where) && where.dli_fname;
+    return Py_BuildValue("(Ns)", PyLong_FromVoidPtr(library), known ? where.dli_fname : text);
+}
+
+static PyObject *count_devices(PyObject *module, PyObject *library) {
+    (void)module;
+    void *handle = PyLong_AsVoidPtr(library);
+    if (!handle) return NULL;
+    int (*initialise)(unsigned), (*count)(int *);
+    *(void **)&initialise = dlsym(handle, "cuInit");
+    *(void **)&count = dlsym(handle, "cuDeviceGetCount");
+    int status = -1, devices = 0;
+    Py_BEGIN_ALLOW_THREADS
+    if (initialise && count) status = initialise(0);
+    if (status == 0) status = count(&devices);
+    Py_END_ALLOW_THREADS
+    return Py_BuildValue("(ii)", status, devices);
+}
+
+static PyObject *name_provider(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    const char *name = table_provider();
+    if (!name) Py_RETURN_NONE;
+    return PyUnicode_FromString(name);
+}
+
+static PyMethodDef methods[] = {
+    {"_open", open_library, METH_O, "_open(path, /)\n--\n\nLoad a library; returns its handle and path."},
+    {"_count_devices", count_devices, METH_O, "_count_devices(library, /)\n--\n\nThe status of cuInit or cuDeviceGetCount and the number of devices."},
+    {"_provider_name", name_provider, METH_NOARGS, "_provider_name()\n--\n\nWhat fills the function table, or None as long as that is open."},
+    {0},
+};
+
+int table_init(PyObject *module) {
+    module_info.table->provider = table_provider;
+    module_info.table->raise_pending = table_raise_pending;
+    module_info.table->explain = table_explain;
+    static char table_name[64], symbol_name[64];
+    snprintf(table_name, sizeof table_name, "%s._table", module_info.name);
+    snprintf(symbol_name, sizeof symbol_name, "%s._library_symbol", module_info.name);
+    if (PyModule_AddFunctions(module, methods) < 0) return -1;
+    PyObject *table = PyCapsule_New(module_info.table, table_name, NULL);
+    if (PyModule_AddObjectRef(module, "_table", table) < 0) return -1;
+    Py_DECREF(table);
+    PyObject *symbol = PyCapsule_New(*(void **)&(void *(*[1])(const char *)){library_symbol}, symbol_name, NULL);
+    if (PyModule_AddObjectRef(module, "_library_symbol", symbol) < 0) return -1;
+    Py_DECREF(symbol);
+    return 0;
+}
