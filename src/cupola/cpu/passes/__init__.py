@@ -1,1 +1,23 @@
-"""."""
+"""From a parsed kernel to what the emitter needs: a file per pass, each named for what it establishes.
+
+`prepare` makes a kernel self-contained (calls inlined, carry explicit); `analyse` takes it apart.
+"""
+
+from cupola.cpu.passes.analysis import UNIFORM, VARYING, Analysis, Shape, analyse
+from cupola.cpu.passes.control_flow import Block, waits_for_warps
+from cupola.cpu.passes.effects import CARRY, Effects, effects
+from cupola.cpu.passes.loops import Loop
+
+__all__ = [
+    "CARRY",
+    "UNIFORM",
+    "VARYING",
+    "Analysis",
+    "Block",
+    "Effects",
+    "Loop",
+    "Shape",
+    "analyse",
+    "effects",
+    "waits_for_warps",
+]

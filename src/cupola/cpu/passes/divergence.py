@@ -1,0 +1,218 @@
+"""Establishes: where lanes may be apart, and which registers that makes varying.
+
+A branch whose condition is not uniform splits the lanes that run it. Because blocks run lowest index first, in the
+order that `loops` makes, it is known where they meet again:
+
+- *Within a loop body, or outside of loops,* at the nearest block that all ways on lead to (the post-dominator in the
+  forward graph of that loop). The blocks before it are the split's region.
+- *When some lanes leave a loop,* they wait behind it until the last one has left. Meanwhile those inside stay
+  together, in the same iteration; so the loop's own variables may be uniform or affine although its lanes leave one by
+  one. Behind the loop all are together if it has one exit, else they are split among its exits, in the loop around it.
+- *Lanes that end* never come back: an arm that ends all its lanes, and comes before the other in the order, leaves that
+  one with all the lanes there are.
+
+A register defined in a region by some lanes cannot stay uniform or affine when its value is still wanted where they
+meet or was wanted where they parted, or when there are definitions in several blocks. One defined in a loop cannot when
+it is wanted behind a loop that lanes leave one by one: each has the value of its own last iteration.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cupola.cpu.passes.control_flow import Block
+from cupola.cpu.passes.liveness import Liveness
+from cupola.cpu.passes.loops import Loop, Order
+from cupola.cpu.passes.uniformity import Uniformity
+
+_Joins = dict[Block, Block | None]
+
+
+class Divergence:
+    """Watches the conditions of branches and marks blocks and registers as they turn out not to be uniform.
+
+    Parameters
+    ----------
+    fair : bool
+        Lanes that left a loop which may wait for other threads run on before the others leave it, so that a lane can
+        free a lock that another lane of its warp waits for. Nothing is known then of where those lanes meet again.
+    """
+
+    def __init__(self, order: Order, liveness: Liveness, uniformity: Uniformity, *, fair: bool = False) -> None:
+        self.order = order
+        self.liveness = liveness
+        self.uniformity = uniformity
+        self.fair = fair
+        self.defining: dict[str, set[Block]] = {}
+        self._joins: dict[Loop | None, _Joins] = {}
+        self._split_loops: set[Loop] = set()
+        self._alive: set[Block] = set()  # blocks outside of loops from which the function's last block is reached
+        for block in order.blocks:
+            for effect in block.effects:
+                for name in effect.writes:
+                    self.defining.setdefault(name, set()).add(block)
+        if order.irreducible:
+            self._give_up()
+            return
+        for block in order.blocks:
+            self._watch(block)
+
+    def _watch(self, block: Block) -> None:
+        terminator = block.terminator
+        if terminator is None or terminator.opcode not in ("bra", "brx"):
+            return
+        targets = block.effective_successors()
+        if len(targets) < 2:
+            return
+        for register in block.effects[-1].reads:
+            self.uniformity.watch(register, partial(self._split, targets, block))
+
+    def _give_up(self) -> None:
+        """Irreducible control flow: every lane may be anywhere."""
+        for block in self.order.blocks[1:]:
+            block.convergent = False
+        self.order.blocks[0].convergent = not self.order.blocks[0].predecessors
+        for name in self.defining:
+            self.uniformity.force(name)
+
+    # --- splits -----------------------------------------------------------------------------------------------
+
+    def _split(self, targets: list[Block], block: Block) -> None:
+        """The lanes that run ``block`` go on to different targets."""
+        self._part(targets, self.order.innermost.get(block))
+
+    def _part(self, targets: list[Block], loop: Loop | None) -> None:
+        """Lanes that were together in the body of ``loop`` (None: the function's) part to ``targets``."""
+        inside = [block for block in targets if loop is None or (block in loop.blocks and block is not loop.header)]
+        leaves = loop is not None and any(block not in loop.blocks for block in targets)
+        region, join = self._region(inside, loop)
+        for block in region:
+            block.convergent = False
+            if loop is not None and not leaves:
+                leaves = any(successor not in loop.blocks for successor in block.effective_successors())
+        wanted = 0
+        for target in targets:
+            wanted |= self.liveness.live_in[target.index]
+        if join is not None:
+            wanted |= self.liveness.live_in[join.index]
+        self._force(region, wanted)
+        if loop is not None and leaves:
+            self._leave(loop)
+
+    def _force(self, region: set[Block], wanted: int) -> None:
+        bit = self.liveness.bit
+        for block in region:
+            for effect in block.effects:
+                for name in effect.writes:
+                    if bit[name] & wanted or len(self.defining[name]) > 1:
+                        self.uniformity.force(name)
+
+    def _leave(self, loop: Loop) -> None:
+        """Lanes leave a loop one by one."""
+        if loop in self._split_loops:
+            return
+        self._split_loops.add(loop)
+        wanted = 0
+        for target in loop.exits:
+            wanted |= self.liveness.live_in[target.index]
+        bit = self.liveness.bit
+        for block in loop.blocks:
+            block.convergent = False
+            for effect in block.effects:
+                for name in effect.writes:
+                    if bit[name] & wanted:
+                        self.uniformity.force(name)
+        if self.fair and loop.waits:
+            self._scatter(loop)
+        elif len(loop.exits) > 1:
+            self._part(loop.exits, loop.parent)
+
+    def _scatter(self, loop: Loop) -> None:
+        """Lanes leave a loop and do not wait for each other: all that comes later is on its own."""
+        found: set[Block] = set(loop.blocks)
+        waiting = list(loop.exits)
+        while waiting:
+            block = waiting.pop()
+            if block not in found:
+                found.add(block)
+                waiting += block.successors
+        for block in found:
+            block.convergent = False
+            for effect in block.effects:
+                for name in effect.writes:
+                    self.uniformity.force(name)
+
+    # --- regions ----------------------------------------------------------------------------------------------
+
+    def _region(self, targets: list[Block], loop: Loop | None) -> tuple[set[Block], Block | None]:
+        """The blocks in which lanes that went to different targets are apart, and where they meet."""
+        if len(targets) < 2:
+            return set(), targets[0] if targets else None
+        join = self._join(targets, loop)
+        region = self._reach(targets, join, loop)
+        if join is not None and any(block.index > join.index for block in region):
+            # lanes that will end are still waiting when the others meet
+            return self._reach(targets, None, loop), None
+        return region, join
+
+    def _reach(self, starts: list[Block], join: Block | None, loop: Loop | None) -> set[Block]:
+        found: set[Block] = set()
+        waiting = list(starts)
+        while waiting:
+            block = waiting.pop()
+            if block is not join and block not in found:
+                found.add(block)
+                waiting += self._forward(block, loop)
+        return found
+
+    def _forward(self, block: Block, loop: Loop | None) -> list[Block]:
+        following = self.order.forward[block]
+        return following if loop is None else [successor for successor in following if successor in loop.blocks]
+
+    def _join(self, targets: list[Block], loop: Loop | None) -> Block | None:
+        joins = self._joins.get(loop)
+        if joins is None:
+            joins = self._joins[loop] = self._post_dominators(loop)
+        alive = [target for target in targets if target in self._alive] if loop is None else targets
+        meet: Block | None = (alive or targets)[0]
+        for target in (alive or targets)[1:]:
+            meet = _meet(meet, target, joins)
+        return meet
+
+    def _post_dominators(self, loop: Loop | None) -> _Joins:
+        """For each block of a loop body the nearest later block that all ways on lead to; None at its end.
+
+        All blocks of a loop lead to its latch. Outside of loops a function may end in several places: ways that do not
+        lead to the last one of them end their lanes, who meet nobody, and do not count.
+
+        The forward graph has no cycles and goes from lower to higher indices, so one sweep is enough.
+        """
+        forward = self.order.forward
+        blocks = self.order.blocks if loop is None else sorted(loop.blocks, key=lambda block: block.index)
+        blocks = [block for block in blocks if block in forward and not block.returns_only]
+        if loop is None and blocks:
+            self._alive.add(blocks[-1])
+        joins: _Joins = {}
+        for block in reversed(blocks):
+            following = self._forward(block, loop)
+            if loop is None:
+                alive = [successor for successor in following if successor in self._alive]
+                if alive:
+                    self._alive.add(block)
+                    following = alive
+            meet: Block | None = following[0] if following else None
+            for successor in following[1:]:
+                meet = _meet(meet, successor, joins)
+            joins[block] = meet
+        return joins
+
+
+def _meet(a: Block | None, b: Block | None, joins: _Joins) -> Block | None:
+    while a is not b:
+        if a is None or b is None:
+            return None
+        if a.index < b.index:
+            a = joins[a]
+        else:
+            b = joins[b]
+    return a
