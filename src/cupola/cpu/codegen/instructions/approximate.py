@@ -159,7 +159,7 @@ def log2_any(b: Builder, x: Value) -> Value:
     infinite = single(float("inf"))
     result = b.select(b.compare("fcmp oeq", x, infinite), infinite, result)
     result = b.select(b.compare("fcmp oeq", x, single(0.0)), single(float("-inf")), result)
-    return b.select(b.compare("fcmp uge", x, single(0.0)), result, constant("float", 0x7FFFFFFF))
+    return b.select(b.compare("fcmp oge", x, single(0.0)), result, constant("float", 0x7FFFFFFF))
 
 
 @instruction("lg2", on="f32", modifiers="approx ftz", sources=1)
@@ -186,8 +186,9 @@ def sine(b: Builder, op: Operation, x: Value) -> Value:
     r = b.select(b.compare("fcmp ogt", r, single(limit)), single(limit), r)
     r = b.select(b.compare("fcmp olt", r, single(-limit)), single(-limit), r)
     square = b.binary("fmul", r, r)
-    cube = b.binary("fmul", square, r)
-    result = b.intrinsic("fma", cube, polynomial(b, square, SIN), r)
+    # A product, not a sum, so that the sine of -0 is -0.
+    ratio = b.intrinsic("fma", square, polynomial(b, square, SIN), single(1.0))
+    result = b.binary("fmul", r, ratio)
     odd = b.binary("shl", bits, constant("i32", 31))
     result = b.bitcast(b.binary("xor", b.bitcast(result, "i32"), odd), "float")
     return canonical(b, flush(b, op, result))

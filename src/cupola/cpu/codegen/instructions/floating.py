@@ -9,7 +9,7 @@ from __future__ import annotations
 from cupola.cpu.codegen.builder import Builder, constant, real
 from cupola.cpu.codegen.values import BITS, Value
 
-from .formats import CANONICAL_NAN, DIRECTED, canonical, finish, flush, is_nan
+from .formats import CANONICAL_NAN, DIRECTED, canonical, canonical_root, finish, flush, is_nan
 from .registry import Operation, instruction
 
 FLOATS = "f32 f64"
@@ -63,11 +63,16 @@ def rounding(op: Operation) -> str:
 @instruction("add", "sub", "mul", on=FLOATS, modifiers=f"{ROUNDINGS} ftz sat", sources=2)
 @instruction("fma", "mad", on=FLOATS, modifiers=f"{ROUNDINGS} ftz sat", sources=3)
 @instruction("div", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx full", sources=2)
-@instruction("sqrt", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
 def calculate(b: Builder, op: Operation, *values: Value) -> Value:
     """The approximate quotients and roots are exact ones here, which is within their bounds."""
     name = "fma" if op.opcode == "mad" else op.opcode
     return finish(b, op, arithmetic(b, name, rounding(op), *(flush(b, op, v) for v in values)))
+
+
+@instruction("sqrt", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
+def square_root(b: Builder, op: Operation, x: Value) -> Value:
+    """A root is never subnormal, so there is nothing to flush behind it."""
+    return canonical_root(b, arithmetic(b, "sqrt", rounding(op), flush(b, op, x)))
 
 
 @instruction("rcp", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)

@@ -44,9 +44,21 @@ def canonical(b: Builder, x: Value) -> Value:
     """
     if x.type != "float" or not b.canonical_nans:
         return x
-    # Chosen among integers: to LLVM one NaN is as good as another, so it may drop a choice among floats.
-    chosen = b.select(is_nan(b, x), constant("i32", CANONICAL_NAN["float"]), b.bitcast(x, "i32"))
-    return b.bitcast(chosen, "float")
+    return b.select(is_nan(b, x), constant("float", CANONICAL_NAN["float"]), x)
+
+
+def canonical_root(b: Builder, x: Value) -> Value:
+    """:func:`canonical` for a square root.
+
+    To LLVM one NaN is as good as another: it knows which operands make a root NaN and drops the choice again.
+    It does not see through a test of the bits.
+    """
+    if x.type != "float" or not b.canonical_nans:
+        return x
+    bits = b.bitcast(x, "i32")
+    size = b.binary("and", bits, constant("i32", 0x7FFFFFFF))
+    nan = b.compare("icmp ugt", size, constant("i32", 0x7F800000))
+    return b.bitcast(b.select(nan, constant("i32", CANONICAL_NAN["float"]), bits), "float")
 
 
 def saturate(b: Builder, x: Value) -> Value:
