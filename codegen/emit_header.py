@@ -29,8 +29,11 @@ _BOTTOM = """
 #ifdef Py_PYTHON_H
 /* The table, imported from the Python module; NULL with an exception set on failure. Needs the GIL. */
 static inline const cupola_{name}_table *cupola_import_{name}(void) {{
-    const cupola_{name}_table *table =
-        (const cupola_{name}_table *)PyCapsule_Import("cupola.bindings.{name}._table", 0);
+    const cupola_{name}_table *table;
+    PyObject *module = PyImport_ImportModule("cupola.bindings.{name}");  /* PyCapsule_Import would only look for it */
+    if (!module) return NULL;
+    Py_DECREF(module);
+    table = (const cupola_{name}_table *)PyCapsule_Import("cupola.bindings.{name}._table", 0);
     if (table && table->head.size < sizeof *table) {{
         PyErr_SetString(PyExc_ImportError, "cupola.bindings.{name} is older than the code that uses its table");
         return NULL;

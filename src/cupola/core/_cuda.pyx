@@ -2,7 +2,7 @@
 
 import os
 
-import cupola.bindings.driver  # PyCapsule_Import itself would only look for the attribute
+import cupola.bindings.driver
 
 from cupola.core import _errors
 

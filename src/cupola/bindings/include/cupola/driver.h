@@ -3224,8 +3224,11 @@ typedef struct cupola_driver_table {
 #ifdef Py_PYTHON_H
 /* The table, imported from the Python module; NULL with an exception set on failure. Needs the GIL. */
 static inline const cupola_driver_table *cupola_import_driver(void) {
-    const cupola_driver_table *table =
-        (const cupola_driver_table *)PyCapsule_Import("cupola.bindings.driver._table", 0);
+    const cupola_driver_table *table;
+    PyObject *module = PyImport_ImportModule("cupola.bindings.driver");  /* PyCapsule_Import would only look for it */
+    if (!module) return NULL;
+    Py_DECREF(module);
+    table = (const cupola_driver_table *)PyCapsule_Import("cupola.bindings.driver._table", 0);
     if (table && table->head.size < sizeof *table) {
         PyErr_SetString(PyExc_ImportError, "cupola.bindings.driver is older than the code that uses its table");
         return NULL;

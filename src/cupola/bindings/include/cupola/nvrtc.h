@@ -84,8 +84,11 @@ typedef struct cupola_nvrtc_table {
 #ifdef Py_PYTHON_H
 /* The table, imported from the Python module; NULL with an exception set on failure. Needs the GIL. */
 static inline const cupola_nvrtc_table *cupola_import_nvrtc(void) {
-    const cupola_nvrtc_table *table =
-        (const cupola_nvrtc_table *)PyCapsule_Import("cupola.bindings.nvrtc._table", 0);
+    const cupola_nvrtc_table *table;
+    PyObject *module = PyImport_ImportModule("cupola.bindings.nvrtc");  /* PyCapsule_Import would only look for it */
+    if (!module) return NULL;
+    Py_DECREF(module);
+    table = (const cupola_nvrtc_table *)PyCapsule_Import("cupola.bindings.nvrtc._table", 0);
     if (table && table->head.size < sizeof *table) {
         PyErr_SetString(PyExc_ImportError, "cupola.bindings.nvrtc is older than the code that uses its table");
         return NULL;
