@@ -7,6 +7,7 @@ from cupola.cpu.passes.analysis import UNIFORM, VARYING, Analysis, Shape, analys
 from cupola.cpu.passes.control_flow import Block, waits_for_warps
 from cupola.cpu.passes.effects import CARRY, Effects, effects
 from cupola.cpu.passes.loops import Loop
+from cupola.cpu.passes.prepare import prepare
 
 __all__ = [
     "CARRY",
@@ -19,5 +20,6 @@ __all__ = [
     "Shape",
     "analyse",
     "effects",
+    "prepare",
     "waits_for_warps",
 ]

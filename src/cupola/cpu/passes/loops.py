@@ -209,9 +209,8 @@ def _forward_edges(blocks: list[Block], loops: list[Loop], innermost: dict[Block
     for loop in loops:
         forward[loop.latch].remove(loop.header)
     for block in blocks:
-        loop: Loop | None = innermost.get(block)
         for successor in block.effective_successors():
-            inner = loop
+            inner = innermost.get(block)
             while inner is not None and successor not in inner.blocks:
                 if successor not in inner.exits:
                     inner.exits.append(successor)

@@ -117,10 +117,10 @@ class Uniformity:
 
     def _lower(self, name: str, shape: Shape) -> None:
         old = self.shapes[name]
-        if old is not UNKNOWN and old != shape:
+        if not isinstance(old, _Unknown):
+            if old == VARYING or old == shape:
+                return
             shape = VARYING
-        if old == shape and old is not UNKNOWN:
-            return
         self.shapes[name] = shape
         self._waiting.extend(self._users.get(name, ()))
         if shape != UNIFORM:
