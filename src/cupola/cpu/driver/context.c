@@ -187,6 +187,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
     else if (!--device->primary_users)
         context_deactivate(device->primary);
     pthread_mutex_unlock(&device->lock);
+    images_sweep();
     return status;
 }
 
@@ -197,6 +198,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
     if (device->primary->active) context_deactivate(device->primary);
     device->primary_users = 0;
     pthread_mutex_unlock(&device->lock);
+    images_sweep();
     return CUDA_SUCCESS;
 }
 
@@ -276,6 +278,7 @@ CUresult cuCtxDestroy(CUcontext context) {
     if (!handle_kill(context)) return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context has been destroyed already");
     if (current_context() == context) thread_state.depth--;
     context_deactivate(context);
+    images_sweep();
     return CUDA_SUCCESS;
 }
 

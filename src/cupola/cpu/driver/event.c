@@ -112,9 +112,7 @@ CUresult cuEventDestroy(CUevent event) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) {
-    CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+CUresult event_record(CUevent event, CUstream stream, unsigned flags) {
     if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
     if (event->context != stream->context)
         return fail(CUDA_ERROR_INVALID_HANDLE, "the event was made in another context than the stream");
@@ -135,6 +133,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) 
     if (!op) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the operation");
     op->record.event = handle_retain(event);
     return stream_submit_marked(stream, op, event);
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) {
+    CUstream stream;
+    RETURN_IF(enter_stream(handle, &stream));
+    return event_record(event, stream, flags);
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }

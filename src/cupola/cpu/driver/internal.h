@@ -344,23 +344,90 @@ struct CUevent_st {
 /* The event is now recorded at that place of the stream. Returns the record's generation. */
 uint64_t event_mark(CUevent event, CUstream stream, uint64_t sequence);
 void event_stamp(CUevent event, uint64_t generation); /* the record is being carried out: take the time */
+CUresult event_record(CUevent event, CUstream stream, unsigned flags);
 bool event_has_completed(CUevent event);
 void event_wait_until_completed(CUevent event);
 void event_release(CUevent event);
 void events_context_destroyed(CUcontext context);
 
-/* ---- modules (module.c, library.c, function.c) --------------------------------------------------------------- */
+/* ---- modules (image.c, module.c, library.c, function.c) ------------------------------------------------------ */
 
-struct image; /* what the compiler made of a PTX text or cubin; shared by a library and its modules */
+struct parameter {
+    size_t offset, size;
+};
+
+struct image_kernel {
+    cpu_kernel *kernel;
+    const cpu_kernel_info *info;
+    struct parameter *parameters; /* info->param_count of them */
+};
+
+struct relocation { /* write the address of variable `target`, plus addend, into `width` bytes at the offset */
+    size_t offset, width, target;
+    int64_t addend;
+};
+
+struct variable {
+    char *name;
+    size_t size, align;
+    char *init; /* the first init_size bytes; NULL: zeros */
+    size_t init_size;
+    bool is_constant, is_managed;
+    struct relocation *relocations;
+    size_t relocation_count;
+};
+
+/* What the compiler made of a PTX text or a cubin; shared by a library and its modules. */
+struct image {
+    _Atomic size_t references;
+    struct image *next_unused;
+    struct _object *module; /* cupola.cpu.compiler.LoadedModule */
+    size_t kernel_count, variable_count;
+    struct image_kernel *kernels;
+    struct variable *variables;
+};
+
+/* Compile PTX text or an image that carries it. May take the GIL. */
+CUresult image_load(const void *data, struct image **image);
+CUresult image_load_file(const char *path, struct image **image);
+/* The same with options of the just-in-time compiler: fills the log buffers (module.c). */
+CUresult image_load_with_options(const void *data, unsigned count, CUjit_option *options, void **values,
+                                 struct image **image);
+void image_release(struct image *image); /* any thread, without the GIL */
+void images_sweep(void);                 /* free released images; takes the GIL, so hold no lock of the driver */
+
+/* What cuFuncSetAttribute and its like set; those of a library's kernel hold for each device. */
+struct function_attributes {
+    int max_dynamic_shared; /* bytes; -1: not set, what fits into shared_per_block */
+    int carveout, cluster_policy, non_portable_cluster;
+    CUfunc_cache cache;
+};
+extern const struct function_attributes default_function_attributes;
 
 struct CUfunc_st {
     struct handle handle;
     CUmodule module;
     cpu_kernel *kernel;
+    const struct image_kernel *image_kernel;
+    size_t index, param_bytes;
+    CUkernel owner; /* of a library's function, or NULL */
+    struct function_attributes own, *attributes;
+};
+
+struct CUkern_st {
+    struct handle handle;
+    CUlibrary library;
     size_t index;
-    CUkernel owner; /* of a library's function: the attributes are the kernel's */
-    size_t param_bytes;
-    int max_dynamic_shared, carveout, cluster[3];
+    _Atomic(CUfunction) functions[MAX_DEVICES]; /* the one last used on each device */
+    struct function_attributes attributes[MAX_DEVICES];
+};
+
+struct CUlib_st {
+    struct handle handle;
+    struct image *image;
+    pthread_mutex_t lock;
+    CUmodule modules; /* one for each context that uses the library */
+    CUkernel *kernels;
 };
 
 struct CUmod_st {
@@ -368,18 +435,29 @@ struct CUmod_st {
     CUcontext context;
     struct image *image;
     CUlibrary library; /* or NULL; such a module is the library's to unload */
-    CUmodule next_in_context;
+    CUmodule next_in_context, previous_in_context, next_in_library;
     uint64_t *variables; /* addresses, in the order of the image's variables */
     CUfunction *functions;
 };
 
-CUresult function_find(CUfunction handle, CUfunction *function); /* takes a CUkernel too (current context) */
-void module_release(CUmodule module);                            /* any thread, without the GIL */
+CUresult module_new(CUcontext context, struct image *image, CUlibrary library, CUmodule *module);
+void module_destroy(CUmodule module); /* the user's reference */
+void module_release(CUmodule module); /* any thread, without the GIL */
 void modules_context_destroyed(CUcontext context);
+CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, size_t *size);
+CUresult kernel_index(const struct image *image, const char *name, size_t *index);
+CUresult library_module(CUlibrary library, CUcontext context, CUmodule *module); /* loaded on first use */
+void library_forget(CUlibrary library, CUmodule module);
+
+/* The function behind a CUfunction, or behind a CUkernel in the given context (NULL: the current one). */
+CUresult function_find(CUfunction handle, CUcontext context, CUfunction *function);
+int function_max_dynamic_shared(CUfunction function); /* bytes a launch may ask for */
+int function_max_threads(CUfunction function);
 
 /* ---- launches (launch.c) ------------------------------------------------------------------------------------ */
 
 /* Check a launch against the device's limits, compile the kernel for the block and make the operation. */
+int occupancy_blocks(CUfunction function, int threads, size_t dynamic_shared); /* resident on a multiprocessor */
 CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
                         void **params, void **extra, const struct launch_attributes *attributes, struct op **op);
 

@@ -1,0 +1,369 @@
+/* Images: what cuModuleLoadData and its like are given, and what the compiler makes of it.
+ *
+ * An image is PTX text, or an ELF cubin that NVRTC made for the CPU device and that carries its PTX behind the ELF data
+ * (nvrtc.c), or a fat binary that contains either. The compiler is Python (cupola.cpu.compiler), so an image can be freed
+ * only with the GIL, which a stream's thread must not wait for: released images go to a list that is swept by the next
+ * call that may take the GIL. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "image.h"
+#include "internal.h"
+
+/* ---- where an image ends ---------------------------------------------------------------------------------------- */
+
+enum { FAT_MAGIC = 0xBA55ED50, FAT_WRAPPER_MAGIC = 0x466243B1, FAT_PTX = 1, FAT_COMPRESSED = 0xF000 };
+
+struct fat_header {
+    uint32_t magic;
+    uint16_t version, header_size;
+    uint64_t size;
+};
+struct fat_entry {
+    uint16_t kind, version;
+    uint32_t header_size;
+    uint64_t size;
+    uint32_t compressed_size, options_offset;
+    uint16_t minor, major;
+    uint32_t architecture, name_offset, name_size;
+    uint64_t flags, reserved, uncompressed_size;
+};
+struct fat_wrapper {
+    uint32_t magic, version;
+    const void *data, *file;
+};
+
+static size_t later(size_t a, size_t b) { return a > b ? a : b; }
+
+size_t elf_size(const void *data) {
+    const Elf64_Ehdr *elf = data;
+    const char *start = data;
+    if (elf->e_ident[EI_CLASS] != ELFCLASS64) return 0;
+    size_t end = later(sizeof *elf, elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize);
+    end = later(end, elf->e_phoff + (size_t)elf->e_phnum * elf->e_phentsize);
+    for (int i = 0; i < elf->e_shnum; i++) {
+        const Elf64_Shdr *section = (const Elf64_Shdr *)(start + elf->e_shoff + (size_t)i * elf->e_shentsize);
+        if (section->sh_type != SHT_NOBITS) end = later(end, section->sh_offset + section->sh_size);
+    }
+    return end;
+}
+
+/* The PTX behind an ELF image stands between two records, so that it can be found from either end: the loader has only
+ * a pointer to the start, other tools have a file. The first byte that does not fit stops the search. */
+static size_t cubin_size(const void *data) {
+    size_t size = elf_size(data);
+    const char *behind = (const char *)data + size;
+    for (size_t i = 0; i < PTX_MAGIC_SIZE; i++)
+        if (behind[i] != PTX_MAGIC[i]) return size;
+    uint64_t length;
+    memcpy(&length, behind + PTX_MAGIC_SIZE, sizeof length);
+    return size + PTX_FRAME_SIZE + length;
+}
+
+static CUresult find_in_fat(const void *data, const char **start, size_t *size) {
+    const struct fat_header *header = data;
+    const char *at = (const char *)data + header->header_size, *end = at + header->size;
+    bool compressed = false;
+    const struct fat_entry *best = NULL;
+    for (; at + sizeof(struct fat_entry) <= end; at += ((const struct fat_entry *)at)->header_size + ((const struct fat_entry *)at)->size) {
+        const struct fat_entry *entry = (const struct fat_entry *)at;
+        if (!entry->header_size) break;
+        if (entry->kind != FAT_PTX) continue;
+        if (entry->flags & FAT_COMPRESSED)
+            compressed = true;
+        else if (!best || entry->architecture > best->architecture)
+            best = entry;
+    }
+    if (!best)
+        return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, compressed
+                        ? "the PTX in this fat binary is compressed: build it with nvcc's --no-compress, or load the PTX"
+                        : "this fat binary has no PTX, which is what the CPU device runs: build it with "
+                          "-gencode arch=compute_XX,code=compute_XX as well");
+    *start = (const char *)best + best->header_size;
+    *size = strnlen(*start, best->size);
+    return CUDA_SUCCESS;
+}
+
+static CUresult find_extent(const void *data, const char **start, size_t *size) {
+    uint32_t magic;
+    *start = data;
+    if (!((const char *)data)[0]) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is empty");
+    if (strnlen(data, sizeof magic) < sizeof magic && memcmp(data, ELFMAG, SELFMAG)) {
+        *size = strlen(data); /* text too short to be anything; the compiler says so */
+        return CUDA_SUCCESS;
+    }
+    memcpy(&magic, data, sizeof magic);
+    if (magic == FAT_WRAPPER_MAGIC) {
+        data = ((const struct fat_wrapper *)data)->data;
+        memcpy(&magic, data, sizeof magic);
+    }
+    if (magic == FAT_MAGIC) return find_in_fat(data, start, size);
+    *size = memcmp(data, ELFMAG, SELFMAG) ? strlen(data) : cubin_size(data);
+    return CUDA_SUCCESS;
+}
+
+/* ---- reading what the compiler returns ---------------------------------------------------------------------------- */
+
+static PyObject *get(PyObject *object, const char *name) { return object ? PyObject_GetAttrString(object, name) : NULL; }
+
+static int get_size(PyObject *object, const char *name, size_t *value) {
+    PyObject *number = get(object, name);
+    if (!number) return -1;
+    *value = PyLong_AsSize_t(number);
+    Py_DECREF(number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static char *copy_bytes(const char *bytes, size_t size) {
+    char *copy = malloc(size + 1);
+    if (!copy) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(copy, bytes, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+static int get_name(PyObject *object, char **name) {
+    PyObject *text = get(object, "name");
+    Py_ssize_t length;
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+    *name = utf8 ? copy_bytes(utf8, (size_t)length) : NULL;
+    Py_XDECREF(text);
+    return *name ? 0 : -1;
+}
+
+static int get_init(PyObject *object, struct variable *variable) {
+    PyObject *init = get(object, "init");
+    if (!init) return -1;
+    int result = 0;
+    if (init != Py_None) {
+        char *bytes;
+        Py_ssize_t size;
+        result = PyBytes_AsStringAndSize(init, &bytes, &size);
+        if (!result) {
+            variable->init_size = (size_t)size < variable->size ? (size_t)size : variable->size;
+            variable->init = copy_bytes(bytes, variable->init_size);
+            result = variable->init ? 0 : -1;
+        }
+    }
+    Py_DECREF(init);
+    return result;
+}
+
+static int read_variable(PyObject *object, struct variable *variable) {
+    PyObject *space = NULL, *managed = NULL;
+    int result = -1;
+    if (get_name(object, &variable->name) || get_size(object, "size", &variable->size) ||
+        get_size(object, "align", &variable->align) || get_init(object, variable))
+        return -1;
+    if ((space = get(object, "space")) && (managed = get(object, "managed"))) {
+        variable->is_constant = PyUnicode_Check(space) && !PyUnicode_CompareWithASCIIString(space, "const");
+        variable->is_managed = PyObject_IsTrue(managed) == 1;
+        result = 0;
+    }
+    Py_XDECREF(space);
+    Py_XDECREF(managed);
+    return result;
+}
+
+/* A relocation names its target, which may stand after the variable that it is in. */
+static int read_relocations(PyObject *object, struct image *image, struct variable *variable) {
+    PyObject *value = get(object, "relocations");
+    PyObject *list = value ? PySequence_Fast(value, "relocations must be a sequence") : NULL;
+    Py_XDECREF(value);
+    if (!list) return -1;
+    size_t count = (size_t)PySequence_Fast_GET_SIZE(list);
+    variable->relocations = calloc(count + 1, sizeof *variable->relocations);
+    int result = variable->relocations ? 0 : -1;
+    if (result) PyErr_NoMemory();
+    for (size_t i = 0; !result && i < count; i++) {
+        Py_ssize_t offset, width;
+        const char *symbol;
+        long long addend;
+        int generic;
+        struct relocation *relocation = &variable->relocations[i];
+        PyObject *item = PySequence_Tuple(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i));
+        result = item && PyArg_ParseTuple(item, "nnsLp", &offset, &width, &symbol, &addend, &generic) ? 0 : -1;
+        if (!result) {
+            size_t target = 0;
+            while (target < image->variable_count && strcmp(image->variables[target].name, symbol)) target++;
+            if (target == image->variable_count) {
+                PyErr_Format(PyExc_NotImplementedError,
+                             "the initial value of '%s' holds the address of '%s', which is not a variable of the module",
+                             variable->name, symbol);
+                result = -1;
+            } else if (width < 1 || width > 8 || (size_t)(offset + width) > variable->size) {
+                PyErr_Format(PyExc_ValueError, "a relocation of '%s' lies outside it", variable->name);
+                result = -1;
+            } else {
+                *relocation = (struct relocation){(size_t)offset, (size_t)width, target, addend};
+                variable->relocation_count = i + 1;
+            }
+        }
+        Py_XDECREF(item);
+    }
+    Py_DECREF(list);
+    return result;
+}
+
+static int read_variables(struct image *image) {
+    PyObject *value = get(image->module, "variables");
+    PyObject *list = value ? PySequence_Fast(value, "variables must be a sequence") : NULL;
+    Py_XDECREF(value);
+    if (!list) return -1;
+    size_t count = (size_t)PySequence_Fast_GET_SIZE(list);
+    image->variables = calloc(count + 1, sizeof *image->variables);
+    int result = image->variables ? 0 : -1;
+    if (result) PyErr_NoMemory();
+    for (size_t i = 0; !result && i < count; i++) {
+        image->variable_count = i + 1;
+        result = read_variable(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), &image->variables[i]);
+    }
+    for (size_t i = 0; !result && i < count; i++)
+        result = read_relocations(PySequence_Fast_GET_ITEM(list, (Py_ssize_t)i), image, &image->variables[i]);
+    Py_DECREF(list);
+    return result;
+}
+
+static int read_kernels(struct image *image) {
+    PyObject *kernels = get(image->module, "kernels");
+    Py_ssize_t count = kernels ? PySequence_Size(kernels) : -1;
+    Py_XDECREF(kernels);
+    if (count < 0) return -1;
+    image->kernels = calloc((size_t)count + 1, sizeof *image->kernels);
+    if (!image->kernels) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t i = 0; i < (size_t)count; i++) {
+        struct image_kernel *kernel = &image->kernels[i];
+        kernel->kernel = cpu_kernel_new(image->module, i);
+        if (!kernel->kernel) return -1;
+        image->kernel_count = i + 1;
+        kernel->info = cpu_kernel_get_info(kernel->kernel);
+        kernel->parameters = calloc(kernel->info->param_count + 1, sizeof *kernel->parameters);
+        if (!kernel->parameters) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        for (size_t p = 0; p < kernel->info->param_count; p++)
+            cpu_kernel_param(kernel->kernel, p, &kernel->parameters[p].offset, &kernel->parameters[p].size);
+    }
+    return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+static _Atomic(struct image *) unused;
+
+static void image_free(struct image *image) { /* with the GIL */
+    for (size_t i = 0; i < image->kernel_count; i++) {
+        free(image->kernels[i].parameters);
+        cpu_kernel_free(image->kernels[i].kernel);
+    }
+    for (size_t i = 0; i < image->variable_count; i++) {
+        free(image->variables[i].name);
+        free(image->variables[i].init);
+        free(image->variables[i].relocations);
+    }
+    free(image->kernels);
+    free(image->variables);
+    Py_XDECREF(image->module);
+    free(image);
+}
+
+void image_release(struct image *image) {
+    if (atomic_fetch_sub(&image->references, 1) != 1) return;
+    image->next_unused = atomic_load(&unused);
+    while (!atomic_compare_exchange_weak(&unused, &image->next_unused, image)) {
+    }
+}
+
+void images_sweep(void) {
+    if (!atomic_load(&unused) || !Py_IsInitialized()) return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    struct image *image = atomic_exchange(&unused, NULL), *next;
+    for (; image; image = next) {
+        next = image->next_unused;
+        image_free(image);
+    }
+    PyGILState_Release(gil);
+}
+
+/* The status and text of the pending exception, which is cleared. ImageError has a status; other exceptions come from
+ * a compiler that is not installed, or from a defect. */
+static CUresult take_exception(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *status = value ? PyObject_GetAttrString(value, "status") : NULL;
+    PyErr_Clear();
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *name = status && PyUnicode_Check(status) ? PyUnicode_AsUTF8(status) : NULL;
+    const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
+    if (!message) message = "";
+    CUresult result;
+    if (name)
+        result = fail(error_status(name), "%s", message);
+    else if (value && PyErr_GivenExceptionMatches(value, PyExc_ImportError))
+        result = fail(CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+                      "the CPU device needs llvmlite to compile kernels (%s): pip install 'cupola[cpu]'", message);
+    else if (value && PyErr_GivenExceptionMatches(value, PyExc_MemoryError))
+        result = fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory to compile this module");
+    else
+        result = fail(CUDA_ERROR_UNKNOWN, "the compiler of the CPU device failed: %s: %s",
+                      value ? Py_TYPE(value)->tp_name : "unknown", message);
+    PyErr_Clear();
+    Py_XDECREF(status);
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return result;
+}
+
+static CUresult load(const void *data, size_t limit, struct image **result) {
+    const char *start;
+    size_t size = 0;
+    RETURN_IF(find_extent(data, &start, &size));
+    if (size > limit) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is cut off: it has %zu of %zu bytes", limit, size);
+    struct image *image = calloc(1, sizeof *image);
+    if (!image) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a module");
+    image->references = 1;
+    CUresult status = CUDA_SUCCESS;
+    images_sweep();
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *compiler = PyImport_ImportModule("cupola.cpu.compiler");
+    if (compiler) image->module = PyObject_CallMethod(compiler, "load_image", "y#", start, (Py_ssize_t)size);
+    Py_XDECREF(compiler);
+    if (!image->module || read_kernels(image) || read_variables(image)) {
+        status = take_exception();
+        image_free(image);
+        image = NULL;
+    }
+    PyGILState_Release(gil);
+    *result = image;
+    return status;
+}
+
+CUresult image_load(const void *data, struct image **image) { return load(data, SIZE_MAX, image); }
+
+CUresult image_load_file(const char *path, struct image **image) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return fail(CUDA_ERROR_FILE_NOT_FOUND, "cannot open '%s': %s", path, strerror(errno));
+    char *data = NULL;
+    long size = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+    if (size >= 0 && !fseek(file, 0, SEEK_SET)) data = calloc(1, (size_t)size + PTX_FRAME_SIZE);
+    bool read = data && fread(data, 1, (size_t)size, file) == (size_t)size;
+    fclose(file);
+    CUresult status = read ? load(data, (size_t)size, image) : fail(CUDA_ERROR_INVALID_IMAGE, "cannot read '%s'", path);
+    free(data);
+    return status;
+}

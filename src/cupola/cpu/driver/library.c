@@ -1,0 +1,189 @@
+/* Libraries: images that are loaded into each context when it first uses them (CUDA Driver API, "Library Management").
+ *
+ * A kernel of a library stands for one function in each context; its attributes hold for each device. */
+#include <stdlib.h>
+
+#include "internal.h"
+
+static void library_free(CUlibrary library) {
+    for (size_t i = 0; library->kernels && i < library->image->kernel_count; i++)
+        if (library->kernels[i]) handle_free(HANDLE_KERNEL, library->kernels[i]);
+    free(library->kernels);
+    image_release(library->image);
+    pthread_mutex_destroy(&library->lock);
+    handle_free(HANDLE_LIBRARY, library);
+}
+
+/* Takes over the reference to the image. */
+static CUresult library_new(struct image *image, CUlibrary *result) {
+    CUlibrary library = handle_new(HANDLE_LIBRARY, sizeof *library);
+    if (!library) {
+        image_release(image);
+        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a library");
+    }
+    library->image = image;
+    pthread_mutex_init(&library->lock, NULL);
+    library->kernels = calloc(image->kernel_count + 1, sizeof *library->kernels);
+    for (size_t i = 0; library->kernels && i < image->kernel_count; i++) {
+        CUkernel kernel = library->kernels[i] = handle_new(HANDLE_KERNEL, sizeof *kernel);
+        if (!kernel) break;
+        kernel->library = library;
+        kernel->index = i;
+        for (int device = 0; device < MAX_DEVICES; device++) kernel->attributes[device] = default_function_attributes;
+    }
+    if (!library->kernels || (image->kernel_count && !library->kernels[image->kernel_count - 1])) {
+        library_free(library);
+        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the kernels of the library");
+    }
+    *result = library;
+    return CUDA_SUCCESS;
+}
+
+/* The module of the library in a context; with the lock. */
+static CUmodule find_module(CUlibrary library, CUcontext context) {
+    CUmodule module = library->modules;
+    while (module && module->context != context) module = module->next_in_library;
+    return module;
+}
+
+CUresult library_module(CUlibrary library, CUcontext context, CUmodule *module) {
+    CUresult status = CUDA_SUCCESS;
+    pthread_mutex_lock(&library->lock);
+    *module = find_module(library, context);
+    if (!*module) {
+        status = module_new(context, library->image, library, module);
+        if (!status) {
+            (*module)->next_in_library = library->modules;
+            library->modules = *module;
+        }
+    }
+    pthread_mutex_unlock(&library->lock);
+    return status;
+}
+
+/* The context of the module goes. */
+void library_forget(CUlibrary library, CUmodule module) {
+    pthread_mutex_lock(&library->lock);
+    for (CUmodule *link = &library->modules; *link; link = &(*link)->next_in_library)
+        if (*link == module) {
+            *link = module->next_in_library;
+            break;
+        }
+    pthread_mutex_unlock(&library->lock);
+}
+
+/* ---- entry points -------------------------------------------------------------------------------------------------------- */
+
+static CUresult enter_library(CUlibrary library) {
+    RETURN_IF(enter());
+    return handle_is_live(library, HANDLE_LIBRARY) ? CUDA_SUCCESS : fail_handle("library", library, HANDLE_LIBRARY);
+}
+
+static CUresult check_options(CUlibrary *library, CUlibraryOption *options, unsigned count) {
+    RETURN_IF(enter());
+    if (!library) return fail_null("library");
+    if (count && !options) return fail_null("libraryOptions");
+    for (unsigned i = 0; i < count; i++)
+        if ((unsigned)options[i] >= CU_LIBRARY_NUM_OPTIONS)
+            return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlibraryOption", (int)options[i]);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options, void **jit_values,
+                           unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+    struct image *image;
+    (void)values;
+    RETURN_IF(check_options(library, options, count));
+    RETURN_IF(image_load_with_options(code, jit_count, jit_options, jit_values, &image));
+    return library_new(image, library);
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit_options, void **jit_values,
+                               unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+    struct image *image;
+    (void)values, (void)jit_options, (void)jit_values, (void)jit_count;
+    RETURN_IF(check_options(library, options, count));
+    if (!path) return fail_null("fileName");
+    RETURN_IF(image_load_file(path, &image));
+    return library_new(image, library);
+}
+
+CUresult cuLibraryUnload(CUlibrary library) {
+    RETURN_IF(enter_library(library));
+    if (!handle_kill(library)) return fail_handle("library", library, HANDLE_LIBRARY);
+    for (size_t i = 0; i < library->image->kernel_count; i++) handle_kill(library->kernels[i]);
+    for (;;) {
+        pthread_mutex_lock(&library->lock);
+        CUmodule module = library->modules;
+        if (module) library->modules = module->next_in_library;
+        pthread_mutex_unlock(&library->lock);
+        if (!module) break;
+        handle_kill(module);
+        module_destroy(module);
+    }
+    library_free(library);
+    images_sweep();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
+    size_t index;
+    RETURN_IF(enter_library(library));
+    if (!kernel) return fail_null("pKernel");
+    if (!name) return fail_null("name");
+    RETURN_IF(kernel_index(library->image, name, &index));
+    *kernel = library->kernels[index];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary library) {
+    RETURN_IF(enter_library(library));
+    if (!count) return fail_null("count");
+    *count = (unsigned)library->image->kernel_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary library) {
+    RETURN_IF(enter_library(library));
+    if (!kernels) return fail_null("kernels");
+    for (size_t i = 0; i < count && i < library->image->kernel_count; i++) kernels[i] = library->kernels[i];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
+    CUcontext context;
+    RETURN_IF(enter_library(library));
+    RETURN_IF(enter_context(&context));
+    if (!module) return fail_null("pMod");
+    return library_module(library, context, module);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name) {
+    CUmodule module;
+    if (!name) return fail_null("name");
+    RETURN_IF(cuLibraryGetModule(&module, library));
+    return module_global(module, name, address, size);
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name) {
+    CUmodule module;
+    if (!name) return fail_null("name");
+    RETURN_IF(cuLibraryGetModule(&module, library));
+    for (size_t i = 0; i < library->image->variable_count; i++)
+        if (library->image->variables[i].is_managed && !strcmp(library->image->variables[i].name, name))
+            return module_global(module, name, address, size);
+    return fail(CUDA_ERROR_NOT_FOUND, "the library has no managed variable named '%.200s'", name);
+}
+
+const struct entry library_entries[] = {
+    ENTRY(cuLibraryLoadData),
+    ENTRY(cuLibraryLoadFromFile),
+    ENTRY(cuLibraryUnload),
+    ENTRY(cuLibraryGetKernel),
+    ENTRY(cuLibraryGetKernelCount),
+    ENTRY(cuLibraryEnumerateKernels),
+    ENTRY(cuLibraryGetModule),
+    ENTRY(cuLibraryGetGlobal),
+    ENTRY(cuLibraryGetManaged),
+    {NULL, NULL, NULL},
+};
