@@ -1,1 +1,81 @@
-"""."""
+"""The CPU device: an emulated CUDA driver that runs the PTX of real CUDA C++ where there is no GPU.
+
+Programs get it without asking when no GPU is found, with ``CUPOLA_DEVICE=cpu``, or with `use`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    class Model(NamedTuple):
+        """A GPU that the CPU device can stand for."""
+
+        key: str
+        name: str
+        compute_capability: tuple[int, int]
+        multiprocessor_count: int
+        memory_bytes: int
+
+    models: tuple[Model, ...]
+
+__all__ = ["models", "use"]
+
+
+def use(model: str = "h200", devices: int = 1, threads: int | None = None) -> None:
+    """Make this process run on the CPU device, before its first CUDA call.
+
+    Without this call the CPU device is one H200 with a thread for each core, or what the environment variables
+    CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES and CUPOLA_CPU_THREADS say. Processes started from here on get the same.
+
+    Parameters
+    ----------
+    model
+        The GPU that programs see, with its limits and its compute capability: the key of one of `models`, such as
+        ``"h200"`` or ``"t4"``.
+    devices
+        How many such GPUs there are, 1 to 16; each can access the memory of the others.
+    threads
+        How many threads work on one launch; None for one for each core.
+
+    Raises
+    ------
+    ValueError
+        For an unknown model or a number out of range.
+    RuntimeError
+        When a device, the CPU device included, is in use already.
+
+    Examples
+    --------
+    >>> import cupola.cpu
+    >>> cupola.cpu.use("t4", devices=2)
+    """
+    from cupola.cpu import _driver
+
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
+    if model not in (known := [key for key, *_ in _driver.models()]):
+        raise ValueError(f"model must be one of {', '.join(known)}, got {model!r}")
+    provider = sys.modules.get("cupola.bindings._provider")
+    if provider is not None:
+        provider.request("cpu")
+    _driver.configure(model, devices)
+    os.environ.update(CUPOLA_DEVICE="cpu", CUPOLA_CPU_MODEL=model, CUPOLA_CPU_DEVICES=str(devices))
+    if threads is not None:
+        os.environ["CUPOLA_CPU_THREADS"] = str(threads)
+
+
+def __getattr__(name: str) -> object:
+    if name != "models":
+        raise AttributeError(f"module 'cupola.cpu' has no attribute {name!r}")
+    from collections import namedtuple
+
+    from cupola.cpu import _driver
+
+    row = namedtuple("Model", "key name compute_capability multiprocessor_count memory_bytes")
+    globals()["models"] = tuple(row(*fields) for fields in _driver.models())
+    return globals()["models"]

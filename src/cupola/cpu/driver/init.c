@@ -1,5 +1,7 @@
 /* cuInit, versions, what a forked child may do, and the checks that every entry point begins with (CUDA Driver API,
  * "Initialization", "Version Management"). */
+#include <stdlib.h>
+
 #include "internal.h"
 
 __thread struct thread_state thread_state;
@@ -9,21 +11,34 @@ enum { DRIVER_VERSION = 13000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const char *driver_configure(const struct model *model, int count) {
-    if (count < 1 || count > MAX_DEVICES) return "the number of devices must be between 1 and 16";
-    const char *wrong = NULL;
-    pthread_mutex_lock(&lock);
-    if (driver_phase != DRIVER_NEW) {
-        wrong = "the CPU device is in use already: set it up before the first CUDA call of the process";
-    } else {
-        device_count = count;
-        for (int i = 0; i < count; i++) {
-            devices[i].ordinal = i;
-            devices[i].model = model;
-        }
+static void set_devices(const struct model *model, int count) {
+    device_count = count;
+    for (int i = 0; i < count; i++) {
+        devices[i].ordinal = i;
+        devices[i].model = model;
     }
+}
+
+bool driver_configure(const struct model *model, int count) {
+    pthread_mutex_lock(&lock);
+    bool possible = driver_phase == DRIVER_NEW;
+    if (possible) set_devices(model, count);
     pthread_mutex_unlock(&lock);
-    return wrong;
+    return possible;
+}
+
+/* What cupola.cpu.use() would have said. With the lock. */
+static CUresult configure_from_environment(void) {
+    const char *key = getenv("CUPOLA_CPU_MODEL"), *number = getenv("CUPOLA_CPU_DEVICES");
+    const struct model *model = key && *key ? model_find(key) : &models[0];
+    if (!model) return fail(CUDA_ERROR_INVALID_VALUE, "CUPOLA_CPU_MODEL is '%s', which is not one of cupola.cpu.models", key);
+    char *end = NULL;
+    long count = number && *number ? strtol(number, &end, 10) : 1;
+    if ((end && *end) || count < 1 || count > MAX_DEVICES)
+        return fail(CUDA_ERROR_INVALID_VALUE, "CUPOLA_CPU_DEVICES is '%s': it must be a number from 1 to %d", number,
+                    MAX_DEVICES);
+    set_devices(model, (int)count);
+    return CUDA_SUCCESS;
 }
 
 /* The threads that run the streams exist only in the process that started them. As on a GPU, a child forked after
@@ -48,10 +63,7 @@ CUresult cuInit(unsigned flags) {
     CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     if (driver_phase == DRIVER_NEW) {
-        if (!device_count) {
-            device_count = 1;
-            devices[0].model = &models[0];
-        }
+        if (!device_count) status = configure_from_environment();
         for (int i = 0; i < device_count && !status; i++) {
             pthread_mutex_init(&devices[i].lock, NULL);
             status = context_new_primary(&devices[i]);

@@ -105,8 +105,8 @@ extern const struct model models[];
 extern const size_t model_count;
 const struct model *model_find(const char *key);
 
-/* How the CPU device is set up; before cuInit. NULL, or what is wrong with the wish. */
-const char *driver_configure(const struct model *model, int count);
+/* Set up `count` devices of the model, 1 to MAX_DEVICES. False: too late, cuInit has been called. */
+bool driver_configure(const struct model *model, int count);
 
 enum { MAX_DEVICES = 16 };
 

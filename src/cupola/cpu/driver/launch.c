@@ -233,7 +233,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     if (!config) return fail_null("config");
     RETURN_IF(enter_stream(config->hStream, &stream));
     if (config->numAttrs) RETURN_IF(read_attributes(config, &attributes, events, &event_count));
-    RETURN_IF(launch_on(stream, function, &config->gridDimX, &config->blockDimX, config->sharedMemBytes, params, extra,
+    const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+    const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+    RETURN_IF(launch_on(stream, function, grid, block, config->sharedMemBytes, params, extra,
                         config->numAttrs ? &attributes : NULL));
     for (unsigned i = 0; i < event_count; i++) RETURN_IF(event_record(events[i], stream, 0));
     return CUDA_SUCCESS;
