@@ -335,7 +335,7 @@ cdef class Device:
         """
         self.require_context()
         from cupola.graph import GraphBuilder
-        return GraphBuilder._from_device(self)
+        return GraphBuilder._from_stream(self.create_stream())
 
     cdef Context require_context(self):
         if self.current is None:
