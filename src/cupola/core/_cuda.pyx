@@ -51,8 +51,10 @@ cdef object make_error(CUresult status, const char* call, str detail):
     if cu.cuGetErrorString(status, &text) == CUDA_SUCCESS and text != NULL:
         description = text.decode()
     details = [detail] if detail else []
-    if 0 < length:
-        details.append(explanation[:min(length, sizeof(explanation) - 1)].decode("utf-8", "replace"))
+    if length > 0:
+        said = explanation[:min(length, sizeof(explanation) - 1)].decode("utf-8", "replace")
+        if detail is None or said not in detail:
+            details.append(said)
     return _errors.driver_error(status, name, description, call.decode(), details, forked)
 
 

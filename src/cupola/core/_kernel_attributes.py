@@ -34,7 +34,9 @@ class Flag(Attribute):
     """As Attribute, for those that say yes or no."""
 
     def __get__(self, instance: KernelAttributes | None, owner: type) -> bool:
-        return bool(super().__get__(instance, owner))
+        if instance is None:
+            return self  # type: ignore[return-value]
+        return bool(instance._read(self.number, self.cached))
 
 
 class KernelAttributes:
