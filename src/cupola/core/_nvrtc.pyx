@@ -4,6 +4,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 
+import cupola.bindings.nvrtc  # PyCapsule_Import itself would only look for the attribute
+
 from cupola.bindings.cnvrtc cimport *
 
 from cupola.core._errors import NVRTCError

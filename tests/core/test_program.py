@@ -1,0 +1,187 @@
+"""Compiling CUDA C++ and PTX. NVRTC is needed; a device only where the driver links."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import pickle
+import threading
+
+import pytest
+
+from cupola import NVRTCError, ObjectCode, Program, ProgramOptions
+
+SOURCE = r"""
+template <typename T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }
+extern "C" __global__ void one(int* x) { *x = 1; }
+"""
+ARCH = {"arch": "sm_90"}
+
+
+@pytest.fixture
+def program():
+    return Program(SOURCE, "c++", ARCH)
+
+
+@pytest.mark.parametrize(("target", "start"), [("ptx", b"//"), ("CUBIN", b"\x7fELF"), ("ltoir", b"")])
+def test_targets(program, target, start):
+    code = program.compile(target)
+    assert isinstance(code, ObjectCode) and code.code_type == target.lower()
+    assert code.code.startswith(start) and len(code.code) > 100
+    assert code.name == "default_program"
+
+
+def test_ptx_ends_with_one_nul(program):
+    text = program.compile("ptx").code
+    assert text.endswith(b"}\n\x00") or text.rstrip(b"\x00").strip().endswith(b"}")
+    assert text.count(b"\x00") == 1
+
+
+def test_name_expressions(program):
+    names = ["scale<float>", b"scale<double>"]
+    symbols = program.compile("cubin", name_expressions=names).symbol_mapping
+    assert set(symbols) == set(names)
+    assert symbols["scale<float>"] == b"_Z5scaleIfEvPT_S0_"
+    with pytest.raises(NVRTCError, match="NO_NAME_EXPRESSIONS_AFTER_COMPILATION"):
+        program.compile("cubin", name_expressions=("scale<int>",))
+    with pytest.raises(NVRTCError, match="no_such"):
+        Program(SOURCE, "c++", ARCH).compile("cubin", name_expressions=("no_such<float>",))
+    with pytest.raises(TypeError, match="name expression"):
+        Program(SOURCE, "c++", ARCH).compile("cubin", name_expressions=(5,))
+
+
+def test_errors_carry_the_log():
+    with pytest.raises(NVRTCError) as caught:
+        Program("__global__ void k() { no_such_name; }", "c++", ARCH).compile("ptx")
+    assert str(caught.value).startswith("6: NVRTC_ERROR_COMPILATION, compilation log:\n\n")
+    assert 'identifier "no_such_name" is undefined' in str(caught.value)
+    assert (caught.value.status, caught.value.name) == (6, "NVRTC_ERROR_COMPILATION")
+    with pytest.raises(NVRTCError, match="5: NVRTC_ERROR_INVALID_OPTION"):
+        Program(SOURCE, "c++", {"arch": "sm_1"}).compile("ptx")
+
+
+def test_logs_of_a_success():
+    log = io.StringIO()
+    Program(SOURCE, "c++", ARCH).compile("ptx", logs=log)
+    assert log.getvalue() == ""
+    Program("__global__ void k() { int unused; }", "c++", ARCH).compile("ptx", logs=log)
+    assert "unused" in log.getvalue()
+
+
+def test_compiles_again_with_changed_options(program):
+    options = ProgramOptions(define_macro=("VALUE", "1"), **ARCH)
+    program = Program('extern "C" __global__ void k(int* x) { *x = VALUE; }', "c++", options)
+    first = program.compile("ptx").code
+    options.define_macro = ("VALUE", "77")
+    second = program.compile("ptx").code
+    assert b"77;" not in first and b"77;" in second
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "text"),
+    [
+        ({"arch": "compute_90"}, "cubin", "virtual architecture"),
+        ({"link_time_optimization": True, **ARCH}, "cubin", "LTO-IR"),
+    ],
+)
+def test_an_empty_result_is_an_error(options, target, text):
+    with pytest.raises(ValueError, match=text):
+        Program(SOURCE, "c++", options).compile(target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((b"x", "c++", ARCH), TypeError, "Expected type str"),
+        ((SOURCE, "c++", 5), TypeError, "ProgramOptions"),
+        ((SOURCE, "c++", {"no_such": 1, **ARCH}), TypeError, "no_such"),
+        ((SOURCE, "c", ARCH), RuntimeError, "c\\+\\+, ptx, nvvm"),
+        ((SOURCE, "c", {"use_libdevice": True, **ARCH}), ValueError, "use_libdevice"),
+        ((SOURCE, "c++", {"extra_sources": [], **ARCH}), ValueError, "extra_sources"),
+    ],
+)
+def test_bad_programs(arguments, error, text):
+    with pytest.raises(error, match=text):
+        Program(*arguments)
+
+
+@pytest.mark.parametrize("target", ["fatbin", None, 3])
+def test_bad_targets(program, target):
+    with pytest.raises(ValueError, match="ptx, cubin, ltoir"):
+        program.compile(target)
+
+
+def test_life(program):
+    assert repr(program) == "<Program backend='NVRTC'>"
+    assert int(program.handle) != 0 and not program.is_closed
+    code = program.compile("ptx")
+    program.close()
+    program.close()
+    assert program.is_closed and int(program.handle) == 0 and program.backend == "NVRTC"
+    with pytest.raises(RuntimeError, match="Program has been closed"):
+        program.compile("fatbin")
+    assert code.code
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(program)
+
+
+@pytest.mark.parametrize("option", ["debug", "lineinfo"])
+def test_debug_source_file(option):
+    program = Program(SOURCE, "c++", {option: True, **ARCH})
+    path = program.compile("ptx").name
+    stem = os.path.basename(path)
+    assert stem.startswith("test_program_scale_") and stem.endswith(".cu")
+    with open(path, encoding="utf-8") as file:
+        assert file.read() == SOURCE
+    program.close()
+    assert not os.path.exists(path)
+
+
+def test_debug_source_file_goes_with_the_program():
+    program = Program("__global__ void k() {}", "c++", {"lineinfo": True, **ARCH})
+    path = program.compile("ptx").name
+    assert os.path.basename(path).startswith("test_program_k_")
+    del program
+    gc.collect()
+    assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize("options", [{"lineinfo": True, "name": "mine.cu"}, {}])
+def test_no_debug_source_file(options):
+    name = options.get("name", "default_program")
+    assert Program(SOURCE, "c++", {**options, **ARCH}).compile("ptx").name == name
+
+
+def test_precompiled_headers(tmp_path):
+    options = ProgramOptions(create_pch=str(tmp_path / "x.pch"), **ARCH)
+    program = Program(SOURCE, "c++", options)
+    assert program.pch_status is None
+    program.compile("ptx")
+    assert program.pch_status in ("created", "failed", "not_attempted")
+
+
+def test_threads_compile_in_parallel():
+    results: list[bytes] = []
+
+    def work(value: int) -> None:
+        source = f'extern "C" __global__ void k(int* x) {{ *x = {value}; }}'
+        results.append(Program(source, "c++", ARCH).compile("ptx").code)
+
+    threads = [threading.Thread(target=work, args=(1000 + i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(i for i in range(1000, 1004) if any(str(i).encode() in code for code in results)) == [*range(1000, 1004)]
+
+
+def test_ptx_passes_through(program):
+    text = program.compile("ptx").code.rstrip(b"\0").decode()
+    again = Program(text, "ptx", ARCH)
+    assert again.backend == "driver" and again.handle == 0
+    assert again.compile("ptx").code.rstrip(b"\0").decode() == text
+    with pytest.raises(ValueError, match="cubin, ptx"):
+        again.compile("ltoir")
+    with pytest.warns(UserWarning, match="numba_debug"):
+        Program(text, "ptx", {"numba_debug": True, **ARCH})
