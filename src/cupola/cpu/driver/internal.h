@@ -320,6 +320,8 @@ bool blocking_streams_are_idle(CUcontext context);
 struct op *op_new_wait(CUcontext context, CUstream stream, uint64_t sequence);
 void stream_wait_until(CUstream stream, uint64_t sequence); /* blocks; helps with the stream's work */
 void stream_run(CUstream stream, uint64_t until); /* the caller has made the state STREAM_RUNNING, and holds a reference */
+CUstream stream_take_handed_over(void); /* a scheduled stream, referenced, that this worker is to go on with; or NULL */
+extern __thread bool thread_is_worker;
 void worker_schedule(CUstream stream);            /* the caller has made the state STREAM_SCHEDULED */
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream);
 CUstream *context_streams(CUcontext context, size_t *count); /* all, referenced; in an array to be freed, or NULL */

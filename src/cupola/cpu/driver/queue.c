@@ -21,6 +21,23 @@ enum { SPIN_NANOSECONDS = 20000 };
 
 /* ---- carrying out ---------------------------------------------------------------------------------------------- */
 
+/* The first stream that this worker released: it goes on with that one itself when it runs out of work, which saves
+ * waking a thread for it. */
+static __thread CUstream handed_over;
+
+static void hand_over(CUstream stream) {
+    if (thread_is_worker && !handed_over)
+        handed_over = handle_retain(stream);
+    else
+        worker_schedule(stream);
+}
+
+CUstream stream_take_handed_over(void) {
+    CUstream stream = handed_over;
+    handed_over = NULL;
+    return stream;
+}
+
 static void wake_waiters(CUstream stream) {
     struct waiter *ready = NULL, **link = &stream->waiters;
     pthread_mutex_lock(&stream->lock);
@@ -45,7 +62,7 @@ static void wake_waiters(CUstream stream) {
             pthread_mutex_lock(&parked->lock);
             parked->state = STREAM_SCHEDULED;
             pthread_mutex_unlock(&parked->lock);
-            worker_schedule(parked);
+            hand_over(parked);
             stream_release(parked);
         } else { /* the waiter is gone as soon as its signal is set */
             _Atomic uint32_t *signal = waiter->signal;
@@ -115,6 +132,13 @@ void stream_run(CUstream stream, uint64_t until) {
         op_free(op);
         complete(stream, completed);
         pthread_mutex_lock(&stream->lock);
+        if (unlikely(handed_over) && stream->first) { /* not out of work */
+            pthread_mutex_unlock(&stream->lock);
+            CUstream other = stream_take_handed_over();
+            worker_schedule(other);
+            stream_release(other);
+            pthread_mutex_lock(&stream->lock);
+        }
     }
 }
 

@@ -16,6 +16,8 @@
 
 enum { WATCH_NANOSECONDS = 30000 };
 
+__thread bool thread_is_worker;
+
 struct worker {
     struct worker *next; /* among the sleepers */
     _Atomic uint32_t awake;
@@ -48,12 +50,15 @@ static CUstream take(void) {
 }
 
 static void run(CUstream stream) {
-    pthread_mutex_lock(&stream->lock);
-    bool mine = stream->state == STREAM_SCHEDULED; /* otherwise a thread that waits for it was faster */
-    if (mine) stream->state = STREAM_RUNNING;
-    pthread_mutex_unlock(&stream->lock);
-    if (mine) stream_run(stream, UINT64_MAX);
-    stream_release(stream);
+    while (stream) {
+        pthread_mutex_lock(&stream->lock);
+        bool mine = stream->state == STREAM_SCHEDULED; /* otherwise a thread that waits for it was faster */
+        if (mine) stream->state = STREAM_RUNNING;
+        pthread_mutex_unlock(&stream->lock);
+        if (mine) stream_run(stream, UINT64_MAX);
+        stream_release(stream);
+        stream = stream_take_handed_over();
+    }
 }
 
 static void watch(void) {
@@ -69,6 +74,7 @@ static void watch(void) {
 static void *work(void *argument) {
     struct worker self = {0};
     (void)argument;
+    thread_is_worker = true;
     pthread_mutex_lock(&lock);
     for (;;) {
         CUstream stream = take();
