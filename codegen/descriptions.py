@@ -14,7 +14,8 @@ def signature(plan: Plan) -> str:
     return ", ".join(a.python_name + ("=0" if a.optional else "") for a in plan.inputs)
 
 
-def _value(kind: Resolved, out: bool) -> str:
+def value_type(kind: Resolved, *, out: bool) -> str:
+    """The annotation of one value, as an output or an input."""
     if kind.kind in ("enum", "record", "handle"):
         if out or kind.kind == "record":
             return kind.name
@@ -29,7 +30,7 @@ def input_type(argument: Argument, types: Types) -> str:
     element = argument.element
     match argument.role:
         case "in" | "inout":
-            return _value(argument.type if argument.type.kind != "pointer" else element, False)
+            return value_type(argument.type if argument.type.kind != "pointer" else element, out=False)
         case "count" | "length":
             return "int"
         case "record":
@@ -41,7 +42,7 @@ def input_type(argument: Argument, types: Types) -> str:
         case "buffer":
             return "bytes | bytearray | memoryview"
         case "list":
-            return f"Sequence[{_value(element, False)}] | None"
+            return f"Sequence[{value_type(element, out=False)}] | None"
         case "strings":
             return "Sequence[bytes] | None"
         case "options":
@@ -58,13 +59,13 @@ def output_type(argument: Argument, types: Types) -> str:
     element = argument.element
     match argument.role:
         case "out" | "inout":
-            return _value(element, True)
+            return value_type(element, out=True)
         case "count" | "length":
             return "int"
         case "out_list":
-            return f"list[{_value(element, True)}]"
+            return f"list[{value_type(element, out=True)}]"
         case "out_borrowed":
-            return f"list[{_value(types.resolve(element.target.removeprefix('const ')), True)}]"
+            return f"list[{value_type(types.resolve(element.target.removeprefix('const ')), out=True)}]"
         case "out_bytes" | "out_text":
             return "bytes"
         case "values":

@@ -9,6 +9,7 @@ from pathlib import Path
 from .emit_header import header
 from .emit_module import module
 from .emit_pxd import pxd
+from .emit_stub import stub
 from .ir import Module
 from .libraries import BINDINGS, LIBRARIES
 from .typesystem import Types
@@ -21,6 +22,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
         yield BINDINGS / "include" / "cupola" / f"{library.name}.h", header(library, types)
         yield BINDINGS / f"c{library.name}.pxd", pxd(library, types)
         yield BINDINGS / f"{library.name}.c", module(library, types)
+        yield BINDINGS / f"{library.name}.pyi", stub(library, types)
 
 
 def emit(check: bool = False) -> int:

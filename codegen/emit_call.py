@@ -44,17 +44,15 @@ class _Call:
 
     def lines(self) -> Iterator[str]:
         inputs = self.plan.inputs
-        yield f"static PyObject *call_{self.name}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {{"
+        yield f"static PyObject *call_{self.name}(CALL_PARAMETERS) {{"
         yield "    (void)self;"
         required = sum(not a.optional for a in inputs)
         keywords = ", ".join(f'"{a.python_name}"' for a in inputs) or "NULL"
         yield f"    static const char *const keywords[] = {{{keywords}}};"
         yield f"    PyObject *bound[{max(len(inputs), 1)}];"
         yield f"    if (UNLIKELY(names || nargs != {len(inputs)})) {{"
-        yield (
-            f'        if (bind_arguments("{self.name}", keywords, {len(inputs)}, {required}, args, nargs, names, bound) < 0) '
-            "return NULL;"
-        )
+        bind = f'bind_arguments("{self.name}", keywords, {len(inputs)}, {required}, args, nargs, names, bound)'
+        yield f"        if ({bind} < 0) return NULL;"
         yield "        args = bound;"
         yield "    }"
         if not inputs:
@@ -169,8 +167,9 @@ class _Call:
                 return f"attribute_to(&attributes_{table}, c_{attribute}, {source}, &scratch, {target}, &size_{a.name})"
             case "options":
                 keys, count = a.details
-                options = f"options_{self.by_name[keys].element.name}"
-                return f"to_options({source}, {options}, COUNT_OF({options}), c_{keys}, (long long)c_{count}, &scratch, {target})"
+                table = f"options_{self.by_name[keys].element.name}"
+                described = f"{table}, COUNT_OF({table}), c_{keys}, (long long)c_{count}"
+                return f"to_options({source}, {described}, &scratch, {target})"
         return f"to_{a.role}({source}, &scratch, {target})"
 
     def _count(self, a: Argument) -> str:
@@ -185,29 +184,31 @@ class _Call:
     def _prepare(self, a: Argument) -> Iterator[str]:
         """What needs the converted inputs: room for the outputs."""
         name = f"c_{a.name}"
+        room = needed = ""
         if a in self.records:
-            yield f"    if (!({name} = record_new({self.layout.records[a.element.name]}))) goto done;"
+            room = f"record_new({self.layout.records[a.element.name]})"
         elif a.role == "out_list":
             _, _, size = self.layout.kind(a.element)
-            capacity = self._capacity(a)
             if not a.details[0].isdigit() and a.details[0] not in self.by_name:
                 yield from self._query(a)
-            yield f"    if ({capacity} > 0 && !({name} = scratch_alloc(&scratch, {size} * (size_t){capacity} + 64))) goto done;"
+            needed = f"{self._capacity(a)} > 0 && "
+            room = f"scratch_array(&scratch, {size}, (size_t){self._capacity(a)})"
         elif a.role == "out_bytes":
-            yield f"    if (!({name} = scratch_alloc(&scratch, {self._capacity(a)} > 0 ? (size_t){self._capacity(a)} + 1 : 1))) goto done;"
+            length = self._capacity(a)
+            room = f"scratch_array(&scratch, 1, {length} > 0 ? (size_t){length} : 0)"
         elif a.role == "out_value":
-            table, attribute, *size = a.details
-            if size and self.by_name[size[0]].role == "in":
-                yield f"    size_{a.name} = c_{size[0]};"
-            yield f"    if (!({name} = attribute_room(&attributes_{table}, c_{attribute}, &scratch, &size_{a.name}))) goto done;"
-            if size and self.by_name[size[0]].role == "out":
-                yield f"    c_{size[0]} = size_{a.name};"
-        elif a.role == "value" and len(a.details) > 2:
-            yield f"    c_{a.details[2]} = size_{a.name};"
+            table, attribute, *sized = a.details
+            if sized and self.by_name[sized[0]].role == "in":
+                yield f"    size_{a.name} = c_{sized[0]};"
+            room = f"attribute_room(&attributes_{table}, c_{attribute}, &scratch, &size_{a.name})"
         elif a.role == "values":
             table, attributes, count, *sizes = a.details
             given = f"c_{sizes[0]}" if sizes else "NULL"
-            yield f"    if (!({name} = attribute_rooms(&attributes_{table}, c_{attributes}, (long long)c_{count}, {given}, &scratch))) goto done;"
+            room = f"attribute_rooms(&attributes_{table}, c_{attributes}, (long long)c_{count}, {given}, &scratch)"
+        if room:
+            yield f"    if ({needed}!({name} = {room})) goto done;"
+        if a.role in ("value", "out_value") and len(a.details) > 2 and self.by_name[a.details[2]].role == "out":
+            yield f"    c_{a.details[2]} = size_{a.name};"
 
     def _query(self, a: Argument) -> Iterator[str]:
         """Another function tells the length of the array."""
@@ -287,8 +288,9 @@ class _Call:
                 target = a.element.target.removeprefix("const ")
                 return f"list_from((ValueType){self.layout.value_type(target)}, {name}, {name} ? c_{a.details[0]} : 0)"
             case "out_value":
-                table, attribute, *size = a.details
-                return f"attribute_from(&attributes_{table}, c_{attribute}, {name}, {f'c_{size[0]}' if size else f'size_{a.name}'})"
+                table, attribute, *sized = a.details
+                room = f"c_{sized[0]}" if sized else f"size_{a.name}"
+                return f"attribute_from(&attributes_{table}, c_{attribute}, {name}, {room})"
             case "values":
                 table, attributes, count, *sizes = a.details
                 given = f"c_{sizes[0]}" if sizes else "NULL"

@@ -125,7 +125,8 @@ class _Writer:
             yield f"    {keyword} {name}:"
             yield from (f"        {member.name}" for member in declared.members)
             return
-        fields, inner = [], []
+        fields: list[str] = []
+        inner: list[str] = []
         for line in self._fields(declared.fields, inner):
             fields.append(line)
         yield from inner

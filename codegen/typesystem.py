@@ -116,10 +116,7 @@ class Types:
 
     def _add_typedef(self, typedef: Typedef, pending: Record | Enum | None, tags: dict[str, Record | Enum]) -> None:
         name, target = typedef.name, typedef.type
-        if target in ("struct", "union", "enum"):
-            declared = pending
-        else:
-            declared = tags.get(target)
+        declared = pending if target in ("struct", "union", "enum") else tags.get(target)
         doc = typedef.doc or (declared.doc if declared else "")
         if isinstance(declared, Record):
             if name == declared.tag:

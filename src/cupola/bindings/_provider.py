@@ -66,7 +66,8 @@ def request(device: str) -> None:
         active = current()
         if active is not None and device not in ("auto", active):
             raise RuntimeError(
-                f"the {active} device is in use already: choose before the first CUDA call, or set CUPOLA_DEVICE={device}"
+                f"the {active} device is in use already: choose before the first CUDA call, "
+                f"or set CUPOLA_DEVICE={device}"
             )
         _requested = device
 
@@ -185,6 +186,7 @@ def _fall_back(reason: str, per_thread: bool) -> Provision:
 
 
 def _cpu(per_thread: bool) -> Provision:
-    import cupola.cpu._driver as cpu
+    from importlib import import_module
 
+    cpu = import_module("cupola.cpu._driver")
     return "cupola CPU device", None, cpu.lookup, cpu.explain, per_thread

@@ -6588,7 +6588,7 @@ const ModuleInfo module_info = {
     .slots = (void **)&table.cuGetErrorString,
 };
 
-static PyObject *call_cuGetErrorString(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGetErrorString(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"error"};
     PyObject *bound[1];
@@ -6606,7 +6606,7 @@ static PyObject *call_cuGetErrorString(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){text_from(c_pStr)}, 1);
 }
-static PyObject *call_cuGetErrorName(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGetErrorName(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"error"};
     PyObject *bound[1];
@@ -6624,7 +6624,7 @@ static PyObject *call_cuGetErrorName(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){text_from(c_pStr)}, 1);
 }
-static PyObject *call_cuInit(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuInit(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"Flags"};
     PyObject *bound[1];
@@ -6640,7 +6640,7 @@ static PyObject *call_cuInit(PyObject *self, PyObject *const *args, Py_ssize_t n
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDriverGetVersion(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDriverGetVersion(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -6657,7 +6657,7 @@ static PyObject *call_cuDriverGetVersion(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_driverVersion)}, 1);
 }
-static PyObject *call_cuDeviceGet(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGet(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ordinal"};
     PyObject *bound[1];
@@ -6675,7 +6675,7 @@ static PyObject *call_cuDeviceGet(PyObject *self, PyObject *const *args, Py_ssiz
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
 }
-static PyObject *call_cuDeviceGetCount(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetCount(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -6692,7 +6692,7 @@ static PyObject *call_cuDeviceGetCount(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_count)}, 1);
 }
-static PyObject *call_cuDeviceGetName(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetName(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"length", "dev"};
     PyObject *bound[2];
@@ -6708,7 +6708,7 @@ static PyObject *call_cuDeviceGetName(PyObject *self, PyObject *const *args, Py_
     uint64_t c_dev = 0;
     if (UNLIKELY(to_i32(args[0], &c_len) < 0)) { bad_argument("cuDeviceGetName()", "length"); goto done; }
     if (UNLIKELY(to_handle(args[1], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetName()", "dev"); goto done; }
-    if (!(c_name = scratch_alloc(&scratch, c_len > 0 ? (size_t)c_len + 1 : 1))) goto done;
+    if (!(c_name = scratch_array(&scratch, 1, c_len > 0 ? (size_t)c_len : 0))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetName(c_name, (int)c_len, (CUdevice)c_dev);
@@ -6719,7 +6719,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceGetUuid(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetUuid(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -6742,7 +6742,7 @@ done:
     Py_XDECREF(c_uuid);
     return result;
 }
-static PyObject *call_cuDeviceGetLuid(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetLuid(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -6757,7 +6757,7 @@ static PyObject *call_cuDeviceGetLuid(PyObject *self, PyObject *const *args, Py_
     unsigned int c_deviceNodeMask = 0;
     uint64_t c_dev = 0;
     if (UNLIKELY(to_handle(args[0], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetLuid()", "dev"); goto done; }
-    if (!(c_luid = scratch_alloc(&scratch, 8 > 0 ? (size_t)8 + 1 : 1))) goto done;
+    if (!(c_luid = scratch_array(&scratch, 1, 8 > 0 ? (size_t)8 : 0))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetLuid(c_luid, &c_deviceNodeMask, (CUdevice)c_dev);
@@ -6768,7 +6768,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceTotalMem(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceTotalMem(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -6786,7 +6786,7 @@ static PyObject *call_cuDeviceTotalMem(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_bytes)}, 1);
 }
-static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pformat", "numChannels", "dev"};
     PyObject *bound[3];
@@ -6808,7 +6808,7 @@ static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(PyObject *self, PyObjec
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_maxWidthInElements)}, 1);
 }
-static PyObject *call_cuDeviceGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib", "dev"};
     PyObject *bound[2];
@@ -6828,7 +6828,7 @@ static PyObject *call_cuDeviceGetAttribute(PyObject *self, PyObject *const *args
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
 }
-static PyObject *call_cuDeviceGetHostAtomicCapabilities(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"operations", "count", "dev"};
     PyObject *bound[3];
@@ -6846,7 +6846,7 @@ static PyObject *call_cuDeviceGetHostAtomicCapabilities(PyObject *self, PyObject
     if (UNLIKELY(to_u32(args[1], &c_count) < 0)) { bad_argument("cuDeviceGetHostAtomicCapabilities()", "count"); goto done; }
     if (UNLIKELY(to_handle(args[2], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetHostAtomicCapabilities()", "dev"); goto done; }
     if (UNLIKELY(to_list(args[0], (ValueType){KIND_ENUM, 11, 4}, (long long)c_count, &scratch, &c_operations) < 0)) { bad_argument("cuDeviceGetHostAtomicCapabilities()", "operations"); goto done; }
-    if (c_count > 0 && !(c_capabilities = scratch_alloc(&scratch, 4 * (size_t)c_count + 64))) goto done;
+    if (c_count > 0 && !(c_capabilities = scratch_array(&scratch, 4, (size_t)c_count))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetHostAtomicCapabilities(c_capabilities, c_operations, (unsigned int)c_count, (CUdevice)c_dev);
@@ -6857,7 +6857,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceGetNvSciSyncAttributes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetNvSciSyncAttributes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"nvSciSyncAttrList", "dev", "flags"};
     PyObject *bound[3];
@@ -6883,7 +6883,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceSetMemPool(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceSetMemPool(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev", "pool"};
     PyObject *bound[2];
@@ -6901,7 +6901,7 @@ static PyObject *call_cuDeviceSetMemPool(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetMemPool(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetMemPool(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -6919,7 +6919,7 @@ static PyObject *call_cuDeviceGetMemPool(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool)}, 1);
 }
-static PyObject *call_cuDeviceGetDefaultMemPool(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -6937,7 +6937,7 @@ static PyObject *call_cuDeviceGetDefaultMemPool(PyObject *self, PyObject *const 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool_out)}, 1);
 }
-static PyObject *call_cuDeviceGetExecAffinitySupport(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetExecAffinitySupport(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"typename", "dev"};
     PyObject *bound[2];
@@ -6957,7 +6957,7 @@ static PyObject *call_cuDeviceGetExecAffinitySupport(PyObject *self, PyObject *c
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
 }
-static PyObject *call_cuFlushGPUDirectRDMAWrites(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"target", "scope"};
     PyObject *bound[2];
@@ -6975,7 +6975,7 @@ static PyObject *call_cuFlushGPUDirectRDMAWrites(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetProperties(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetProperties(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -6998,7 +6998,7 @@ done:
     Py_XDECREF(c_prop);
     return result;
 }
-static PyObject *call_cuDeviceComputeCapability(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceComputeCapability(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -7017,7 +7017,7 @@ static PyObject *call_cuDeviceComputeCapability(PyObject *self, PyObject *const 
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_major), PyLong_FromLongLong(c_minor)}, 2);
 }
-static PyObject *call_cuDevicePrimaryCtxRetain(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevicePrimaryCtxRetain(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -7035,7 +7035,7 @@ static PyObject *call_cuDevicePrimaryCtxRetain(PyObject *self, PyObject *const *
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
 }
-static PyObject *call_cuDevicePrimaryCtxRelease(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevicePrimaryCtxRelease(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -7051,7 +7051,7 @@ static PyObject *call_cuDevicePrimaryCtxRelease(PyObject *self, PyObject *const 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDevicePrimaryCtxSetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevicePrimaryCtxSetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev", "flags"};
     PyObject *bound[2];
@@ -7069,7 +7069,7 @@ static PyObject *call_cuDevicePrimaryCtxSetFlags(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDevicePrimaryCtxGetState(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevicePrimaryCtxGetState(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -7088,7 +7088,7 @@ static PyObject *call_cuDevicePrimaryCtxGetState(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags), PyLong_FromLongLong(c_active)}, 2);
 }
-static PyObject *call_cuDevicePrimaryCtxReset(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevicePrimaryCtxReset(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -7104,7 +7104,7 @@ static PyObject *call_cuDevicePrimaryCtxReset(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctxCreateParams", "flags", "dev"};
     PyObject *bound[3];
@@ -7126,7 +7126,7 @@ static PyObject *call_cuCtxCreate(PyObject *self, PyObject *const *args, Py_ssiz
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
 }
-static PyObject *call_cuCtxDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7142,7 +7142,7 @@ static PyObject *call_cuCtxDestroy(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxPushCurrent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxPushCurrent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7158,7 +7158,7 @@ static PyObject *call_cuCtxPushCurrent(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxPopCurrent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxPopCurrent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7175,7 +7175,7 @@ static PyObject *call_cuCtxPopCurrent(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
 }
-static PyObject *call_cuCtxSetCurrent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxSetCurrent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7191,7 +7191,7 @@ static PyObject *call_cuCtxSetCurrent(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetCurrent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetCurrent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7208,7 +7208,7 @@ static PyObject *call_cuCtxGetCurrent(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
 }
-static PyObject *call_cuCtxGetDevice(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetDevice(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7225,7 +7225,7 @@ static PyObject *call_cuCtxGetDevice(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
 }
-static PyObject *call_cuCtxGetDevice_v2(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetDevice_v2(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7243,7 +7243,7 @@ static PyObject *call_cuCtxGetDevice_v2(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
 }
-static PyObject *call_cuCtxGetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7260,7 +7260,7 @@ static PyObject *call_cuCtxGetFlags(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
 }
-static PyObject *call_cuCtxSetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxSetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
@@ -7276,7 +7276,7 @@ static PyObject *call_cuCtxSetFlags(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7294,7 +7294,7 @@ static PyObject *call_cuCtxGetId(PyObject *self, PyObject *const *args, Py_ssize
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ctxId)}, 1);
 }
-static PyObject *call_cuCtxSynchronize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxSynchronize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7309,7 +7309,7 @@ static PyObject *call_cuCtxSynchronize(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxSynchronize_v2(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxSynchronize_v2(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7325,7 +7325,7 @@ static PyObject *call_cuCtxSynchronize_v2(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxSetLimit(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxSetLimit(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"limit", "value"};
     PyObject *bound[2];
@@ -7343,7 +7343,7 @@ static PyObject *call_cuCtxSetLimit(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetLimit(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetLimit(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"limit"};
     PyObject *bound[1];
@@ -7361,7 +7361,7 @@ static PyObject *call_cuCtxGetLimit(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pvalue)}, 1);
 }
-static PyObject *call_cuCtxGetCacheConfig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7378,7 +7378,7 @@ static PyObject *call_cuCtxGetCacheConfig(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(28, c_pconfig)}, 1);
 }
-static PyObject *call_cuCtxSetCacheConfig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"config"};
     PyObject *bound[1];
@@ -7394,7 +7394,7 @@ static PyObject *call_cuCtxSetCacheConfig(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetApiVersion(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetApiVersion(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7412,7 +7412,7 @@ static PyObject *call_cuCtxGetApiVersion(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_version)}, 1);
 }
-static PyObject *call_cuCtxGetStreamPriorityRange(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetStreamPriorityRange(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7430,7 +7430,7 @@ static PyObject *call_cuCtxGetStreamPriorityRange(PyObject *self, PyObject *cons
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_leastPriority), PyLong_FromLongLong(c_greatestPriority)}, 2);
 }
-static PyObject *call_cuCtxResetPersistingL2Cache(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxResetPersistingL2Cache(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7445,7 +7445,7 @@ static PyObject *call_cuCtxResetPersistingL2Cache(PyObject *self, PyObject *cons
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetExecAffinity(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetExecAffinity(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"typename"};
     PyObject *bound[1];
@@ -7468,7 +7468,7 @@ done:
     Py_XDECREF(c_pExecAffinity);
     return result;
 }
-static PyObject *call_cuCtxRecordEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxRecordEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx", "hEvent"};
     PyObject *bound[2];
@@ -7486,7 +7486,7 @@ static PyObject *call_cuCtxRecordEvent(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxWaitEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxWaitEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx", "hEvent"};
     PyObject *bound[2];
@@ -7504,7 +7504,7 @@ static PyObject *call_cuCtxWaitEvent(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxAttach(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxAttach(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
@@ -7522,7 +7522,7 @@ static PyObject *call_cuCtxAttach(PyObject *self, PyObject *const *args, Py_ssiz
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
 }
-static PyObject *call_cuCtxDetach(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxDetach(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
@@ -7538,7 +7538,7 @@ static PyObject *call_cuCtxDetach(PyObject *self, PyObject *const *args, Py_ssiz
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetSharedMemConfig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7555,7 +7555,7 @@ static PyObject *call_cuCtxGetSharedMemConfig(PyObject *self, PyObject *const *a
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(29, c_pConfig)}, 1);
 }
-static PyObject *call_cuCtxSetSharedMemConfig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"config"};
     PyObject *bound[1];
@@ -7571,7 +7571,7 @@ static PyObject *call_cuCtxSetSharedMemConfig(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuModuleLoad(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleLoad(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"fname"};
     PyObject *bound[1];
@@ -7595,7 +7595,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleLoadData(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleLoadData(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"image"};
     PyObject *bound[1];
@@ -7619,7 +7619,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleLoadDataEx(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleLoadDataEx(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"image", "numOptions", "options", "optionValues"};
     PyObject *bound[4];
@@ -7649,7 +7649,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleLoadFatBinary(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleLoadFatBinary(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"fatCubin"};
     PyObject *bound[1];
@@ -7673,7 +7673,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleUnload(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleUnload(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hmod"};
     PyObject *bound[1];
@@ -7689,7 +7689,7 @@ static PyObject *call_cuModuleUnload(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuModuleGetLoadingMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleGetLoadingMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -7706,7 +7706,7 @@ static PyObject *call_cuModuleGetLoadingMode(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(106, c_mode)}, 1);
 }
-static PyObject *call_cuModuleGetFunction(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleGetFunction(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hmod", "name"};
     PyObject *bound[2];
@@ -7732,7 +7732,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleGetFunctionCount(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleGetFunctionCount(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mod"};
     PyObject *bound[1];
@@ -7750,7 +7750,7 @@ static PyObject *call_cuModuleGetFunctionCount(PyObject *self, PyObject *const *
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_count)}, 1);
 }
-static PyObject *call_cuModuleEnumerateFunctions(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleEnumerateFunctions(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"numFunctions", "mod"};
     PyObject *bound[2];
@@ -7766,7 +7766,7 @@ static PyObject *call_cuModuleEnumerateFunctions(PyObject *self, PyObject *const
     uint64_t c_mod = 0;
     if (UNLIKELY(to_u32(args[0], &c_numFunctions) < 0)) { bad_argument("cuModuleEnumerateFunctions()", "numFunctions"); goto done; }
     if (UNLIKELY(to_handle(args[1], 7, &c_mod) < 0)) { bad_argument("cuModuleEnumerateFunctions()", "mod"); goto done; }
-    if (c_numFunctions > 0 && !(c_functions = scratch_alloc(&scratch, 8 * (size_t)c_numFunctions + 64))) goto done;
+    if (c_numFunctions > 0 && !(c_functions = scratch_array(&scratch, 8, (size_t)c_numFunctions))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuModuleEnumerateFunctions(c_functions, (unsigned int)c_numFunctions, (CUmodule)c_mod);
@@ -7777,7 +7777,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleGetGlobal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleGetGlobal(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hmod", "name"};
     PyObject *bound[2];
@@ -7804,7 +7804,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLinkCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"numOptions", "options", "optionValues"};
     PyObject *bound[3];
@@ -7832,7 +7832,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkAddData(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLinkAddData(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"state", "typename", "data", "size", "name", "numOptions", "options", "optionValues"};
     PyObject *bound[8];
@@ -7868,7 +7868,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkAddFile(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLinkAddFile(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"state", "typename", "path", "numOptions", "options", "optionValues"};
     PyObject *bound[6];
@@ -7900,7 +7900,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkComplete(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLinkComplete(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"state"};
     PyObject *bound[1];
@@ -7919,7 +7919,7 @@ static PyObject *call_cuLinkComplete(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_cubinOut), PyLong_FromUnsignedLongLong(c_sizeOut)}, 2);
 }
-static PyObject *call_cuLinkDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLinkDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"state"};
     PyObject *bound[1];
@@ -7935,7 +7935,7 @@ static PyObject *call_cuLinkDestroy(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuModuleGetTexRef(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleGetTexRef(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hmod", "name"};
     PyObject *bound[2];
@@ -7961,7 +7961,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleGetSurfRef(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuModuleGetSurfRef(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hmod", "name"};
     PyObject *bound[2];
@@ -7987,7 +7987,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryLoadData(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryLoadData(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"code", "jitOptions", "jitOptionsValues", "numJitOptions", "libraryOptions", "libraryOptionValues", "numLibraryOptions"};
     PyObject *bound[7];
@@ -8023,7 +8023,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryLoadFromFile(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryLoadFromFile(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"fileName", "jitOptions", "jitOptionsValues", "numJitOptions", "libraryOptions", "libraryOptionValues", "numLibraryOptions"};
     PyObject *bound[7];
@@ -8059,7 +8059,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryUnload(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryUnload(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"library"};
     PyObject *bound[1];
@@ -8075,7 +8075,7 @@ static PyObject *call_cuLibraryUnload(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLibraryGetKernel(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryGetKernel(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"library", "name"};
     PyObject *bound[2];
@@ -8101,7 +8101,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetKernelCount(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryGetKernelCount(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"lib"};
     PyObject *bound[1];
@@ -8119,7 +8119,7 @@ static PyObject *call_cuLibraryGetKernelCount(PyObject *self, PyObject *const *a
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_count)}, 1);
 }
-static PyObject *call_cuLibraryEnumerateKernels(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryEnumerateKernels(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"numKernels", "lib"};
     PyObject *bound[2];
@@ -8135,7 +8135,7 @@ static PyObject *call_cuLibraryEnumerateKernels(PyObject *self, PyObject *const 
     uint64_t c_lib = 0;
     if (UNLIKELY(to_u32(args[0], &c_numKernels) < 0)) { bad_argument("cuLibraryEnumerateKernels()", "numKernels"); goto done; }
     if (UNLIKELY(to_handle(args[1], 9, &c_lib) < 0)) { bad_argument("cuLibraryEnumerateKernels()", "lib"); goto done; }
-    if (c_numKernels > 0 && !(c_kernels = scratch_alloc(&scratch, 8 * (size_t)c_numKernels + 64))) goto done;
+    if (c_numKernels > 0 && !(c_kernels = scratch_array(&scratch, 8, (size_t)c_numKernels))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuLibraryEnumerateKernels(c_kernels, (unsigned int)c_numKernels, (CUlibrary)c_lib);
@@ -8146,7 +8146,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetModule(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryGetModule(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"library"};
     PyObject *bound[1];
@@ -8164,7 +8164,7 @@ static PyObject *call_cuLibraryGetModule(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_pMod)}, 1);
 }
-static PyObject *call_cuKernelGetFunction(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelGetFunction(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"kernel"};
     PyObject *bound[1];
@@ -8182,7 +8182,7 @@ static PyObject *call_cuKernelGetFunction(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_pFunc)}, 1);
 }
-static PyObject *call_cuKernelGetLibrary(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelGetLibrary(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"kernel"};
     PyObject *bound[1];
@@ -8200,7 +8200,7 @@ static PyObject *call_cuKernelGetLibrary(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_pLib)}, 1);
 }
-static PyObject *call_cuLibraryGetGlobal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryGetGlobal(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"library", "name"};
     PyObject *bound[2];
@@ -8227,7 +8227,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetManaged(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryGetManaged(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"library", "name"};
     PyObject *bound[2];
@@ -8254,7 +8254,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetUnifiedFunction(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLibraryGetUnifiedFunction(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"library", "symbol"};
     PyObject *bound[2];
@@ -8280,7 +8280,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuKernelGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib", "kernel", "dev"};
     PyObject *bound[3];
@@ -8302,7 +8302,7 @@ static PyObject *call_cuKernelGetAttribute(PyObject *self, PyObject *const *args
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
 }
-static PyObject *call_cuKernelSetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelSetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib", "val", "kernel", "dev"};
     PyObject *bound[4];
@@ -8324,7 +8324,7 @@ static PyObject *call_cuKernelSetAttribute(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuKernelSetCacheConfig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"kernel", "config", "dev"};
     PyObject *bound[3];
@@ -8344,7 +8344,7 @@ static PyObject *call_cuKernelSetCacheConfig(PyObject *self, PyObject *const *ar
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuKernelGetName(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelGetName(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc"};
     PyObject *bound[1];
@@ -8362,7 +8362,7 @@ static PyObject *call_cuKernelGetName(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){text_from(c_name)}, 1);
 }
-static PyObject *call_cuKernelGetParamInfo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelGetParamInfo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"kernel", "paramIndex"};
     PyObject *bound[2];
@@ -8383,7 +8383,7 @@ static PyObject *call_cuKernelGetParamInfo(PyObject *self, PyObject *const *args
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramOffset), PyLong_FromUnsignedLongLong(c_paramSize)}, 2);
 }
-static PyObject *call_cuKernelGetParamCount(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuKernelGetParamCount(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"kernel"};
     PyObject *bound[1];
@@ -8401,7 +8401,7 @@ static PyObject *call_cuKernelGetParamCount(PyObject *self, PyObject *const *arg
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramCount)}, 1);
 }
-static PyObject *call_cuMemGetInfo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetInfo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -8419,7 +8419,7 @@ static PyObject *call_cuMemGetInfo(PyObject *self, PyObject *const *args, Py_ssi
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_free), PyLong_FromUnsignedLongLong(c_total)}, 2);
 }
-static PyObject *call_cuMemAlloc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAlloc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"bytesize"};
     PyObject *bound[1];
@@ -8437,7 +8437,7 @@ static PyObject *call_cuMemAlloc(PyObject *self, PyObject *const *args, Py_ssize
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
 }
-static PyObject *call_cuMemAllocPitch(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAllocPitch(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"WidthInBytes", "Height", "ElementSizeBytes"};
     PyObject *bound[3];
@@ -8460,7 +8460,7 @@ static PyObject *call_cuMemAllocPitch(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr), PyLong_FromUnsignedLongLong(c_pPitch)}, 2);
 }
-static PyObject *call_cuMemFree(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemFree(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptr"};
     PyObject *bound[1];
@@ -8476,7 +8476,7 @@ static PyObject *call_cuMemFree(PyObject *self, PyObject *const *args, Py_ssize_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemGetAddressRange(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetAddressRange(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptr"};
     PyObject *bound[1];
@@ -8495,7 +8495,7 @@ static PyObject *call_cuMemGetAddressRange(PyObject *self, PyObject *const *args
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pbase), PyLong_FromUnsignedLongLong(c_psize)}, 2);
 }
-static PyObject *call_cuMemAllocHost(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAllocHost(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"bytesize"};
     PyObject *bound[1];
@@ -8513,7 +8513,7 @@ static PyObject *call_cuMemAllocHost(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_pp)}, 1);
 }
-static PyObject *call_cuMemFreeHost(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemFreeHost(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"p"};
     PyObject *bound[1];
@@ -8535,7 +8535,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemHostAlloc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemHostAlloc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"bytesize", "Flags"};
     PyObject *bound[2];
@@ -8555,7 +8555,7 @@ static PyObject *call_cuMemHostAlloc(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_pp)}, 1);
 }
-static PyObject *call_cuMemHostGetDevicePointer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemHostGetDevicePointer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"p", "Flags"};
     PyObject *bound[2];
@@ -8581,7 +8581,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemHostGetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemHostGetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"p"};
     PyObject *bound[1];
@@ -8605,7 +8605,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemAllocManaged(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAllocManaged(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"bytesize", "flags"};
     PyObject *bound[2];
@@ -8625,7 +8625,7 @@ static PyObject *call_cuMemAllocManaged(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
 }
-static PyObject *call_cuDeviceRegisterAsyncNotification(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"device", "callbackFunc", "userData"};
     PyObject *bound[3];
@@ -8653,7 +8653,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceUnregisterAsyncNotification(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"device", "callback"};
     PyObject *bound[2];
@@ -8671,7 +8671,7 @@ static PyObject *call_cuDeviceUnregisterAsyncNotification(PyObject *self, PyObje
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetByPCIBusId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetByPCIBusId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pciBusId"};
     PyObject *bound[1];
@@ -8695,7 +8695,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceGetPCIBusId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetPCIBusId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"length", "dev"};
     PyObject *bound[2];
@@ -8711,7 +8711,7 @@ static PyObject *call_cuDeviceGetPCIBusId(PyObject *self, PyObject *const *args,
     uint64_t c_dev = 0;
     if (UNLIKELY(to_i32(args[0], &c_len) < 0)) { bad_argument("cuDeviceGetPCIBusId()", "length"); goto done; }
     if (UNLIKELY(to_handle(args[1], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetPCIBusId()", "dev"); goto done; }
-    if (!(c_pciBusId = scratch_alloc(&scratch, c_len > 0 ? (size_t)c_len + 1 : 1))) goto done;
+    if (!(c_pciBusId = scratch_array(&scratch, 1, c_len > 0 ? (size_t)c_len : 0))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetPCIBusId(c_pciBusId, (int)c_len, (CUdevice)c_dev);
@@ -8722,7 +8722,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuIpcGetEventHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuIpcGetEventHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"event"};
     PyObject *bound[1];
@@ -8745,7 +8745,7 @@ done:
     Py_XDECREF(c_pHandle);
     return result;
 }
-static PyObject *call_cuIpcOpenEventHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuIpcOpenEventHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
@@ -8763,7 +8763,7 @@ static PyObject *call_cuIpcOpenEventHandle(PyObject *self, PyObject *const *args
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_phEvent)}, 1);
 }
-static PyObject *call_cuIpcGetMemHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuIpcGetMemHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptr"};
     PyObject *bound[1];
@@ -8786,7 +8786,7 @@ done:
     Py_XDECREF(c_pHandle);
     return result;
 }
-static PyObject *call_cuIpcOpenMemHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuIpcOpenMemHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"handle", "Flags"};
     PyObject *bound[2];
@@ -8806,7 +8806,7 @@ static PyObject *call_cuIpcOpenMemHandle(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pdptr)}, 1);
 }
-static PyObject *call_cuIpcCloseMemHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuIpcCloseMemHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptr"};
     PyObject *bound[1];
@@ -8822,7 +8822,7 @@ static PyObject *call_cuIpcCloseMemHandle(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemHostRegister(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemHostRegister(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"p", "bytesize", "Flags"};
     PyObject *bound[3];
@@ -8848,7 +8848,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemHostUnregister(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemHostUnregister(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"p"};
     PyObject *bound[1];
@@ -8870,7 +8870,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dst", "src", "ByteCount"};
     PyObject *bound[3];
@@ -8890,7 +8890,7 @@ static PyObject *call_cuMemcpy(PyObject *self, PyObject *const *args, Py_ssize_t
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyPeer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyPeer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstContext", "srcDevice", "srcContext", "ByteCount"};
     PyObject *bound[5];
@@ -8914,7 +8914,7 @@ static PyObject *call_cuMemcpyPeer(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyHtoD(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyHtoD(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "srcHost", "ByteCount"};
     PyObject *bound[3];
@@ -8940,7 +8940,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyDtoH(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyDtoH(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstHost", "srcDevice", "ByteCount"};
     PyObject *bound[3];
@@ -8966,7 +8966,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyDtoD(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyDtoD(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "srcDevice", "ByteCount"};
     PyObject *bound[3];
@@ -8986,7 +8986,7 @@ static PyObject *call_cuMemcpyDtoD(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyDtoA(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyDtoA(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstArray", "dstOffset", "srcDevice", "ByteCount"};
     PyObject *bound[4];
@@ -9008,7 +9008,7 @@ static PyObject *call_cuMemcpyDtoA(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyAtoD(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyAtoD(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "srcArray", "srcOffset", "ByteCount"};
     PyObject *bound[4];
@@ -9030,7 +9030,7 @@ static PyObject *call_cuMemcpyAtoD(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyHtoA(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyHtoA(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstArray", "dstOffset", "srcHost", "ByteCount"};
     PyObject *bound[4];
@@ -9058,7 +9058,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyAtoH(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyAtoH(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstHost", "srcArray", "srcOffset", "ByteCount"};
     PyObject *bound[4];
@@ -9086,7 +9086,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyAtoA(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyAtoA(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstArray", "dstOffset", "srcArray", "srcOffset", "ByteCount"};
     PyObject *bound[5];
@@ -9110,7 +9110,7 @@ static PyObject *call_cuMemcpyAtoA(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy2D(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy2D(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pCopy"};
     PyObject *bound[1];
@@ -9126,7 +9126,7 @@ static PyObject *call_cuMemcpy2D(PyObject *self, PyObject *const *args, Py_ssize
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy2DUnaligned(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy2DUnaligned(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pCopy"};
     PyObject *bound[1];
@@ -9142,7 +9142,7 @@ static PyObject *call_cuMemcpy2DUnaligned(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3D(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy3D(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pCopy"};
     PyObject *bound[1];
@@ -9158,7 +9158,7 @@ static PyObject *call_cuMemcpy3D(PyObject *self, PyObject *const *args, Py_ssize
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DPeer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy3DPeer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pCopy"};
     PyObject *bound[1];
@@ -9174,7 +9174,7 @@ static PyObject *call_cuMemcpy3DPeer(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dst", "src", "ByteCount", "hStream"};
     PyObject *bound[4];
@@ -9196,7 +9196,7 @@ static PyObject *call_cuMemcpyAsync(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyPeerAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyPeerAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstContext", "srcDevice", "srcContext", "ByteCount", "hStream"};
     PyObject *bound[6];
@@ -9222,7 +9222,7 @@ static PyObject *call_cuMemcpyPeerAsync(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyHtoDAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyHtoDAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "srcHost", "ByteCount", "hStream"};
     PyObject *bound[4];
@@ -9250,7 +9250,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyDtoHAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyDtoHAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstHost", "srcDevice", "ByteCount", "hStream"};
     PyObject *bound[4];
@@ -9278,7 +9278,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyDtoDAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyDtoDAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "srcDevice", "ByteCount", "hStream"};
     PyObject *bound[4];
@@ -9300,7 +9300,7 @@ static PyObject *call_cuMemcpyDtoDAsync(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyHtoAAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyHtoAAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstArray", "dstOffset", "srcHost", "ByteCount", "hStream"};
     PyObject *bound[5];
@@ -9330,7 +9330,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyAtoHAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyAtoHAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstHost", "srcArray", "srcOffset", "ByteCount", "hStream"};
     PyObject *bound[5];
@@ -9360,7 +9360,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpy2DAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy2DAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pCopy", "hStream"};
     PyObject *bound[2];
@@ -9378,7 +9378,7 @@ static PyObject *call_cuMemcpy2DAsync(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy3DAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pCopy", "hStream"};
     PyObject *bound[2];
@@ -9396,7 +9396,7 @@ static PyObject *call_cuMemcpy3DAsync(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DPeerAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy3DPeerAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pCopy", "hStream"};
     PyObject *bound[2];
@@ -9414,7 +9414,7 @@ static PyObject *call_cuMemcpy3DPeerAsync(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyBatchAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyBatchAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dsts", "srcs", "sizes", "count", "attrs", "attrsIdxs", "numAttrs", "hStream"};
     PyObject *bound[8];
@@ -9450,7 +9450,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpy3DBatchAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy3DBatchAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"numOps", "opList", "flags", "hStream"};
     PyObject *bound[4];
@@ -9478,7 +9478,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyWithAttributesAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpyWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dst", "src", "size", "attr", "hStream"};
     PyObject *bound[5];
@@ -9502,7 +9502,7 @@ static PyObject *call_cuMemcpyWithAttributesAsync(PyObject *self, PyObject *cons
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DWithAttributesAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"op", "flags", "hStream"};
     PyObject *bound[3];
@@ -9522,7 +9522,7 @@ static PyObject *call_cuMemcpy3DWithAttributesAsync(PyObject *self, PyObject *co
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD8(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD8(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "uc", "N"};
     PyObject *bound[3];
@@ -9542,7 +9542,7 @@ static PyObject *call_cuMemsetD8(PyObject *self, PyObject *const *args, Py_ssize
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD16(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD16(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "us", "N"};
     PyObject *bound[3];
@@ -9562,7 +9562,7 @@ static PyObject *call_cuMemsetD16(PyObject *self, PyObject *const *args, Py_ssiz
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD32(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD32(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "ui", "N"};
     PyObject *bound[3];
@@ -9582,7 +9582,7 @@ static PyObject *call_cuMemsetD32(PyObject *self, PyObject *const *args, Py_ssiz
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D8(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD2D8(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstPitch", "uc", "Width", "Height"};
     PyObject *bound[5];
@@ -9606,7 +9606,7 @@ static PyObject *call_cuMemsetD2D8(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D16(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD2D16(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstPitch", "us", "Width", "Height"};
     PyObject *bound[5];
@@ -9630,7 +9630,7 @@ static PyObject *call_cuMemsetD2D16(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D32(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD2D32(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstPitch", "ui", "Width", "Height"};
     PyObject *bound[5];
@@ -9654,7 +9654,7 @@ static PyObject *call_cuMemsetD2D32(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD8Async(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD8Async(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "uc", "N", "hStream"};
     PyObject *bound[4];
@@ -9676,7 +9676,7 @@ static PyObject *call_cuMemsetD8Async(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD16Async(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD16Async(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "us", "N", "hStream"};
     PyObject *bound[4];
@@ -9698,7 +9698,7 @@ static PyObject *call_cuMemsetD16Async(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD32Async(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD32Async(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "ui", "N", "hStream"};
     PyObject *bound[4];
@@ -9720,7 +9720,7 @@ static PyObject *call_cuMemsetD32Async(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D8Async(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD2D8Async(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstPitch", "uc", "Width", "Height", "hStream"};
     PyObject *bound[6];
@@ -9746,7 +9746,7 @@ static PyObject *call_cuMemsetD2D8Async(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D16Async(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD2D16Async(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstPitch", "us", "Width", "Height", "hStream"};
     PyObject *bound[6];
@@ -9772,7 +9772,7 @@ static PyObject *call_cuMemsetD2D16Async(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D32Async(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemsetD2D32Async(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dstDevice", "dstPitch", "ui", "Width", "Height", "hStream"};
     PyObject *bound[6];
@@ -9798,7 +9798,7 @@ static PyObject *call_cuMemsetD2D32Async(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuArrayCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArrayCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pAllocateArray"};
     PyObject *bound[1];
@@ -9816,7 +9816,7 @@ static PyObject *call_cuArrayCreate(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pHandle)}, 1);
 }
-static PyObject *call_cuArrayGetDescriptor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArrayGetDescriptor(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hArray"};
     PyObject *bound[1];
@@ -9839,7 +9839,7 @@ done:
     Py_XDECREF(c_pArrayDescriptor);
     return result;
 }
-static PyObject *call_cuArrayGetSparseProperties(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"array"};
     PyObject *bound[1];
@@ -9862,7 +9862,7 @@ done:
     Py_XDECREF(c_sparseProperties);
     return result;
 }
-static PyObject *call_cuMipmappedArrayGetSparseProperties(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mipmap"};
     PyObject *bound[1];
@@ -9885,7 +9885,7 @@ done:
     Py_XDECREF(c_sparseProperties);
     return result;
 }
-static PyObject *call_cuArrayGetMemoryRequirements(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"array", "device"};
     PyObject *bound[2];
@@ -9910,7 +9910,7 @@ done:
     Py_XDECREF(c_memoryRequirements);
     return result;
 }
-static PyObject *call_cuMipmappedArrayGetMemoryRequirements(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mipmap", "device"};
     PyObject *bound[2];
@@ -9935,7 +9935,7 @@ done:
     Py_XDECREF(c_memoryRequirements);
     return result;
 }
-static PyObject *call_cuArrayGetPlane(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArrayGetPlane(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hArray", "planeIdx"};
     PyObject *bound[2];
@@ -9955,7 +9955,7 @@ static PyObject *call_cuArrayGetPlane(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pPlaneArray)}, 1);
 }
-static PyObject *call_cuArrayDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArrayDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hArray"};
     PyObject *bound[1];
@@ -9971,7 +9971,7 @@ static PyObject *call_cuArrayDestroy(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuArray3DCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArray3DCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pAllocateArray"};
     PyObject *bound[1];
@@ -9989,7 +9989,7 @@ static PyObject *call_cuArray3DCreate(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pHandle)}, 1);
 }
-static PyObject *call_cuArray3DGetDescriptor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuArray3DGetDescriptor(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hArray"};
     PyObject *bound[1];
@@ -10012,7 +10012,7 @@ done:
     Py_XDECREF(c_pArrayDescriptor);
     return result;
 }
-static PyObject *call_cuMipmappedArrayCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMipmappedArrayCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pMipmappedArrayDesc", "numMipmapLevels"};
     PyObject *bound[2];
@@ -10032,7 +10032,7 @@ static PyObject *call_cuMipmappedArrayCreate(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pHandle)}, 1);
 }
-static PyObject *call_cuMipmappedArrayGetLevel(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMipmappedArrayGetLevel(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hMipmappedArray", "level"};
     PyObject *bound[2];
@@ -10052,7 +10052,7 @@ static PyObject *call_cuMipmappedArrayGetLevel(PyObject *self, PyObject *const *
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pLevelArray)}, 1);
 }
-static PyObject *call_cuMipmappedArrayDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMipmappedArrayDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hMipmappedArray"};
     PyObject *bound[1];
@@ -10068,7 +10068,7 @@ static PyObject *call_cuMipmappedArrayDestroy(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemGetHandleForAddressRange(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetHandleForAddressRange(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptr", "size", "handleType", "flags"};
     PyObject *bound[4];
@@ -10100,7 +10100,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemBatchDecompressAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemBatchDecompressAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"paramsArray", "count", "flags", "stream"};
     PyObject *bound[4];
@@ -10130,7 +10130,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemAddressReserve(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAddressReserve(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"size", "alignment", "addr", "flags"};
     PyObject *bound[4];
@@ -10154,7 +10154,7 @@ static PyObject *call_cuMemAddressReserve(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_ptr)}, 1);
 }
-static PyObject *call_cuMemAddressFree(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAddressFree(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ptr", "size"};
     PyObject *bound[2];
@@ -10172,7 +10172,7 @@ static PyObject *call_cuMemAddressFree(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"size", "prop", "flags"};
     PyObject *bound[3];
@@ -10194,7 +10194,7 @@ static PyObject *call_cuMemCreate(PyObject *self, PyObject *const *args, Py_ssiz
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(39, (uint64_t)c_handle)}, 1);
 }
-static PyObject *call_cuMemRelease(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemRelease(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
@@ -10210,7 +10210,7 @@ static PyObject *call_cuMemRelease(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemMap(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemMap(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ptr", "size", "offset", "handle", "flags"};
     PyObject *bound[5];
@@ -10234,7 +10234,7 @@ static PyObject *call_cuMemMap(PyObject *self, PyObject *const *args, Py_ssize_t
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemMapArrayAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemMapArrayAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mapInfoList", "count", "hStream"};
     PyObject *bound[3];
@@ -10260,7 +10260,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemUnmap(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemUnmap(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ptr", "size"};
     PyObject *bound[2];
@@ -10278,7 +10278,7 @@ static PyObject *call_cuMemUnmap(PyObject *self, PyObject *const *args, Py_ssize
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemSetAccess(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemSetAccess(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ptr", "size", "desc", "count"};
     PyObject *bound[4];
@@ -10306,7 +10306,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemGetAccess(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetAccess(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"location", "ptr"};
     PyObject *bound[2];
@@ -10326,7 +10326,7 @@ static PyObject *call_cuMemGetAccess(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
 }
-static PyObject *call_cuMemExportToShareableHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"handle", "handleType", "flags"};
     PyObject *bound[3];
@@ -10356,7 +10356,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemImportFromShareableHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemImportFromShareableHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"osHandle", "shHandleType"};
     PyObject *bound[2];
@@ -10382,7 +10382,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemGetAllocationGranularity(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetAllocationGranularity(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prop", "option"};
     PyObject *bound[2];
@@ -10402,7 +10402,7 @@ static PyObject *call_cuMemGetAllocationGranularity(PyObject *self, PyObject *co
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_granularity)}, 1);
 }
-static PyObject *call_cuMemGetAllocationPropertiesFromHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetAllocationPropertiesFromHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
@@ -10425,7 +10425,7 @@ done:
     Py_XDECREF(c_prop);
     return result;
 }
-static PyObject *call_cuMemRetainAllocationHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemRetainAllocationHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"addr"};
     PyObject *bound[1];
@@ -10449,7 +10449,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemFreeAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemFreeAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptr", "hStream"};
     PyObject *bound[2];
@@ -10467,7 +10467,7 @@ static PyObject *call_cuMemFreeAsync(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemAllocAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAllocAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"bytesize", "hStream"};
     PyObject *bound[2];
@@ -10487,7 +10487,7 @@ static PyObject *call_cuMemAllocAsync(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
 }
-static PyObject *call_cuMemPoolTrimTo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolTrimTo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pool", "minBytesToKeep"};
     PyObject *bound[2];
@@ -10505,7 +10505,7 @@ static PyObject *call_cuMemPoolTrimTo(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemPoolSetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolSetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pool", "attr", "value"};
     PyObject *bound[3];
@@ -10532,7 +10532,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pool", "attr"};
     PyObject *bound[2];
@@ -10560,7 +10560,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolSetAccess(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolSetAccess(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pool", "map", "count"};
     PyObject *bound[3];
@@ -10586,7 +10586,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolGetAccess(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolGetAccess(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"memPool", "location"};
     PyObject *bound[2];
@@ -10606,7 +10606,7 @@ static PyObject *call_cuMemPoolGetAccess(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(78, c_flags)}, 1);
 }
-static PyObject *call_cuMemPoolCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"poolProps"};
     PyObject *bound[1];
@@ -10624,7 +10624,7 @@ static PyObject *call_cuMemPoolCreate(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool)}, 1);
 }
-static PyObject *call_cuMemPoolDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pool"};
     PyObject *bound[1];
@@ -10640,7 +10640,7 @@ static PyObject *call_cuMemPoolDestroy(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemGetDefaultMemPool(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"location", "typename"};
     PyObject *bound[2];
@@ -10660,7 +10660,7 @@ static PyObject *call_cuMemGetDefaultMemPool(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool_out)}, 1);
 }
-static PyObject *call_cuMemGetMemPool(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetMemPool(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"location", "typename"};
     PyObject *bound[2];
@@ -10680,7 +10680,7 @@ static PyObject *call_cuMemGetMemPool(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool)}, 1);
 }
-static PyObject *call_cuMemSetMemPool(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemSetMemPool(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"location", "typename", "pool"};
     PyObject *bound[3];
@@ -10700,7 +10700,7 @@ static PyObject *call_cuMemSetMemPool(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemAllocFromPoolAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAllocFromPoolAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"bytesize", "pool", "hStream"};
     PyObject *bound[3];
@@ -10722,7 +10722,7 @@ static PyObject *call_cuMemAllocFromPoolAsync(PyObject *self, PyObject *const *a
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
 }
-static PyObject *call_cuMemPoolExportToShareableHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pool", "handleType", "flags"};
     PyObject *bound[3];
@@ -10752,7 +10752,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolImportFromShareableHandle(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"handle", "handleType", "flags"};
     PyObject *bound[3];
@@ -10780,7 +10780,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolExportPointer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolExportPointer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ptr"};
     PyObject *bound[1];
@@ -10803,7 +10803,7 @@ done:
     Py_XDECREF(c_shareData_out);
     return result;
 }
-static PyObject *call_cuMemPoolImportPointer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPoolImportPointer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pool", "shareData"};
     PyObject *bound[2];
@@ -10823,7 +10823,7 @@ static PyObject *call_cuMemPoolImportPointer(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_ptr_out)}, 1);
 }
-static PyObject *call_cuMulticastCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prop"};
     PyObject *bound[1];
@@ -10841,7 +10841,7 @@ static PyObject *call_cuMulticastCreate(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(39, (uint64_t)c_mcHandle)}, 1);
 }
-static PyObject *call_cuMulticastAddDevice(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastAddDevice(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mcHandle", "dev"};
     PyObject *bound[2];
@@ -10859,7 +10859,7 @@ static PyObject *call_cuMulticastAddDevice(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindMem(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastBindMem(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mcHandle", "mcOffset", "memHandle", "memOffset", "size", "flags"};
     PyObject *bound[6];
@@ -10885,7 +10885,7 @@ static PyObject *call_cuMulticastBindMem(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindMem_v2(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastBindMem_v2(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mcHandle", "dev", "mcOffset", "memHandle", "memOffset", "size", "flags"};
     PyObject *bound[7];
@@ -10913,7 +10913,7 @@ static PyObject *call_cuMulticastBindMem_v2(PyObject *self, PyObject *const *arg
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindAddr(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastBindAddr(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mcHandle", "mcOffset", "memptr", "size", "flags"};
     PyObject *bound[5];
@@ -10937,7 +10937,7 @@ static PyObject *call_cuMulticastBindAddr(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindAddr_v2(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastBindAddr_v2(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mcHandle", "dev", "mcOffset", "memptr", "size", "flags"};
     PyObject *bound[6];
@@ -10963,7 +10963,7 @@ static PyObject *call_cuMulticastBindAddr_v2(PyObject *self, PyObject *const *ar
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastUnbind(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastUnbind(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mcHandle", "dev", "mcOffset", "size"};
     PyObject *bound[4];
@@ -10985,7 +10985,7 @@ static PyObject *call_cuMulticastUnbind(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastGetGranularity(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMulticastGetGranularity(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prop", "option"};
     PyObject *bound[2];
@@ -11005,7 +11005,7 @@ static PyObject *call_cuMulticastGetGranularity(PyObject *self, PyObject *const 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_granularity)}, 1);
 }
-static PyObject *call_cuDeviceGetFabricClusterUuid(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetFabricClusterUuid(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -11028,7 +11028,7 @@ done:
     Py_XDECREF(c_uuid);
     return result;
 }
-static PyObject *call_cuDeviceGetCliqueCount(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetCliqueCount(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev"};
     PyObject *bound[1];
@@ -11046,7 +11046,7 @@ static PyObject *call_cuDeviceGetCliqueCount(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_count)}, 1);
 }
-static PyObject *call_cuDeviceGetCliqueInfo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetCliqueInfo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"count", "dev"};
     PyObject *bound[2];
@@ -11068,7 +11068,7 @@ static PyObject *call_cuDeviceGetCliqueInfo(PyObject *self, PyObject *const *arg
         { bad_argument("cuDeviceGetCliqueInfo()", "count"); goto done; }
     }
     if (UNLIKELY(to_handle(args[1], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetCliqueInfo()", "dev"); goto done; }
-    if (limit_count > 0 && !(c_cliqueInfo = scratch_alloc(&scratch, 8 * (size_t)limit_count + 64))) goto done;
+    if (limit_count > 0 && !(c_cliqueInfo = scratch_array(&scratch, 8, (size_t)limit_count))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetCliqueInfo(c_cliqueInfo, &c_count, (CUdevice)c_dev);
@@ -11079,7 +11079,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointIdReserve(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointIdReserve(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"count"};
     PyObject *bound[1];
@@ -11097,7 +11097,7 @@ static PyObject *call_cuLogicalEndpointIdReserve(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(41, (uint64_t)c_baseLeId)}, 1);
 }
-static PyObject *call_cuLogicalEndpointIdRelease(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointIdRelease(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"baseLeId", "count"};
     PyObject *bound[2];
@@ -11115,7 +11115,7 @@ static PyObject *call_cuLogicalEndpointIdRelease(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "prop"};
     PyObject *bound[2];
@@ -11133,7 +11133,7 @@ static PyObject *call_cuLogicalEndpointCreate(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointAddDevice(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointAddDevice(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "dev"};
     PyObject *bound[2];
@@ -11151,7 +11151,7 @@ static PyObject *call_cuLogicalEndpointAddDevice(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId"};
     PyObject *bound[1];
@@ -11167,7 +11167,7 @@ static PyObject *call_cuLogicalEndpointDestroy(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointBindAddr(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointBindAddr(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "dev", "offset", "ptr", "size", "flags"};
     PyObject *bound[6];
@@ -11199,7 +11199,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointBindMem(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointBindMem(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "dev", "offset", "memHandle", "memOffset", "size", "flags"};
     PyObject *bound[7];
@@ -11227,7 +11227,7 @@ static PyObject *call_cuLogicalEndpointBindMem(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointUnbind(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointUnbind(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "dev", "offset", "size"};
     PyObject *bound[4];
@@ -11249,7 +11249,7 @@ static PyObject *call_cuLogicalEndpointUnbind(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointExport(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointExport(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "handleType"};
     PyObject *bound[2];
@@ -11277,7 +11277,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointImport(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointImport(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "handle", "handleType"};
     PyObject *bound[3];
@@ -11303,7 +11303,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointGetLimits(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointGetLimits(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prop"};
     PyObject *bound[1];
@@ -11322,7 +11322,7 @@ static PyObject *call_cuLogicalEndpointGetLimits(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(1, (uint64_t)c_bindAlignment), handle_new(1, (uint64_t)c_maxSize)}, 2);
 }
-static PyObject *call_cuLogicalEndpointQuery(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogicalEndpointQuery(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"leId", "count"};
     PyObject *bound[2];
@@ -11342,7 +11342,7 @@ static PyObject *call_cuLogicalEndpointQuery(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_queryStatus)}, 1);
 }
-static PyObject *call_cuFabricCpyBatchAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFabricCpyBatchAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"numOps", "opList", "flags", "hStream"};
     PyObject *bound[4];
@@ -11370,7 +11370,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuPointerGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuPointerGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attribute", "ptr"};
     PyObject *bound[2];
@@ -11398,7 +11398,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPrefetchAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPrefetchAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"devPtr", "count", "location", "flags", "hStream"};
     PyObject *bound[5];
@@ -11422,7 +11422,7 @@ static PyObject *call_cuMemPrefetchAsync(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemAdvise(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemAdvise(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"devPtr", "count", "advice", "location"};
     PyObject *bound[4];
@@ -11444,7 +11444,7 @@ static PyObject *call_cuMemAdvise(PyObject *self, PyObject *const *args, Py_ssiz
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemPrefetchBatchAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptrs", "sizes", "count", "prefetchLocs", "prefetchLocIdxs", "numPrefetchLocs", "flags", "hStream"};
     PyObject *bound[8];
@@ -11480,7 +11480,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemDiscardBatchAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemDiscardBatchAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptrs", "sizes", "count", "flags", "hStream"};
     PyObject *bound[5];
@@ -11510,7 +11510,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemDiscardAndPrefetchBatchAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemDiscardAndPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dptrs", "sizes", "count", "prefetchLocs", "prefetchLocIdxs", "numPrefetchLocs", "flags", "hStream"};
     PyObject *bound[8];
@@ -11546,7 +11546,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemGetLocationInfo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemGetLocationInfo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ptr", "size", "summaryGranularity", "samplingGranularity", "location_out"};
     PyObject *bound[5];
@@ -11570,7 +11570,7 @@ static PyObject *call_cuMemGetLocationInfo(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemRangeGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemRangeGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dataSize", "attribute", "devPtr", "count"};
     PyObject *bound[4];
@@ -11603,7 +11603,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemRangeGetAttributes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuMemRangeGetAttributes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dataSizes", "attributes", "numAttributes", "devPtr", "count"};
     PyObject *bound[5];
@@ -11636,7 +11636,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuPointerSetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuPointerSetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"value", "attribute", "ptr"};
     PyObject *bound[3];
@@ -11663,7 +11663,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuPointerGetAttributes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuPointerGetAttributes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"numAttributes", "attributes", "ptr"};
     PyObject *bound[3];
@@ -11692,7 +11692,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"Flags"};
     PyObject *bound[1];
@@ -11710,7 +11710,7 @@ static PyObject *call_cuStreamCreate(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(16, (uint64_t)c_phStream)}, 1);
 }
-static PyObject *call_cuStreamCreateWithPriority(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamCreateWithPriority(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"flags", "priority"};
     PyObject *bound[2];
@@ -11730,7 +11730,7 @@ static PyObject *call_cuStreamCreateWithPriority(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(16, (uint64_t)c_phStream)}, 1);
 }
-static PyObject *call_cuStreamBeginCaptureToCig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamBeginCaptureToCig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "streamCigCaptureParams"};
     PyObject *bound[2];
@@ -11748,7 +11748,7 @@ static PyObject *call_cuStreamBeginCaptureToCig(PyObject *self, PyObject *const 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamEndCaptureToCig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamEndCaptureToCig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -11764,7 +11764,7 @@ static PyObject *call_cuStreamEndCaptureToCig(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamGetPriority(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetPriority(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -11782,7 +11782,7 @@ static PyObject *call_cuStreamGetPriority(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_priority)}, 1);
 }
-static PyObject *call_cuStreamGetDevice(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetDevice(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -11800,7 +11800,7 @@ static PyObject *call_cuStreamGetDevice(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
 }
-static PyObject *call_cuStreamGetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -11818,7 +11818,7 @@ static PyObject *call_cuStreamGetFlags(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
 }
-static PyObject *call_cuStreamGetId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -11836,7 +11836,7 @@ static PyObject *call_cuStreamGetId(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_streamId)}, 1);
 }
-static PyObject *call_cuStreamGetCtx(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetCtx(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -11854,7 +11854,7 @@ static PyObject *call_cuStreamGetCtx(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
 }
-static PyObject *call_cuStreamGetCtx_v2(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetCtx_v2(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -11873,7 +11873,7 @@ static PyObject *call_cuStreamGetCtx_v2(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pCtx), handle_new(32, (uint64_t)c_pGreenCtx)}, 2);
 }
-static PyObject *call_cuStreamWaitEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamWaitEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "hEvent", "Flags"};
     PyObject *bound[3];
@@ -11893,7 +11893,7 @@ static PyObject *call_cuStreamWaitEvent(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamAddCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamAddCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "callback", "userData", "flags"};
     PyObject *bound[4];
@@ -11921,7 +11921,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamBeginCapture(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamBeginCapture(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "mode"};
     PyObject *bound[2];
@@ -11939,7 +11939,7 @@ static PyObject *call_cuStreamBeginCapture(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamBeginRecaptureToGraph(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "mode", "hGraph", "callbackFunc", "userData"};
     PyObject *bound[5];
@@ -11969,7 +11969,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamBeginCaptureToGraph(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamBeginCaptureToGraph(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "hGraph", "dependencies", "dependencyData", "numDependencies", "mode"};
     PyObject *bound[6];
@@ -12001,7 +12001,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuThreadExchangeStreamCaptureMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"mode"};
     PyObject *bound[1];
@@ -12020,7 +12020,7 @@ static PyObject *call_cuThreadExchangeStreamCaptureMode(PyObject *self, PyObject
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(57, io_mode)}, 1);
 }
-static PyObject *call_cuStreamEndCapture(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamEndCapture(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -12038,7 +12038,7 @@ static PyObject *call_cuStreamEndCapture(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
 }
-static PyObject *call_cuStreamIsCapturing(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamIsCapturing(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -12056,7 +12056,7 @@ static PyObject *call_cuStreamIsCapturing(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(56, c_captureStatus)}, 1);
 }
-static PyObject *call_cuStreamGetCaptureInfo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetCaptureInfo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -12079,7 +12079,7 @@ static PyObject *call_cuStreamGetCaptureInfo(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 6);
     return result_tuple(status, (PyObject *[]){enum_value(56, c_captureStatus_out), handle_new(1, (uint64_t)c_id_out), handle_new(24, (uint64_t)c_graph_out), list_from((ValueType){KIND_HANDLE, 25, 8}, c_dependencies_out, c_dependencies_out ? c_numDependencies_out : 0), list_from((ValueType){KIND_RECORD, 171, 8}, c_edgeData_out, c_edgeData_out ? c_numDependencies_out : 0), PyLong_FromUnsignedLongLong(c_numDependencies_out)}, 6);
 }
-static PyObject *call_cuStreamUpdateCaptureDependencies(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamUpdateCaptureDependencies(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "dependencies", "dependencyData", "numDependencies", "flags"};
     PyObject *bound[5];
@@ -12109,7 +12109,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamAttachMemAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamAttachMemAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "dptr", "length", "flags"};
     PyObject *bound[4];
@@ -12131,7 +12131,7 @@ static PyObject *call_cuStreamAttachMemAsync(PyObject *self, PyObject *const *ar
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamQuery(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamQuery(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -12147,7 +12147,7 @@ static PyObject *call_cuStreamQuery(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamSynchronize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamSynchronize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -12163,7 +12163,7 @@ static PyObject *call_cuStreamSynchronize(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -12179,7 +12179,7 @@ static PyObject *call_cuStreamDestroy(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamCopyAttributes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamCopyAttributes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dst", "src"};
     PyObject *bound[2];
@@ -12197,7 +12197,7 @@ static PyObject *call_cuStreamCopyAttributes(PyObject *self, PyObject *const *ar
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "attr"};
     PyObject *bound[2];
@@ -12222,7 +12222,7 @@ done:
     Py_XDECREF(c_value_out);
     return result;
 }
-static PyObject *call_cuStreamSetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamSetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "attr", "value"};
     PyObject *bound[3];
@@ -12242,7 +12242,7 @@ static PyObject *call_cuStreamSetAttribute(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"Flags"};
     PyObject *bound[1];
@@ -12260,7 +12260,7 @@ static PyObject *call_cuEventCreate(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_phEvent)}, 1);
 }
-static PyObject *call_cuEventRecord(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventRecord(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hEvent", "hStream"};
     PyObject *bound[2];
@@ -12278,7 +12278,7 @@ static PyObject *call_cuEventRecord(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventRecordWithFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventRecordWithFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hEvent", "hStream", "flags"};
     PyObject *bound[3];
@@ -12298,7 +12298,7 @@ static PyObject *call_cuEventRecordWithFlags(PyObject *self, PyObject *const *ar
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventQuery(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventQuery(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hEvent"};
     PyObject *bound[1];
@@ -12314,7 +12314,7 @@ static PyObject *call_cuEventQuery(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventSynchronize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventSynchronize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hEvent"};
     PyObject *bound[1];
@@ -12330,7 +12330,7 @@ static PyObject *call_cuEventSynchronize(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hEvent"};
     PyObject *bound[1];
@@ -12346,7 +12346,7 @@ static PyObject *call_cuEventDestroy(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventElapsedTime(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventElapsedTime(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStart", "hEnd"};
     PyObject *bound[2];
@@ -12366,7 +12366,7 @@ static PyObject *call_cuEventElapsedTime(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(c_pMilliseconds)}, 1);
 }
-static PyObject *call_cuImportExternalMemory(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuImportExternalMemory(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"memHandleDesc"};
     PyObject *bound[1];
@@ -12384,7 +12384,7 @@ static PyObject *call_cuImportExternalMemory(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(22, (uint64_t)c_extMem_out)}, 1);
 }
-static PyObject *call_cuExternalMemoryGetMappedBuffer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"extMem", "bufferDesc"};
     PyObject *bound[2];
@@ -12404,7 +12404,7 @@ static PyObject *call_cuExternalMemoryGetMappedBuffer(PyObject *self, PyObject *
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_devPtr)}, 1);
 }
-static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"extMem", "mipmapDesc"};
     PyObject *bound[2];
@@ -12424,7 +12424,7 @@ static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(PyObject *self, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_mipmap)}, 1);
 }
-static PyObject *call_cuDestroyExternalMemory(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDestroyExternalMemory(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"extMem"};
     PyObject *bound[1];
@@ -12440,7 +12440,7 @@ static PyObject *call_cuDestroyExternalMemory(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuImportExternalSemaphore(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuImportExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"semHandleDesc"};
     PyObject *bound[1];
@@ -12458,7 +12458,7 @@ static PyObject *call_cuImportExternalSemaphore(PyObject *self, PyObject *const 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(23, (uint64_t)c_extSem_out)}, 1);
 }
-static PyObject *call_cuSignalExternalSemaphoresAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"extSemArray", "paramsArray", "numExtSems", "stream"};
     PyObject *bound[4];
@@ -12486,7 +12486,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuWaitExternalSemaphoresAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuWaitExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"extSemArray", "paramsArray", "numExtSems", "stream"};
     PyObject *bound[4];
@@ -12514,7 +12514,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDestroyExternalSemaphore(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDestroyExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"extSem"};
     PyObject *bound[1];
@@ -12530,7 +12530,7 @@ static PyObject *call_cuDestroyExternalSemaphore(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWaitValue32(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamWaitValue32(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream", "addr", "value", "flags"};
     PyObject *bound[4];
@@ -12552,7 +12552,7 @@ static PyObject *call_cuStreamWaitValue32(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWaitValue64(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamWaitValue64(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream", "addr", "value", "flags"};
     PyObject *bound[4];
@@ -12574,7 +12574,7 @@ static PyObject *call_cuStreamWaitValue64(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWriteValue32(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamWriteValue32(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream", "addr", "value", "flags"};
     PyObject *bound[4];
@@ -12596,7 +12596,7 @@ static PyObject *call_cuStreamWriteValue32(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWriteValue64(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamWriteValue64(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream", "addr", "value", "flags"};
     PyObject *bound[4];
@@ -12618,7 +12618,7 @@ static PyObject *call_cuStreamWriteValue64(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamBatchMemOp(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamBatchMemOp(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream", "count", "paramArray", "flags"};
     PyObject *bound[4];
@@ -12646,7 +12646,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFuncGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib", "hfunc"};
     PyObject *bound[2];
@@ -12666,7 +12666,7 @@ static PyObject *call_cuFuncGetAttribute(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
 }
-static PyObject *call_cuFuncSetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncSetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "attrib", "value"};
     PyObject *bound[3];
@@ -12686,7 +12686,7 @@ static PyObject *call_cuFuncSetAttribute(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncSetCacheConfig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "config"};
     PyObject *bound[2];
@@ -12704,7 +12704,7 @@ static PyObject *call_cuFuncSetCacheConfig(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncGetModule(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncGetModule(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc"};
     PyObject *bound[1];
@@ -12722,7 +12722,7 @@ static PyObject *call_cuFuncGetModule(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_hmod)}, 1);
 }
-static PyObject *call_cuFuncGetName(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncGetName(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc"};
     PyObject *bound[1];
@@ -12740,7 +12740,7 @@ static PyObject *call_cuFuncGetName(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){text_from(c_name)}, 1);
 }
-static PyObject *call_cuFuncGetParamInfo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncGetParamInfo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "paramIndex"};
     PyObject *bound[2];
@@ -12761,7 +12761,7 @@ static PyObject *call_cuFuncGetParamInfo(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramOffset), PyLong_FromUnsignedLongLong(c_paramSize)}, 2);
 }
-static PyObject *call_cuFuncGetParamCount(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncGetParamCount(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func"};
     PyObject *bound[1];
@@ -12779,7 +12779,7 @@ static PyObject *call_cuFuncGetParamCount(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramCount)}, 1);
 }
-static PyObject *call_cuFuncIsLoaded(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncIsLoaded(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"function"};
     PyObject *bound[1];
@@ -12797,7 +12797,7 @@ static PyObject *call_cuFuncIsLoaded(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(114, c_state)}, 1);
 }
-static PyObject *call_cuFuncLoad(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncLoad(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"function"};
     PyObject *bound[1];
@@ -12813,7 +12813,7 @@ static PyObject *call_cuFuncLoad(PyObject *self, PyObject *const *args, Py_ssize
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLaunchKernel(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchKernel(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"f", "gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes", "hStream", "kernelParams", "extra"};
     PyObject *bound[11];
@@ -12855,7 +12855,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunchKernelEx(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchKernelEx(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"config", "f", "kernelParams", "extra"};
     PyObject *bound[4];
@@ -12883,7 +12883,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunchCooperativeKernel(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchCooperativeKernel(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"f", "gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes", "hStream", "kernelParams"};
     PyObject *bound[10];
@@ -12923,7 +12923,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunchHostFunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchHostFunc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "fn", "userData"};
     PyObject *bound[3];
@@ -12949,7 +12949,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunchHostFunc_v2(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchHostFunc_v2(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "fn", "userData", "syncMode"};
     PyObject *bound[4];
@@ -12977,7 +12977,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFuncSetBlockShape(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncSetBlockShape(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "x", "y", "z"};
     PyObject *bound[4];
@@ -12999,7 +12999,7 @@ static PyObject *call_cuFuncSetBlockShape(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncSetSharedSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncSetSharedSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "numbytes"};
     PyObject *bound[2];
@@ -13017,7 +13017,7 @@ static PyObject *call_cuFuncSetSharedSize(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSetSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuParamSetSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "numbytes"};
     PyObject *bound[2];
@@ -13035,7 +13035,7 @@ static PyObject *call_cuParamSetSize(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSeti(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuParamSeti(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "offset", "value"};
     PyObject *bound[3];
@@ -13055,7 +13055,7 @@ static PyObject *call_cuParamSeti(PyObject *self, PyObject *const *args, Py_ssiz
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSetf(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuParamSetf(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "offset", "value"};
     PyObject *bound[3];
@@ -13075,7 +13075,7 @@ static PyObject *call_cuParamSetf(PyObject *self, PyObject *const *args, Py_ssiz
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSetv(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuParamSetv(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "offset", "ptr", "numbytes"};
     PyObject *bound[4];
@@ -13103,7 +13103,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunch(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunch(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"f"};
     PyObject *bound[1];
@@ -13119,7 +13119,7 @@ static PyObject *call_cuLaunch(PyObject *self, PyObject *const *args, Py_ssize_t
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLaunchGrid(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchGrid(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"f", "grid_width", "grid_height"};
     PyObject *bound[3];
@@ -13139,7 +13139,7 @@ static PyObject *call_cuLaunchGrid(PyObject *self, PyObject *const *args, Py_ssi
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLaunchGridAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchGridAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"f", "grid_width", "grid_height", "hStream"};
     PyObject *bound[4];
@@ -13161,7 +13161,7 @@ static PyObject *call_cuLaunchGridAsync(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLaunchCooperativeKernelMultiDevice(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLaunchCooperativeKernelMultiDevice(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"launchParamsList", "numDevices", "flags"};
     PyObject *bound[3];
@@ -13187,7 +13187,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuParamSetTexRef(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuParamSetTexRef(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "texunit", "hTexRef"};
     PyObject *bound[3];
@@ -13207,7 +13207,7 @@ static PyObject *call_cuParamSetTexRef(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncSetSharedMemConfig(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuFuncSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hfunc", "config"};
     PyObject *bound[2];
@@ -13225,7 +13225,7 @@ static PyObject *call_cuFuncSetSharedMemConfig(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
@@ -13243,7 +13243,7 @@ static PyObject *call_cuGraphCreate(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
 }
-static PyObject *call_cuGraphAddKernelNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddKernelNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
@@ -13273,7 +13273,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphKernelNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13296,7 +13296,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -13314,7 +13314,7 @@ static PyObject *call_cuGraphKernelNodeSetParams(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddMemcpyNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddMemcpyNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "copyParams", "ctx"};
     PyObject *bound[5];
@@ -13346,7 +13346,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemcpyNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13369,7 +13369,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphMemcpyNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -13387,7 +13387,7 @@ static PyObject *call_cuGraphMemcpyNodeSetParams(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddMemsetNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddMemsetNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "memsetParams", "ctx"};
     PyObject *bound[5];
@@ -13419,7 +13419,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemsetNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphMemsetNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13442,7 +13442,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphMemsetNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -13460,7 +13460,7 @@ static PyObject *call_cuGraphMemsetNodeSetParams(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddHostNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddHostNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
@@ -13490,7 +13490,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphHostNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphHostNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13513,7 +13513,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphHostNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -13531,7 +13531,7 @@ static PyObject *call_cuGraphHostNodeSetParams(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddChildGraphNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddChildGraphNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "childGraph"};
     PyObject *bound[4];
@@ -13561,7 +13561,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphChildGraphNodeGetGraph(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13579,7 +13579,7 @@ static PyObject *call_cuGraphChildGraphNodeGetGraph(PyObject *self, PyObject *co
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
 }
-static PyObject *call_cuGraphAddEmptyNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddEmptyNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies"};
     PyObject *bound[3];
@@ -13607,7 +13607,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphAddEventRecordNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddEventRecordNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "event"};
     PyObject *bound[4];
@@ -13637,7 +13637,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphEventRecordNodeGetEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13655,7 +13655,7 @@ static PyObject *call_cuGraphEventRecordNodeGetEvent(PyObject *self, PyObject *c
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_event_out)}, 1);
 }
-static PyObject *call_cuGraphEventRecordNodeSetEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "event"};
     PyObject *bound[2];
@@ -13673,7 +13673,7 @@ static PyObject *call_cuGraphEventRecordNodeSetEvent(PyObject *self, PyObject *c
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddEventWaitNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddEventWaitNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "event"};
     PyObject *bound[4];
@@ -13703,7 +13703,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphEventWaitNodeGetEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13721,7 +13721,7 @@ static PyObject *call_cuGraphEventWaitNodeGetEvent(PyObject *self, PyObject *con
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_event_out)}, 1);
 }
-static PyObject *call_cuGraphEventWaitNodeSetEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "event"};
     PyObject *bound[2];
@@ -13739,7 +13739,7 @@ static PyObject *call_cuGraphEventWaitNodeSetEvent(PyObject *self, PyObject *con
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddExternalSemaphoresSignalNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
@@ -13769,7 +13769,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresSignalNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13792,7 +13792,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresSignalNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -13810,7 +13810,7 @@ static PyObject *call_cuGraphExternalSemaphoresSignalNodeSetParams(PyObject *sel
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddExternalSemaphoresWaitNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
@@ -13840,7 +13840,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresWaitNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13863,7 +13863,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresWaitNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -13881,7 +13881,7 @@ static PyObject *call_cuGraphExternalSemaphoresWaitNodeSetParams(PyObject *self,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddBatchMemOpNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddBatchMemOpNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
@@ -13911,7 +13911,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphBatchMemOpNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphBatchMemOpNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -13934,7 +13934,7 @@ done:
     Py_XDECREF(c_nodeParams_out);
     return result;
 }
-static PyObject *call_cuGraphBatchMemOpNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphBatchMemOpNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -13952,7 +13952,7 @@ static PyObject *call_cuGraphBatchMemOpNodeSetParams(PyObject *self, PyObject *c
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecBatchMemOpNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecBatchMemOpNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
@@ -13972,7 +13972,7 @@ static PyObject *call_cuGraphExecBatchMemOpNodeSetParams(PyObject *self, PyObjec
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddMemAllocNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddMemAllocNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
@@ -14002,7 +14002,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemAllocNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -14025,7 +14025,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cuGraphAddMemFreeNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddMemFreeNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "numDependencies", "dptr"};
     PyObject *bound[4];
@@ -14055,7 +14055,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemFreeNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -14073,7 +14073,7 @@ static PyObject *call_cuGraphMemFreeNodeGetParams(PyObject *self, PyObject *cons
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr_out)}, 1);
 }
-static PyObject *call_cuDeviceGraphMemTrim(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGraphMemTrim(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"device"};
     PyObject *bound[1];
@@ -14089,7 +14089,7 @@ static PyObject *call_cuDeviceGraphMemTrim(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetGraphMemAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"device", "attr"};
     PyObject *bound[2];
@@ -14117,7 +14117,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceSetGraphMemAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceSetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"device", "attr", "value"};
     PyObject *bound[3];
@@ -14144,7 +14144,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphClone(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphClone(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"originalGraph"};
     PyObject *bound[1];
@@ -14162,7 +14162,7 @@ static PyObject *call_cuGraphClone(PyObject *self, PyObject *const *args, Py_ssi
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraphClone)}, 1);
 }
-static PyObject *call_cuGraphNodeFindInClone(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeFindInClone(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hOriginalNode", "hClonedGraph"};
     PyObject *bound[2];
@@ -14182,7 +14182,7 @@ static PyObject *call_cuGraphNodeFindInClone(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phNode)}, 1);
 }
-static PyObject *call_cuGraphNodeGetType(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetType(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -14200,7 +14200,7 @@ static PyObject *call_cuGraphNodeGetType(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(47, c_type)}, 1);
 }
-static PyObject *call_cuGraphNodeGetContainingGraph(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -14218,7 +14218,7 @@ static PyObject *call_cuGraphNodeGetContainingGraph(PyObject *self, PyObject *co
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
 }
-static PyObject *call_cuGraphNodeGetLocalId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetLocalId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -14236,7 +14236,7 @@ static PyObject *call_cuGraphNodeGetLocalId(PyObject *self, PyObject *const *arg
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_nodeId)}, 1);
 }
-static PyObject *call_cuGraphNodeGetToolsId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetToolsId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -14254,7 +14254,7 @@ static PyObject *call_cuGraphNodeGetToolsId(PyObject *self, PyObject *const *arg
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_toolsNodeId)}, 1);
 }
-static PyObject *call_cuGraphGetId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphGetId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph"};
     PyObject *bound[1];
@@ -14272,7 +14272,7 @@ static PyObject *call_cuGraphGetId(PyObject *self, PyObject *const *args, Py_ssi
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_graphId)}, 1);
 }
-static PyObject *call_cuGraphExecGetId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecGetId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec"};
     PyObject *bound[1];
@@ -14290,7 +14290,7 @@ static PyObject *call_cuGraphExecGetId(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_graphId)}, 1);
 }
-static PyObject *call_cuGraphGetNodes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphGetNodes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "numNodes"};
     PyObject *bound[2];
@@ -14312,7 +14312,7 @@ static PyObject *call_cuGraphGetNodes(PyObject *self, PyObject *const *args, Py_
         PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_numNodes);
         { bad_argument("cuGraphGetNodes()", "numNodes"); goto done; }
     }
-    if (limit_numNodes > 0 && !(c_nodes = scratch_alloc(&scratch, 8 * (size_t)limit_numNodes + 64))) goto done;
+    if (limit_numNodes > 0 && !(c_nodes = scratch_array(&scratch, 8, (size_t)limit_numNodes))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuGraphGetNodes((CUgraph)c_hGraph, c_nodes, &c_numNodes);
@@ -14323,7 +14323,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphGetRootNodes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphGetRootNodes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "numRootNodes"};
     PyObject *bound[2];
@@ -14345,7 +14345,7 @@ static PyObject *call_cuGraphGetRootNodes(PyObject *self, PyObject *const *args,
         PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_numRootNodes);
         { bad_argument("cuGraphGetRootNodes()", "numRootNodes"); goto done; }
     }
-    if (limit_numRootNodes > 0 && !(c_rootNodes = scratch_alloc(&scratch, 8 * (size_t)limit_numRootNodes + 64))) goto done;
+    if (limit_numRootNodes > 0 && !(c_rootNodes = scratch_array(&scratch, 8, (size_t)limit_numRootNodes))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuGraphGetRootNodes((CUgraph)c_hGraph, c_rootNodes, &c_numRootNodes);
@@ -14356,7 +14356,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphGetEdges(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphGetEdges(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "numEdges"};
     PyObject *bound[2];
@@ -14380,9 +14380,9 @@ static PyObject *call_cuGraphGetEdges(PyObject *self, PyObject *const *args, Py_
         PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_numEdges);
         { bad_argument("cuGraphGetEdges()", "numEdges"); goto done; }
     }
-    if (limit_numEdges > 0 && !(c_from = scratch_alloc(&scratch, 8 * (size_t)limit_numEdges + 64))) goto done;
-    if (limit_numEdges > 0 && !(c_to = scratch_alloc(&scratch, 8 * (size_t)limit_numEdges + 64))) goto done;
-    if (limit_numEdges > 0 && !(c_edgeData = scratch_alloc(&scratch, 8 * (size_t)limit_numEdges + 64))) goto done;
+    if (limit_numEdges > 0 && !(c_from = scratch_array(&scratch, 8, (size_t)limit_numEdges))) goto done;
+    if (limit_numEdges > 0 && !(c_to = scratch_array(&scratch, 8, (size_t)limit_numEdges))) goto done;
+    if (limit_numEdges > 0 && !(c_edgeData = scratch_array(&scratch, 8, (size_t)limit_numEdges))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuGraphGetEdges((CUgraph)c_hGraph, c_from, c_to, c_edgeData, &c_numEdges);
@@ -14393,7 +14393,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphNodeGetDependencies(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetDependencies(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "numDependencies"};
     PyObject *bound[2];
@@ -14416,8 +14416,8 @@ static PyObject *call_cuGraphNodeGetDependencies(PyObject *self, PyObject *const
         PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_numDependencies);
         { bad_argument("cuGraphNodeGetDependencies()", "numDependencies"); goto done; }
     }
-    if (limit_numDependencies > 0 && !(c_dependencies = scratch_alloc(&scratch, 8 * (size_t)limit_numDependencies + 64))) goto done;
-    if (limit_numDependencies > 0 && !(c_edgeData = scratch_alloc(&scratch, 8 * (size_t)limit_numDependencies + 64))) goto done;
+    if (limit_numDependencies > 0 && !(c_dependencies = scratch_array(&scratch, 8, (size_t)limit_numDependencies))) goto done;
+    if (limit_numDependencies > 0 && !(c_edgeData = scratch_array(&scratch, 8, (size_t)limit_numDependencies))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuGraphNodeGetDependencies((CUgraphNode)c_hNode, c_dependencies, c_edgeData, &c_numDependencies);
@@ -14428,7 +14428,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphNodeGetDependentNodes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetDependentNodes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "numDependentNodes"};
     PyObject *bound[2];
@@ -14451,8 +14451,8 @@ static PyObject *call_cuGraphNodeGetDependentNodes(PyObject *self, PyObject *con
         PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_numDependentNodes);
         { bad_argument("cuGraphNodeGetDependentNodes()", "numDependentNodes"); goto done; }
     }
-    if (limit_numDependentNodes > 0 && !(c_dependentNodes = scratch_alloc(&scratch, 8 * (size_t)limit_numDependentNodes + 64))) goto done;
-    if (limit_numDependentNodes > 0 && !(c_edgeData = scratch_alloc(&scratch, 8 * (size_t)limit_numDependentNodes + 64))) goto done;
+    if (limit_numDependentNodes > 0 && !(c_dependentNodes = scratch_array(&scratch, 8, (size_t)limit_numDependentNodes))) goto done;
+    if (limit_numDependentNodes > 0 && !(c_edgeData = scratch_array(&scratch, 8, (size_t)limit_numDependentNodes))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuGraphNodeGetDependentNodes((CUgraphNode)c_hNode, c_dependentNodes, c_edgeData, &c_numDependentNodes);
@@ -14463,7 +14463,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphAddDependencies(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddDependencies(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "from_", "to", "edgeData", "numDependencies"};
     PyObject *bound[5];
@@ -14493,7 +14493,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphRemoveDependencies(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphRemoveDependencies(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "from_", "to", "edgeData", "numDependencies"};
     PyObject *bound[5];
@@ -14523,7 +14523,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphDestroyNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphDestroyNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -14539,7 +14539,7 @@ static PyObject *call_cuGraphDestroyNode(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphInstantiate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphInstantiate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "flags"};
     PyObject *bound[2];
@@ -14559,7 +14559,7 @@ static PyObject *call_cuGraphInstantiate(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(26, (uint64_t)c_phGraphExec)}, 1);
 }
-static PyObject *call_cuGraphInstantiateWithParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphInstantiateWithParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "instantiateParams"};
     PyObject *bound[2];
@@ -14579,7 +14579,7 @@ static PyObject *call_cuGraphInstantiateWithParams(PyObject *self, PyObject *con
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(26, (uint64_t)c_phGraphExec)}, 1);
 }
-static PyObject *call_cuGraphExecGetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecGetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec"};
     PyObject *bound[1];
@@ -14597,7 +14597,7 @@ static PyObject *call_cuGraphExecGetFlags(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(1, (uint64_t)c_flags)}, 1);
 }
-static PyObject *call_cuGraphExecKernelNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
@@ -14617,7 +14617,7 @@ static PyObject *call_cuGraphExecKernelNodeSetParams(PyObject *self, PyObject *c
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecMemcpyNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "copyParams", "ctx"};
     PyObject *bound[4];
@@ -14639,7 +14639,7 @@ static PyObject *call_cuGraphExecMemcpyNodeSetParams(PyObject *self, PyObject *c
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecMemsetNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "memsetParams", "ctx"};
     PyObject *bound[4];
@@ -14661,7 +14661,7 @@ static PyObject *call_cuGraphExecMemsetNodeSetParams(PyObject *self, PyObject *c
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecHostNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
@@ -14681,7 +14681,7 @@ static PyObject *call_cuGraphExecHostNodeSetParams(PyObject *self, PyObject *con
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecChildGraphNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "childGraph"};
     PyObject *bound[3];
@@ -14701,7 +14701,7 @@ static PyObject *call_cuGraphExecChildGraphNodeSetParams(PyObject *self, PyObjec
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecEventRecordNodeSetEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "event"};
     PyObject *bound[3];
@@ -14721,7 +14721,7 @@ static PyObject *call_cuGraphExecEventRecordNodeSetEvent(PyObject *self, PyObjec
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecEventWaitNodeSetEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "event"};
     PyObject *bound[3];
@@ -14741,7 +14741,7 @@ static PyObject *call_cuGraphExecEventWaitNodeSetEvent(PyObject *self, PyObject 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecExternalSemaphoresSignalNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
@@ -14761,7 +14761,7 @@ static PyObject *call_cuGraphExecExternalSemaphoresSignalNodeSetParams(PyObject 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecExternalSemaphoresWaitNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
@@ -14781,7 +14781,7 @@ static PyObject *call_cuGraphExecExternalSemaphoresWaitNodeSetParams(PyObject *s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeSetEnabled(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeSetEnabled(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "isEnabled"};
     PyObject *bound[3];
@@ -14801,7 +14801,7 @@ static PyObject *call_cuGraphNodeSetEnabled(PyObject *self, PyObject *const *arg
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeGetEnabled(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetEnabled(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode"};
     PyObject *bound[2];
@@ -14821,7 +14821,7 @@ static PyObject *call_cuGraphNodeGetEnabled(PyObject *self, PyObject *const *arg
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_isEnabled)}, 1);
 }
-static PyObject *call_cuGraphUpload(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphUpload(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hStream"};
     PyObject *bound[2];
@@ -14839,7 +14839,7 @@ static PyObject *call_cuGraphUpload(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphLaunch(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphLaunch(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hStream"};
     PyObject *bound[2];
@@ -14857,7 +14857,7 @@ static PyObject *call_cuGraphLaunch(PyObject *self, PyObject *const *args, Py_ss
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec"};
     PyObject *bound[1];
@@ -14873,7 +14873,7 @@ static PyObject *call_cuGraphExecDestroy(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph"};
     PyObject *bound[1];
@@ -14889,7 +14889,7 @@ static PyObject *call_cuGraphDestroy(PyObject *self, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecUpdate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecUpdate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hGraph"};
     PyObject *bound[2];
@@ -14914,7 +14914,7 @@ done:
     Py_XDECREF(c_resultInfo);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeCopyAttributes(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dst", "src"};
     PyObject *bound[2];
@@ -14932,7 +14932,7 @@ static PyObject *call_cuGraphKernelNodeCopyAttributes(PyObject *self, PyObject *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphKernelNodeGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "attr"};
     PyObject *bound[2];
@@ -14957,7 +14957,7 @@ done:
     Py_XDECREF(c_value_out);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeSetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "attr", "value"};
     PyObject *bound[3];
@@ -14977,7 +14977,7 @@ static PyObject *call_cuGraphKernelNodeSetAttribute(PyObject *self, PyObject *co
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphDebugDotPrint(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphDebugDotPrint(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "path", "flags"};
     PyObject *bound[3];
@@ -15003,7 +15003,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuUserObjectCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuUserObjectCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"ptr", "destroy", "initialRefcount", "flags"};
     PyObject *bound[4];
@@ -15033,7 +15033,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuUserObjectRetain(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuUserObjectRetain(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"object", "count"};
     PyObject *bound[2];
@@ -15051,7 +15051,7 @@ static PyObject *call_cuUserObjectRetain(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuUserObjectRelease(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuUserObjectRelease(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"object", "count"};
     PyObject *bound[2];
@@ -15069,7 +15069,7 @@ static PyObject *call_cuUserObjectRelease(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphRetainUserObject(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphRetainUserObject(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"graph", "object", "count", "flags"};
     PyObject *bound[4];
@@ -15091,7 +15091,7 @@ static PyObject *call_cuGraphRetainUserObject(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphReleaseUserObject(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphReleaseUserObject(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"graph", "object", "count"};
     PyObject *bound[3];
@@ -15111,7 +15111,7 @@ static PyObject *call_cuGraphReleaseUserObject(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddNode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddNode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "dependencyData", "numDependencies", "nodeParams"};
     PyObject *bound[5];
@@ -15143,7 +15143,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphAddNode_v3(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphAddNode_v3(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "dependencies", "dependencyData", "numDependencies", "nodeParams"};
     PyObject *bound[5];
@@ -15175,7 +15175,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -15193,7 +15193,7 @@ static PyObject *call_cuGraphNodeSetParams(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeSetParams_v2(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeSetParams_v2(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
@@ -15211,7 +15211,7 @@ static PyObject *call_cuGraphNodeSetParams_v2(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeGetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
@@ -15234,7 +15234,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphExecNodeSetParams(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphExecNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
@@ -15254,7 +15254,7 @@ static PyObject *call_cuGraphExecNodeSetParams(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphConditionalHandleCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphConditionalHandleCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hGraph", "ctx", "defaultLaunchValue", "flags"};
     PyObject *bound[4];
@@ -15278,7 +15278,7 @@ static PyObject *call_cuGraphConditionalHandleCreate(PyObject *self, PyObject *c
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(29, (uint64_t)c_pHandle_out)}, 1);
 }
-static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "blockSize", "dynamicSMemSize"};
     PyObject *bound[3];
@@ -15300,7 +15300,7 @@ static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(PyObject *self
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numBlocks)}, 1);
 }
-static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "blockSize", "dynamicSMemSize", "flags"};
     PyObject *bound[4];
@@ -15324,7 +15324,7 @@ static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(PyObj
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numBlocks)}, 1);
 }
-static PyObject *call_cuOccupancyMaxPotentialBlockSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuOccupancyMaxPotentialBlockSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "blockSizeToDynamicSMemSize", "dynamicSMemSize", "blockSizeLimit"};
     PyObject *bound[4];
@@ -15349,7 +15349,7 @@ static PyObject *call_cuOccupancyMaxPotentialBlockSize(PyObject *self, PyObject 
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_minGridSize), PyLong_FromLongLong(c_blockSize)}, 2);
 }
-static PyObject *call_cuOccupancyMaxPotentialBlockSizeWithFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuOccupancyMaxPotentialBlockSizeWithFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "blockSizeToDynamicSMemSize", "dynamicSMemSize", "blockSizeLimit", "flags"};
     PyObject *bound[5];
@@ -15376,7 +15376,7 @@ static PyObject *call_cuOccupancyMaxPotentialBlockSizeWithFlags(PyObject *self, 
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_minGridSize), PyLong_FromLongLong(c_blockSize)}, 2);
 }
-static PyObject *call_cuOccupancyAvailableDynamicSMemPerBlock(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "numBlocks", "blockSize"};
     PyObject *bound[3];
@@ -15398,7 +15398,7 @@ static PyObject *call_cuOccupancyAvailableDynamicSMemPerBlock(PyObject *self, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_dynamicSmemSize)}, 1);
 }
-static PyObject *call_cuOccupancyMaxPotentialClusterSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "config"};
     PyObject *bound[2];
@@ -15418,7 +15418,7 @@ static PyObject *call_cuOccupancyMaxPotentialClusterSize(PyObject *self, PyObjec
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_clusterSize)}, 1);
 }
-static PyObject *call_cuOccupancyMaxActiveClusters(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"func", "config"};
     PyObject *bound[2];
@@ -15438,7 +15438,7 @@ static PyObject *call_cuOccupancyMaxActiveClusters(PyObject *self, PyObject *con
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numClusters)}, 1);
 }
-static PyObject *call_cuTexRefSetArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "hArray", "Flags"};
     PyObject *bound[3];
@@ -15458,7 +15458,7 @@ static PyObject *call_cuTexRefSetArray(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmappedArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "hMipmappedArray", "Flags"};
     PyObject *bound[3];
@@ -15478,7 +15478,7 @@ static PyObject *call_cuTexRefSetMipmappedArray(PyObject *self, PyObject *const 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetAddress(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetAddress(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "dptr", "numbytes"};
     PyObject *bound[3];
@@ -15500,7 +15500,7 @@ static PyObject *call_cuTexRefSetAddress(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ByteOffset)}, 1);
 }
-static PyObject *call_cuTexRefSetAddress2D(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetAddress2D(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "desc", "dptr", "Pitch"};
     PyObject *bound[4];
@@ -15522,7 +15522,7 @@ static PyObject *call_cuTexRefSetAddress2D(PyObject *self, PyObject *const *args
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetFormat(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetFormat(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "fmt", "NumPackedComponents"};
     PyObject *bound[3];
@@ -15542,7 +15542,7 @@ static PyObject *call_cuTexRefSetFormat(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetAddressMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetAddressMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "dim", "am"};
     PyObject *bound[3];
@@ -15562,7 +15562,7 @@ static PyObject *call_cuTexRefSetAddressMode(PyObject *self, PyObject *const *ar
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetFilterMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetFilterMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "fm"};
     PyObject *bound[2];
@@ -15580,7 +15580,7 @@ static PyObject *call_cuTexRefSetFilterMode(PyObject *self, PyObject *const *arg
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmapFilterMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetMipmapFilterMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "fm"};
     PyObject *bound[2];
@@ -15598,7 +15598,7 @@ static PyObject *call_cuTexRefSetMipmapFilterMode(PyObject *self, PyObject *cons
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmapLevelBias(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetMipmapLevelBias(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "bias"};
     PyObject *bound[2];
@@ -15616,7 +15616,7 @@ static PyObject *call_cuTexRefSetMipmapLevelBias(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmapLevelClamp(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetMipmapLevelClamp(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "minMipmapLevelClamp", "maxMipmapLevelClamp"};
     PyObject *bound[3];
@@ -15636,7 +15636,7 @@ static PyObject *call_cuTexRefSetMipmapLevelClamp(PyObject *self, PyObject *cons
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMaxAnisotropy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetMaxAnisotropy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "maxAniso"};
     PyObject *bound[2];
@@ -15654,7 +15654,7 @@ static PyObject *call_cuTexRefSetMaxAnisotropy(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetBorderColor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetBorderColor(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "pBorderColor"};
     PyObject *bound[2];
@@ -15678,7 +15678,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuTexRefSetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefSetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "Flags"};
     PyObject *bound[2];
@@ -15696,7 +15696,7 @@ static PyObject *call_cuTexRefSetFlags(PyObject *self, PyObject *const *args, Py
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefGetAddress(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetAddress(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15714,7 +15714,7 @@ static PyObject *call_cuTexRefGetAddress(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pdptr)}, 1);
 }
-static PyObject *call_cuTexRefGetArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15732,7 +15732,7 @@ static PyObject *call_cuTexRefGetArray(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_phArray)}, 1);
 }
-static PyObject *call_cuTexRefGetMipmappedArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15750,7 +15750,7 @@ static PyObject *call_cuTexRefGetMipmappedArray(PyObject *self, PyObject *const 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_phMipmappedArray)}, 1);
 }
-static PyObject *call_cuTexRefGetAddressMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetAddressMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef", "dim"};
     PyObject *bound[2];
@@ -15770,7 +15770,7 @@ static PyObject *call_cuTexRefGetAddressMode(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(23, c_pam)}, 1);
 }
-static PyObject *call_cuTexRefGetFilterMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetFilterMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15788,7 +15788,7 @@ static PyObject *call_cuTexRefGetFilterMode(PyObject *self, PyObject *const *arg
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(24, c_pfm)}, 1);
 }
-static PyObject *call_cuTexRefGetFormat(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetFormat(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15807,7 +15807,7 @@ static PyObject *call_cuTexRefGetFormat(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){enum_value(22, c_pFormat), PyLong_FromLongLong(c_pNumChannels)}, 2);
 }
-static PyObject *call_cuTexRefGetMipmapFilterMode(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetMipmapFilterMode(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15825,7 +15825,7 @@ static PyObject *call_cuTexRefGetMipmapFilterMode(PyObject *self, PyObject *cons
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(24, c_pfm)}, 1);
 }
-static PyObject *call_cuTexRefGetMipmapLevelBias(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetMipmapLevelBias(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15843,7 +15843,7 @@ static PyObject *call_cuTexRefGetMipmapLevelBias(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(c_pbias)}, 1);
 }
-static PyObject *call_cuTexRefGetMipmapLevelClamp(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetMipmapLevelClamp(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15862,7 +15862,7 @@ static PyObject *call_cuTexRefGetMipmapLevelClamp(PyObject *self, PyObject *cons
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(c_pminMipmapLevelClamp), PyFloat_FromDouble(c_pmaxMipmapLevelClamp)}, 2);
 }
-static PyObject *call_cuTexRefGetMaxAnisotropy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetMaxAnisotropy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15880,7 +15880,7 @@ static PyObject *call_cuTexRefGetMaxAnisotropy(PyObject *self, PyObject *const *
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pmaxAniso)}, 1);
 }
-static PyObject *call_cuTexRefGetBorderColor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetBorderColor(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15894,7 +15894,7 @@ static PyObject *call_cuTexRefGetBorderColor(PyObject *self, PyObject *const *ar
     void *c_pBorderColor = NULL;
     uint64_t c_hTexRef = 0;
     if (UNLIKELY(to_handle(args[0], 13, &c_hTexRef) < 0)) { bad_argument("cuTexRefGetBorderColor()", "hTexRef"); goto done; }
-    if (4 > 0 && !(c_pBorderColor = scratch_alloc(&scratch, 4 * (size_t)4 + 64))) goto done;
+    if (4 > 0 && !(c_pBorderColor = scratch_array(&scratch, 4, (size_t)4))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuTexRefGetBorderColor(c_pBorderColor, (CUtexref)c_hTexRef);
@@ -15905,7 +15905,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuTexRefGetFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefGetFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15923,7 +15923,7 @@ static PyObject *call_cuTexRefGetFlags(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pFlags)}, 1);
 }
-static PyObject *call_cuTexRefCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -15940,7 +15940,7 @@ static PyObject *call_cuTexRefCreate(PyObject *self, PyObject *const *args, Py_s
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pTexRef)}, 1);
 }
-static PyObject *call_cuTexRefDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexRefDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hTexRef"};
     PyObject *bound[1];
@@ -15956,7 +15956,7 @@ static PyObject *call_cuTexRefDestroy(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuSurfRefSetArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuSurfRefSetArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hSurfRef", "hArray", "Flags"};
     PyObject *bound[3];
@@ -15976,7 +15976,7 @@ static PyObject *call_cuSurfRefSetArray(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuSurfRefGetArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuSurfRefGetArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hSurfRef"};
     PyObject *bound[1];
@@ -15994,7 +15994,7 @@ static PyObject *call_cuSurfRefGetArray(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_phArray)}, 1);
 }
-static PyObject *call_cuTexObjectCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexObjectCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pResDesc", "pTexDesc", "pResViewDesc"};
     PyObject *bound[3];
@@ -16016,7 +16016,7 @@ static PyObject *call_cuTexObjectCreate(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_pTexObject)}, 1);
 }
-static PyObject *call_cuTexObjectDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexObjectDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
@@ -16032,7 +16032,7 @@ static PyObject *call_cuTexObjectDestroy(PyObject *self, PyObject *const *args, 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexObjectGetResourceDesc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexObjectGetResourceDesc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
@@ -16055,7 +16055,7 @@ done:
     Py_XDECREF(c_pResDesc);
     return result;
 }
-static PyObject *call_cuTexObjectGetTextureDesc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexObjectGetTextureDesc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
@@ -16078,7 +16078,7 @@ done:
     Py_XDECREF(c_pTexDesc);
     return result;
 }
-static PyObject *call_cuTexObjectGetResourceViewDesc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTexObjectGetResourceViewDesc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
@@ -16101,7 +16101,7 @@ done:
     Py_XDECREF(c_pResViewDesc);
     return result;
 }
-static PyObject *call_cuSurfObjectCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuSurfObjectCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pResDesc"};
     PyObject *bound[1];
@@ -16119,7 +16119,7 @@ static PyObject *call_cuSurfObjectCreate(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(21, (uint64_t)c_pSurfObject)}, 1);
 }
-static PyObject *call_cuSurfObjectDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuSurfObjectDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"surfObject"};
     PyObject *bound[1];
@@ -16135,7 +16135,7 @@ static PyObject *call_cuSurfObjectDestroy(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuSurfObjectGetResourceDesc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuSurfObjectGetResourceDesc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"surfObject"};
     PyObject *bound[1];
@@ -16158,7 +16158,7 @@ done:
     Py_XDECREF(c_pResDesc);
     return result;
 }
-static PyObject *call_cuTensorMapEncodeTiled(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTensorMapEncodeTiled(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"tensorDataType", "tensorRank", "globalAddress", "globalDim", "globalStrides", "boxDim", "elementStrides", "interleave", "swizzle", "l2Promotion", "oobFill"};
     PyObject *bound[11];
@@ -16204,7 +16204,7 @@ done:
     Py_XDECREF(c_tensorMap);
     return result;
 }
-static PyObject *call_cuTensorMapEncodeIm2col(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTensorMapEncodeIm2col(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"tensorDataType", "tensorRank", "globalAddress", "globalDim", "globalStrides", "pixelBoxLowerCorner", "pixelBoxUpperCorner", "channelsPerPixel", "pixelsPerColumn", "elementStrides", "interleave", "swizzle", "l2Promotion", "oobFill"};
     PyObject *bound[14];
@@ -16256,7 +16256,7 @@ done:
     Py_XDECREF(c_tensorMap);
     return result;
 }
-static PyObject *call_cuTensorMapEncodeIm2colWide(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTensorMapEncodeIm2colWide(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"tensorDataType", "tensorRank", "globalAddress", "globalDim", "globalStrides", "pixelBoxLowerCornerWidth", "pixelBoxUpperCornerWidth", "channelsPerPixel", "pixelsPerColumn", "elementStrides", "interleave", "mode", "swizzle", "l2Promotion", "oobFill"};
     PyObject *bound[15];
@@ -16310,7 +16310,7 @@ done:
     Py_XDECREF(c_tensorMap);
     return result;
 }
-static PyObject *call_cuTensorMapReplaceAddress(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTensorMapReplaceAddress(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"tensorMap", "globalAddress"};
     PyObject *bound[2];
@@ -16334,7 +16334,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuTensorMapSetAllocationClass(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuTensorMapSetAllocationClass(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"tensorMap", "allocClass"};
     PyObject *bound[2];
@@ -16354,7 +16354,7 @@ static PyObject *call_cuTensorMapSetAllocationClass(PyObject *self, PyObject *co
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(73, c_outAllocClass)}, 1);
 }
-static PyObject *call_cuDeviceCanAccessPeer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceCanAccessPeer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"dev", "peerDev"};
     PyObject *bound[2];
@@ -16374,7 +16374,7 @@ static PyObject *call_cuDeviceCanAccessPeer(PyObject *self, PyObject *const *arg
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_canAccessPeer)}, 1);
 }
-static PyObject *call_cuCtxEnablePeerAccess(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxEnablePeerAccess(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"peerContext", "Flags"};
     PyObject *bound[2];
@@ -16392,7 +16392,7 @@ static PyObject *call_cuCtxEnablePeerAccess(PyObject *self, PyObject *const *arg
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxDisablePeerAccess(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxDisablePeerAccess(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"peerContext"};
     PyObject *bound[1];
@@ -16408,7 +16408,7 @@ static PyObject *call_cuCtxDisablePeerAccess(PyObject *self, PyObject *const *ar
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetP2PAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetP2PAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib", "srcDevice", "dstDevice"};
     PyObject *bound[3];
@@ -16430,7 +16430,7 @@ static PyObject *call_cuDeviceGetP2PAttribute(PyObject *self, PyObject *const *a
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_value)}, 1);
 }
-static PyObject *call_cuDeviceGetP2PAtomicCapabilities(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"operations", "count", "srcDevice", "dstDevice"};
     PyObject *bound[4];
@@ -16450,7 +16450,7 @@ static PyObject *call_cuDeviceGetP2PAtomicCapabilities(PyObject *self, PyObject 
     if (UNLIKELY(to_handle(args[2], 5, &c_srcDevice) < 0)) { bad_argument("cuDeviceGetP2PAtomicCapabilities()", "srcDevice"); goto done; }
     if (UNLIKELY(to_handle(args[3], 5, &c_dstDevice) < 0)) { bad_argument("cuDeviceGetP2PAtomicCapabilities()", "dstDevice"); goto done; }
     if (UNLIKELY(to_list(args[0], (ValueType){KIND_ENUM, 11, 4}, (long long)c_count, &scratch, &c_operations) < 0)) { bad_argument("cuDeviceGetP2PAtomicCapabilities()", "operations"); goto done; }
-    if (c_count > 0 && !(c_capabilities = scratch_alloc(&scratch, 4 * (size_t)c_count + 64))) goto done;
+    if (c_count > 0 && !(c_capabilities = scratch_array(&scratch, 4, (size_t)c_count))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetP2PAtomicCapabilities(c_capabilities, c_operations, (unsigned int)c_count, (CUdevice)c_srcDevice, (CUdevice)c_dstDevice);
@@ -16461,7 +16461,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsUnregisterResource(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsUnregisterResource(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"resource"};
     PyObject *bound[1];
@@ -16477,7 +16477,7 @@ static PyObject *call_cuGraphicsUnregisterResource(PyObject *self, PyObject *con
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsSubResourceGetMappedArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"resource", "arrayIndex", "mipLevel"};
     PyObject *bound[3];
@@ -16499,7 +16499,7 @@ static PyObject *call_cuGraphicsSubResourceGetMappedArray(PyObject *self, PyObje
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pArray)}, 1);
 }
-static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"resource"};
     PyObject *bound[1];
@@ -16517,7 +16517,7 @@ static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(PyObject *self, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pMipmappedArray)}, 1);
 }
-static PyObject *call_cuGraphicsResourceGetMappedPointer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"resource"};
     PyObject *bound[1];
@@ -16536,7 +16536,7 @@ static PyObject *call_cuGraphicsResourceGetMappedPointer(PyObject *self, PyObjec
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pDevPtr), PyLong_FromUnsignedLongLong(c_pSize)}, 2);
 }
-static PyObject *call_cuGraphicsResourceSetMapFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"resource", "flags"};
     PyObject *bound[2];
@@ -16554,7 +16554,7 @@ static PyObject *call_cuGraphicsResourceSetMapFlags(PyObject *self, PyObject *co
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsMapResources(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsMapResources(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"count", "resources", "hStream"};
     PyObject *bound[3];
@@ -16580,7 +16580,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsUnmapResources(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsUnmapResources(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"count", "resources", "hStream"};
     PyObject *bound[3];
@@ -16606,7 +16606,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGetProcAddress(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGetProcAddress(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"symbol", "cudaVersion", "flags"};
     PyObject *bound[3];
@@ -16635,7 +16635,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpGetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpGetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib"};
     PyObject *bound[1];
@@ -16663,7 +16663,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpGetAttributeGlobal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpGetAttributeGlobal(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib"};
     PyObject *bound[1];
@@ -16691,7 +16691,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpSetAttribute(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpSetAttribute(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib", "value"};
     PyObject *bound[2];
@@ -16719,7 +16719,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpSetAttributeGlobal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpSetAttributeGlobal(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"attrib", "value"};
     PyObject *bound[2];
@@ -16747,7 +16747,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpRegisterStartCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpRegisterStartCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"callback", "userData"};
     PyObject *bound[2];
@@ -16773,7 +16773,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpRegisterCompleteCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpRegisterCompleteCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"callback", "userData"};
     PyObject *bound[2];
@@ -16799,7 +16799,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpDeregisterStartCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpDeregisterStartCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"callback"};
     PyObject *bound[1];
@@ -16815,7 +16815,7 @@ static PyObject *call_cuCoredumpDeregisterStartCallback(PyObject *self, PyObject
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCoredumpDeregisterCompleteCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCoredumpDeregisterCompleteCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"callback"};
     PyObject *bound[1];
@@ -16831,7 +16831,7 @@ static PyObject *call_cuCoredumpDeregisterCompleteCallback(PyObject *self, PyObj
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGetExportTable(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGetExportTable(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pExportTableId"};
     PyObject *bound[1];
@@ -16849,7 +16849,7 @@ static PyObject *call_cuGetExportTable(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_ppExportTable)}, 1);
 }
-static PyObject *call_cuGreenCtxCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGreenCtxCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"desc", "dev", "flags"};
     PyObject *bound[3];
@@ -16871,7 +16871,7 @@ static PyObject *call_cuGreenCtxCreate(PyObject *self, PyObject *const *args, Py
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(32, (uint64_t)c_phCtx)}, 1);
 }
-static PyObject *call_cuGreenCtxDestroy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGreenCtxDestroy(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx"};
     PyObject *bound[1];
@@ -16887,7 +16887,7 @@ static PyObject *call_cuGreenCtxDestroy(PyObject *self, PyObject *const *args, P
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxFromGreenCtx(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxFromGreenCtx(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx"};
     PyObject *bound[1];
@@ -16905,7 +16905,7 @@ static PyObject *call_cuCtxFromGreenCtx(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pContext)}, 1);
 }
-static PyObject *call_cuDeviceGetDevResource(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDeviceGetDevResource(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"device", "typename"};
     PyObject *bound[2];
@@ -16930,7 +16930,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuCtxGetDevResource(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCtxGetDevResource(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx", "typename"};
     PyObject *bound[2];
@@ -16955,7 +16955,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuGreenCtxGetDevResource(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGreenCtxGetDevResource(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx", "typename"};
     PyObject *bound[2];
@@ -16980,7 +16980,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuDevSmResourceSplitByCount(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevSmResourceSplitByCount(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"nbGroups", "input_", "flags", "minCount"};
     PyObject *bound[4];
@@ -17007,7 +17007,7 @@ static PyObject *call_cuDevSmResourceSplitByCount(PyObject *self, PyObject *cons
     if (UNLIKELY(to_u32(args[2], &c_flags) < 0)) { bad_argument("cuDevSmResourceSplitByCount()", "flags"); goto done; }
     if (UNLIKELY(to_u32(args[3], &c_minCount) < 0)) { bad_argument("cuDevSmResourceSplitByCount()", "minCount"); goto done; }
     if (UNLIKELY(to_record(args[1], 291, true, &c_input) < 0)) { bad_argument("cuDevSmResourceSplitByCount()", "input_"); goto done; }
-    if (limit_nbGroups > 0 && !(c_result = scratch_alloc(&scratch, 144 * (size_t)limit_nbGroups + 64))) goto done;
+    if (limit_nbGroups > 0 && !(c_result = scratch_array(&scratch, 144, (size_t)limit_nbGroups))) goto done;
     if (!(c_remainder = record_new(291))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
@@ -17020,7 +17020,7 @@ done:
     Py_XDECREF(c_remainder);
     return result;
 }
-static PyObject *call_cuDevSmResourceSplit(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevSmResourceSplit(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"nbGroups", "input_", "flags", "groupParams"};
     PyObject *bound[4];
@@ -17041,7 +17041,7 @@ static PyObject *call_cuDevSmResourceSplit(PyObject *self, PyObject *const *args
     if (UNLIKELY(to_u32(args[2], &c_flags) < 0)) { bad_argument("cuDevSmResourceSplit()", "flags"); goto done; }
     if (UNLIKELY(to_record(args[1], 291, true, &c_input) < 0)) { bad_argument("cuDevSmResourceSplit()", "input_"); goto done; }
     if (UNLIKELY(to_list(args[3], (ValueType){KIND_RECORD, 289, 64}, (long long)c_nbGroups, &scratch, &c_groupParams) < 0)) { bad_argument("cuDevSmResourceSplit()", "groupParams"); goto done; }
-    if (c_nbGroups > 0 && !(c_result = scratch_alloc(&scratch, 144 * (size_t)c_nbGroups + 64))) goto done;
+    if (c_nbGroups > 0 && !(c_result = scratch_array(&scratch, 144, (size_t)c_nbGroups))) goto done;
     if (!(c_remainder = record_new(291))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
@@ -17054,7 +17054,7 @@ done:
     Py_XDECREF(c_remainder);
     return result;
 }
-static PyObject *call_cuDevResourceGenerateDesc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuDevResourceGenerateDesc(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"resources", "nbResources"};
     PyObject *bound[2];
@@ -17080,7 +17080,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGreenCtxRecordEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGreenCtxRecordEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx", "hEvent"};
     PyObject *bound[2];
@@ -17098,7 +17098,7 @@ static PyObject *call_cuGreenCtxRecordEvent(PyObject *self, PyObject *const *arg
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGreenCtxWaitEvent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGreenCtxWaitEvent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hCtx", "hEvent"};
     PyObject *bound[2];
@@ -17116,7 +17116,7 @@ static PyObject *call_cuGreenCtxWaitEvent(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamGetGreenCtx(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetGreenCtx(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
@@ -17134,7 +17134,7 @@ static PyObject *call_cuStreamGetGreenCtx(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(32, (uint64_t)c_phCtx)}, 1);
 }
-static PyObject *call_cuGreenCtxStreamCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGreenCtxStreamCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"greenCtx", "flags", "priority"};
     PyObject *bound[3];
@@ -17156,7 +17156,7 @@ static PyObject *call_cuGreenCtxStreamCreate(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(16, (uint64_t)c_phStream)}, 1);
 }
-static PyObject *call_cuGreenCtxGetId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGreenCtxGetId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"greenCtx"};
     PyObject *bound[1];
@@ -17174,7 +17174,7 @@ static PyObject *call_cuGreenCtxGetId(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_greenCtxId)}, 1);
 }
-static PyObject *call_cuStreamGetDevResource(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuStreamGetDevResource(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"hStream", "typename"};
     PyObject *bound[2];
@@ -17199,7 +17199,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuLogsRegisterCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogsRegisterCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"callbackFunc", "userData"};
     PyObject *bound[2];
@@ -17225,7 +17225,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogsUnregisterCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogsUnregisterCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"callback"};
     PyObject *bound[1];
@@ -17241,7 +17241,7 @@ static PyObject *call_cuLogsUnregisterCallback(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogsCurrent(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogsCurrent(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
@@ -17259,7 +17259,7 @@ static PyObject *call_cuLogsCurrent(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(48, (uint64_t)c_iterator_out)}, 1);
 }
-static PyObject *call_cuLogsDumpToFile(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogsDumpToFile(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"iterator", "pathToFile", "flags"};
     PyObject *bound[3];
@@ -17288,7 +17288,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogsDumpToMemory(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuLogsDumpToMemory(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"iterator", "buffer", "size", "flags"};
     PyObject *bound[4];
@@ -17325,7 +17325,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCheckpointProcessGetRestoreThreadId(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCheckpointProcessGetRestoreThreadId(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pid"};
     PyObject *bound[1];
@@ -17343,7 +17343,7 @@ static PyObject *call_cuCheckpointProcessGetRestoreThreadId(PyObject *self, PyOb
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_tid)}, 1);
 }
-static PyObject *call_cuCheckpointProcessGetState(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCheckpointProcessGetState(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pid"};
     PyObject *bound[1];
@@ -17361,7 +17361,7 @@ static PyObject *call_cuCheckpointProcessGetState(PyObject *self, PyObject *cons
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){enum_value(105, c_state)}, 1);
 }
-static PyObject *call_cuCheckpointProcessLock(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCheckpointProcessLock(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pid", "args"};
     PyObject *bound[2];
@@ -17379,7 +17379,7 @@ static PyObject *call_cuCheckpointProcessLock(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointProcessCheckpoint(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCheckpointProcessCheckpoint(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pid", "args"};
     PyObject *bound[2];
@@ -17397,7 +17397,7 @@ static PyObject *call_cuCheckpointProcessCheckpoint(PyObject *self, PyObject *co
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointProcessRestore(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCheckpointProcessRestore(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pid", "args"};
     PyObject *bound[2];
@@ -17415,7 +17415,7 @@ static PyObject *call_cuCheckpointProcessRestore(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointOperationComplete(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCheckpointOperationComplete(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
@@ -17431,7 +17431,7 @@ static PyObject *call_cuCheckpointOperationComplete(PyObject *self, PyObject *co
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointProcessUnlock(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuCheckpointProcessUnlock(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"pid", "args"};
     PyObject *bound[2];
@@ -17449,7 +17449,7 @@ static PyObject *call_cuCheckpointProcessUnlock(PyObject *self, PyObject *const 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsGLRegisterBuffer(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer", "Flags"};
     PyObject *bound[2];
@@ -17469,7 +17469,7 @@ static PyObject *call_cuGraphicsGLRegisterBuffer(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
 }
-static PyObject *call_cuGraphicsGLRegisterImage(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"image", "target", "Flags"};
     PyObject *bound[3];
@@ -17491,7 +17491,7 @@ static PyObject *call_cuGraphicsGLRegisterImage(PyObject *self, PyObject *const 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
 }
-static PyObject *call_cuGLGetDevices(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLGetDevices(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"cudaDeviceCount", "deviceList"};
     PyObject *bound[2];
@@ -17508,7 +17508,7 @@ static PyObject *call_cuGLGetDevices(PyObject *self, PyObject *const *args, Py_s
     int c_deviceList = 0;
     if (UNLIKELY(to_u32(args[0], &c_cudaDeviceCount) < 0)) { bad_argument("cuGLGetDevices()", "cudaDeviceCount"); goto done; }
     if (UNLIKELY(to_enum(args[1], &c_deviceList) < 0)) { bad_argument("cuGLGetDevices()", "deviceList"); goto done; }
-    if (c_cudaDeviceCount > 0 && !(c_pCudaDevices = scratch_alloc(&scratch, 4 * (size_t)c_cudaDeviceCount + 64))) goto done;
+    if (c_cudaDeviceCount > 0 && !(c_pCudaDevices = scratch_array(&scratch, 4, (size_t)c_cudaDeviceCount))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuGLGetDevices(&c_pCudaDeviceCount, c_pCudaDevices, (unsigned int)c_cudaDeviceCount, (CUGLDeviceList)c_deviceList);
@@ -17519,7 +17519,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGLCtxCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLCtxCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"Flags", "device"};
     PyObject *bound[2];
@@ -17539,7 +17539,7 @@ static PyObject *call_cuGLCtxCreate(PyObject *self, PyObject *const *args, Py_ss
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pCtx)}, 1);
 }
-static PyObject *call_cuGLInit(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLInit(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -17554,7 +17554,7 @@ static PyObject *call_cuGLInit(PyObject *self, PyObject *const *args, Py_ssize_t
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLRegisterBufferObject(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLRegisterBufferObject(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer"};
     PyObject *bound[1];
@@ -17570,7 +17570,7 @@ static PyObject *call_cuGLRegisterBufferObject(PyObject *self, PyObject *const *
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLMapBufferObject(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLMapBufferObject(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer"};
     PyObject *bound[1];
@@ -17589,7 +17589,7 @@ static PyObject *call_cuGLMapBufferObject(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr), PyLong_FromUnsignedLongLong(c_size)}, 2);
 }
-static PyObject *call_cuGLUnmapBufferObject(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLUnmapBufferObject(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer"};
     PyObject *bound[1];
@@ -17605,7 +17605,7 @@ static PyObject *call_cuGLUnmapBufferObject(PyObject *self, PyObject *const *arg
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLUnregisterBufferObject(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLUnregisterBufferObject(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer"};
     PyObject *bound[1];
@@ -17621,7 +17621,7 @@ static PyObject *call_cuGLUnregisterBufferObject(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLSetBufferObjectMapFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer", "Flags"};
     PyObject *bound[2];
@@ -17639,7 +17639,7 @@ static PyObject *call_cuGLSetBufferObjectMapFlags(PyObject *self, PyObject *cons
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLMapBufferObjectAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLMapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer", "hStream"};
     PyObject *bound[2];
@@ -17660,7 +17660,7 @@ static PyObject *call_cuGLMapBufferObjectAsync(PyObject *self, PyObject *const *
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr), PyLong_FromUnsignedLongLong(c_size)}, 2);
 }
-static PyObject *call_cuGLUnmapBufferObjectAsync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"buffer", "hStream"};
     PyObject *bound[2];
@@ -17678,7 +17678,7 @@ static PyObject *call_cuGLUnmapBufferObjectAsync(PyObject *self, PyObject *const
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsEGLRegisterImage(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"image", "flags"};
     PyObject *bound[2];
@@ -17698,7 +17698,7 @@ static PyObject *call_cuGraphicsEGLRegisterImage(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
 }
-static PyObject *call_cuEGLStreamConsumerConnect(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamConsumerConnect(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
@@ -17716,7 +17716,7 @@ static PyObject *call_cuEGLStreamConsumerConnect(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(55, (uint64_t)c_conn)}, 1);
 }
-static PyObject *call_cuEGLStreamConsumerConnectWithFlags(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream", "flags"};
     PyObject *bound[2];
@@ -17736,7 +17736,7 @@ static PyObject *call_cuEGLStreamConsumerConnectWithFlags(PyObject *self, PyObje
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(55, (uint64_t)c_conn)}, 1);
 }
-static PyObject *call_cuEGLStreamConsumerDisconnect(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"conn"};
     PyObject *bound[1];
@@ -17758,7 +17758,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamConsumerAcquireFrame(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamConsumerAcquireFrame(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"conn", "pCudaResource", "pStream", "timeout"};
     PyObject *bound[4];
@@ -17786,7 +17786,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamConsumerReleaseFrame(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamConsumerReleaseFrame(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"conn", "pCudaResource", "pStream"};
     PyObject *bound[3];
@@ -17812,7 +17812,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamProducerConnect(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamProducerConnect(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"stream", "width", "height"};
     PyObject *bound[3];
@@ -17834,7 +17834,7 @@ static PyObject *call_cuEGLStreamProducerConnect(PyObject *self, PyObject *const
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(55, (uint64_t)c_conn)}, 1);
 }
-static PyObject *call_cuEGLStreamProducerDisconnect(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamProducerDisconnect(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"conn"};
     PyObject *bound[1];
@@ -17856,7 +17856,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamProducerPresentFrame(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamProducerPresentFrame(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"conn", "eglframe", "pStream"};
     PyObject *bound[3];
@@ -17882,7 +17882,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamProducerReturnFrame(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEGLStreamProducerReturnFrame(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"conn", "eglframe", "pStream"};
     PyObject *bound[3];
@@ -17908,7 +17908,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsResourceGetMappedEglFrame(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"resource", "index", "mipLevel"};
     PyObject *bound[3];
@@ -17935,7 +17935,7 @@ done:
     Py_XDECREF(c_eglFrame);
     return result;
 }
-static PyObject *call_cuEventCreateFromEGLSync(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuEventCreateFromEGLSync(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"eglSync", "flags"};
     PyObject *bound[2];
@@ -17955,7 +17955,7 @@ static PyObject *call_cuEventCreateFromEGLSync(PyObject *self, PyObject *const *
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_phEvent)}, 1);
 }
-static PyObject *call_cuVDPAUGetDevice(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuVDPAUGetDevice(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"vdpDevice", "vdpGetProcAddress"};
     PyObject *bound[2];
@@ -17981,7 +17981,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuVDPAUCtxCreate(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuVDPAUCtxCreate(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"flags", "device", "vdpDevice", "vdpGetProcAddress"};
     PyObject *bound[4];
@@ -18011,7 +18011,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsVDPAURegisterVideoSurface(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"vdpSurface", "flags"};
     PyObject *bound[2];
@@ -18031,7 +18031,7 @@ static PyObject *call_cuGraphicsVDPAURegisterVideoSurface(PyObject *self, PyObje
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
 }
-static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"vdpSurface", "flags"};
     PyObject *bound[2];
@@ -18051,7 +18051,7 @@ static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(PyObject *self, PyObj
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
 }
-static PyObject *call_cuProfilerStart(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuProfilerStart(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -18066,7 +18066,7 @@ static PyObject *call_cuProfilerStart(PyObject *self, PyObject *const *args, Py_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuProfilerStop(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_cuProfilerStop(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -38431,7 +38431,7 @@ static PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "cupola.bindings.driver",
     .m_doc = "The CUDA driver API, function by function, as of CUDA 13.5.\n\n"
-             "Every function returns a tuple: its status, then its outputs, which are None when the status is not success.",
+             "Every function returns a tuple: its status, then its outputs, which are None after a failure.",
     .m_methods = functions,
     .m_slots = module_slots,
 };

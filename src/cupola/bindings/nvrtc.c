@@ -277,7 +277,7 @@ const ModuleInfo module_info = {
     .slots = (void **)&table.nvrtcGetErrorString,
 };
 
-static PyObject *call_nvrtcGetErrorString(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetErrorString(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"result"};
     PyObject *bound[1];
@@ -294,7 +294,7 @@ static PyObject *call_nvrtcGetErrorString(PyObject *self, PyObject *const *args,
     if (!returned && table_raise_pending() < 0) return NULL;
     return result_tuple(0, (PyObject *[]){text_from(returned)}, 1);
 }
-static PyObject *call_nvrtcVersion(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -312,7 +312,7 @@ static PyObject *call_nvrtcVersion(PyObject *self, PyObject *const *args, Py_ssi
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_major), PyLong_FromLongLong(c_minor)}, 2);
 }
-static PyObject *call_nvrtcGetNumSupportedArchs(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetNumSupportedArchs(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -329,7 +329,7 @@ static PyObject *call_nvrtcGetNumSupportedArchs(PyObject *self, PyObject *const 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numArchs)}, 1);
 }
-static PyObject *call_nvrtcGetSupportedArchs(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetSupportedArchs(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -345,7 +345,7 @@ static PyObject *call_nvrtcGetSupportedArchs(PyObject *self, PyObject *const *ar
     int count_supportedArchs = 0;
     int queried = (int)table.nvrtcGetNumSupportedArchs(&count_supportedArchs);
     if (queried != 0) { result = failed(queried, 1); goto done; }
-    if (count_supportedArchs > 0 && !(c_supportedArchs = scratch_alloc(&scratch, 4 * (size_t)count_supportedArchs + 64))) goto done;
+    if (count_supportedArchs > 0 && !(c_supportedArchs = scratch_array(&scratch, 4, (size_t)count_supportedArchs))) goto done;
     nvrtcResult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvrtcGetSupportedArchs(c_supportedArchs);
@@ -356,7 +356,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcCreateProgram(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcCreateProgram(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"src", "name", "numHeaders", "headers", "includeNames"};
     PyObject *bound[5];
@@ -388,7 +388,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcDestroyProgram(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcDestroyProgram(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -410,7 +410,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcCompileProgram(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcCompileProgram(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "numOptions", "options"};
     PyObject *bound[3];
@@ -436,7 +436,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetPTXSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetPTXSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -454,7 +454,7 @@ static PyObject *call_nvrtcGetPTXSize(PyObject *self, PyObject *const *args, Py_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ptxSizeRet)}, 1);
 }
-static PyObject *call_nvrtcGetPTX(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetPTX(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "ptx"};
     PyObject *bound[2];
@@ -478,7 +478,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetCUBINSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetCUBINSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -496,7 +496,7 @@ static PyObject *call_nvrtcGetCUBINSize(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_cubinSizeRet)}, 1);
 }
-static PyObject *call_nvrtcGetCUBIN(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetCUBIN(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "cubin"};
     PyObject *bound[2];
@@ -520,7 +520,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetLTOIRSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetLTOIRSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -538,7 +538,7 @@ static PyObject *call_nvrtcGetLTOIRSize(PyObject *self, PyObject *const *args, P
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_LTOIRSizeRet)}, 1);
 }
-static PyObject *call_nvrtcGetLTOIR(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetLTOIR(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "LTOIR"};
     PyObject *bound[2];
@@ -562,7 +562,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetOptiXIRSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetOptiXIRSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -580,7 +580,7 @@ static PyObject *call_nvrtcGetOptiXIRSize(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_optixirSizeRet)}, 1);
 }
-static PyObject *call_nvrtcGetOptiXIR(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetOptiXIR(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "optixir"};
     PyObject *bound[2];
@@ -604,7 +604,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetProgramLogSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetProgramLogSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -622,7 +622,7 @@ static PyObject *call_nvrtcGetProgramLogSize(PyObject *self, PyObject *const *ar
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_logSizeRet)}, 1);
 }
-static PyObject *call_nvrtcGetProgramLog(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetProgramLog(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "log"};
     PyObject *bound[2];
@@ -646,7 +646,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcAddNameExpression(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcAddNameExpression(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "name_expression"};
     PyObject *bound[2];
@@ -670,7 +670,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetLoweredName(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetLoweredName(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "name_expression"};
     PyObject *bound[2];
@@ -696,7 +696,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetPCHHeapSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetPCHHeapSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -713,7 +713,7 @@ static PyObject *call_nvrtcGetPCHHeapSize(PyObject *self, PyObject *const *args,
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ret)}, 1);
 }
-static PyObject *call_nvrtcSetPCHHeapSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcSetPCHHeapSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"size"};
     PyObject *bound[1];
@@ -729,7 +729,7 @@ static PyObject *call_nvrtcSetPCHHeapSize(PyObject *self, PyObject *const *args,
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_nvrtcGetPCHCreateStatus(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetPCHCreateStatus(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -745,7 +745,7 @@ static PyObject *call_nvrtcGetPCHCreateStatus(PyObject *self, PyObject *const *a
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_nvrtcGetPCHHeapSizeRequired(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetPCHHeapSizeRequired(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -763,7 +763,7 @@ static PyObject *call_nvrtcGetPCHHeapSizeRequired(PyObject *self, PyObject *cons
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_size)}, 1);
 }
-static PyObject *call_nvrtcSetFlowCallback(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcSetFlowCallback(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "callback", "payload"};
     PyObject *bound[3];
@@ -789,7 +789,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetTileIRSize(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetTileIRSize(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
@@ -807,7 +807,7 @@ static PyObject *call_nvrtcGetTileIRSize(PyObject *self, PyObject *const *args, 
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_TileIRSizeRet)}, 1);
 }
-static PyObject *call_nvrtcGetTileIR(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetTileIR(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"prog", "TileIR"};
     PyObject *bound[2];
@@ -831,7 +831,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcInstallBundledHeaders(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcInstallBundledHeaders(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"installPath", "flags"};
     PyObject *bound[2];
@@ -857,7 +857,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetBundledHeadersInfo(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcGetBundledHeadersInfo(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {NULL};
     PyObject *bound[1];
@@ -880,7 +880,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvrtcRemoveBundledHeaders(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+static PyObject *call_nvrtcRemoveBundledHeaders(CALL_PARAMETERS) {
     (void)self;
     static const char *const keywords[] = {"installPath"};
     PyObject *bound[1];
@@ -1559,7 +1559,7 @@ static PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "cupola.bindings.nvrtc",
     .m_doc = "The NVRTC, function by function, as of CUDA 13.5.\n\n"
-             "Every function returns a tuple: its status, then its outputs, which are None when the status is not success.",
+             "Every function returns a tuple: its status, then its outputs, which are None after a failure.",
     .m_methods = functions,
     .m_slots = module_slots,
 };

@@ -34,6 +34,14 @@ void *scratch_alloc(Scratch *scratch, size_t size) {
     return block ? block->memory : NULL;
 }
 
+void *scratch_array(Scratch *scratch, size_t size, size_t count) {
+    if (count > PY_SSIZE_T_MAX / 2 / size) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return scratch_alloc(scratch, size * count + 64); /* a margin, should a library write a whole word at the end */
+}
+
 int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer) {
     ScratchBlock *block = add_block(scratch, 0);
     if (!block || PyObject_GetBuffer(object, &block->buffer, flags) < 0) return -1;

@@ -15,6 +15,13 @@ static Py_ssize_t length_of(PyObject *object, long long count) {
     return length;
 }
 
+/* A new reference: converting an item may run Python code that changes the list. */
+static PyObject *item_at(PyObject *sequence, Py_ssize_t i) {
+    if (i < PySequence_Fast_GET_SIZE(sequence)) return Py_NewRef(PySequence_Fast_GET_ITEM(sequence, i));
+    PyErr_SetString(PyExc_RuntimeError, "the list became shorter during the call");
+    return NULL;
+}
+
 int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch, void **out) {
     *out = NULL;
     if (type.kind == KIND_RECORD && count <= 1 && is_record(object)) return to_record(object, type.index, false, out);
@@ -25,13 +32,12 @@ int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch,
     if (!array) return -1;
     array += (align - (uintptr_t)array % align) % align;
     for (Py_ssize_t i = 0; i < length; i++) {
-        PyObject *keep, *item = PySequence_Fast_GET_ITEM(object, i);
-        if (value_set(type, array + (size_t)i * type.size, item, &keep) < 0) return -1;
-        Py_XDECREF(keep); /* the list keeps its items for the length of the call */
-        if (length > PySequence_Fast_GET_SIZE(object)) {
-            PyErr_SetString(PyExc_RuntimeError, "list changed during the call");
-            return -1;
-        }
+        PyObject *keep, *item = item_at(object, i);
+        if (!item) return -1;
+        int status = value_set(type, array + (size_t)i * type.size, item, &keep);
+        if (status == 0) Py_XDECREF(keep); /* the list keeps its items for the length of the call */
+        Py_DECREF(item);
+        if (status < 0) return -1;
     }
     *out = array;
     return 0;

@@ -163,6 +163,7 @@ static inline void scratch_init(Scratch *scratch) {
     scratch->used = 0;
 }
 void *scratch_alloc(Scratch *scratch, size_t size);          /* zeroed; NULL with MemoryError set */
+void *scratch_array(Scratch *scratch, size_t size, size_t count);
 int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer);
 void scratch_release(Scratch *scratch);
 static inline void scratch_free(Scratch *scratch) {
@@ -302,6 +303,8 @@ PyObject *attributes_from(const AttributeTable *table, const int *attributes, vo
 int to_options(PyObject *object, const OptionType *types, size_t type_count, const int *keys, long long count, Scratch *scratch, void ***out);
 
 /* ---- calls (calls.c) ---- */
+
+#define CALL_PARAMETERS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names
 
 /* Puts positional and keyword arguments in order; `required` of `count` must be there, the others become NULL. */
 int bind_arguments(const char *function, const char *const *keywords, int count, int required, PyObject *const *args,
