@@ -58,7 +58,6 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
-_library_symbol: Any
 '''
 
 

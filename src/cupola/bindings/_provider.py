@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Provision = tuple[str, int | None, Any, Any, bool]
 
 _CHOICES = ("auto", "gpu", "cpu")
+_CPU_DEVICE = "cupola CPU device"
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 _lock = threading.RLock()
@@ -99,14 +100,16 @@ def override_lookup() -> Any:
 
 def missing_function(library: str, function: str, loaded: str, version: int, since: int) -> FunctionNotFoundError:
     """The error for a function that is not in the loaded library; versions as in 12050 for 12.5, 0 when not known."""
-    has = f", which has CUDA {_version(version)}" if version else ""
-    text = f"function {function} is not found in {loaded}{has}"
-    if since:
-        text += f": it needs CUDA {_version(since)} or newer"
-    if loaded == "cupola CPU device":
-        text += "; the CPU device does not emulate it"
-    elif since:
-        text += "; update NVIDIA's driver" if library == "driver" else "; update the library"
+    if loaded == _CPU_DEVICE:
+        text = f"the CPU device does not emulate {function}"
+        if since:
+            text += f"; GPUs have it since CUDA {_version(since)}"
+    else:
+        text = f"function {function} is not found in {loaded}"
+        if version:
+            text += f", which has CUDA {_version(version)}"
+        if since:
+            text += f": it needs CUDA {_version(since)} or newer"
     return FunctionNotFoundError(text, function, loaded, _version(since) if since else None)
 
 
@@ -142,34 +145,25 @@ def _per_thread_stream() -> bool:
 def _choose(device: str, per_thread: bool) -> Provision:
     if device == "cpu":
         return _cpu(per_thread)
-    try:
-        handle, path = _load_libcuda()
-    except RuntimeError as error:
-        if device == "gpu":
-            raise
-        return _fall_back(str(error).partition("\n")[0], per_thread)
-    if device == "gpu":
-        return path, handle, None, None, per_thread
     from cupola.bindings import driver
 
+    try:
+        handle, path = driver._open("libcuda.so.1")
+    except OSError as error:
+        reason = f"NVIDIA's driver was not found ({error})"
+        if device == "gpu":
+            from cupola.pathfinder import DynamicLibNotFoundError
+
+            hint = "Install it, or set CUPOLA_DEVICE=cpu to run on the CPU device."
+            raise DynamicLibNotFoundError(f"{reason}. {hint}") from None
+        return _fall_back(reason, per_thread)
+    if device == "gpu":
+        return path, handle, None, None, per_thread
     status, count = driver._count_devices(handle)
     if status == 0 and count > 0:
         return path, handle, None, None, per_thread
     reason = "there is no GPU" if status in (0, _NO_DEVICE) else f"cuInit failed with status {status}"
     return _fall_back(f"{path} is loaded but {reason}", per_thread)
-
-
-def _load_libcuda() -> tuple[int, str]:
-    from cupola.bindings import driver
-
-    try:
-        return driver._open("libcuda.so.1")
-    except OSError as error:
-        from cupola.pathfinder import DynamicLibNotFoundError
-
-        raise DynamicLibNotFoundError(
-            f"NVIDIA's driver was not found ({error}). Install it, or set CUPOLA_DEVICE=cpu to run on the CPU device."
-        ) from None
 
 
 def _fall_back(reason: str, per_thread: bool) -> Provision:
@@ -189,4 +183,4 @@ def _cpu(per_thread: bool) -> Provision:
     from importlib import import_module
 
     cpu = import_module("cupola.cpu._driver")
-    return "cupola CPU device", None, cpu.lookup, cpu.explain, per_thread
+    return _CPU_DEVICE, None, cpu.lookup, cpu.explain, per_thread

@@ -43,7 +43,6 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
-_library_symbol: Any
 
 CUDA_VERSION: int
 CU_IPC_HANDLE_SIZE: int

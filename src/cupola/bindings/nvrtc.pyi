@@ -43,7 +43,6 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
-_library_symbol: Any
 
 NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS: int
 NVRTC_INSTALL_HEADERS_FORCE_OVERWRITE: int

@@ -184,11 +184,6 @@ static size_t table_explain(int status, char *text, size_t size) {
     return table_provider() && provider.explain ? provider.explain(status, text, size) : 0;
 }
 
-/* For providers that wrap a function: finds `symbol` in the library itself. */
-static void *library_symbol(const char *symbol) {
-    return choose() == 0 && provider.library ? dlsym(provider.library, symbol) : NULL;
-}
-
 /* ---- for _provider.py, which must not import ctypes ---- */
 
 static PyObject *open_library(PyObject *module, PyObject *path) {
@@ -236,15 +231,11 @@ int table_init(PyObject *module) {
     module_info.table->provider = table_provider;
     module_info.table->raise_pending = table_raise_pending;
     module_info.table->explain = table_explain;
-    static char table_name[64], symbol_name[64];
+    static char table_name[64];
     snprintf(table_name, sizeof table_name, "%s._table", module_info.name);
-    snprintf(symbol_name, sizeof symbol_name, "%s._library_symbol", module_info.name);
     if (PyModule_AddFunctions(module, methods) < 0) return -1;
     PyObject *table = PyCapsule_New(module_info.table, table_name, NULL);
     if (PyModule_AddObjectRef(module, "_table", table) < 0) return -1;
     Py_DECREF(table);
-    PyObject *symbol = PyCapsule_New(*(void **)&(void *(*[1])(const char *)){library_symbol}, symbol_name, NULL);
-    if (PyModule_AddObjectRef(module, "_library_symbol", symbol) < 0) return -1;
-    Py_DECREF(symbol);
     return 0;
 }
