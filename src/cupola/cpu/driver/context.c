@@ -122,7 +122,7 @@ void context_fault(CUcontext context, CUresult status, CUmodule module, const cp
 CUresult context_error(CUcontext context) {
     CUresult status = (CUresult)atomic_load_explicit(&context->error, memory_order_acquire);
     if (status) {
-        fail(status, "earlier work in this context failed; the context must be reset or destroyed");
+        (fail)(status, "earlier work in this context failed; the context must be reset or destroyed");
         thread_state.spoiled = context;
     }
     return status;
@@ -164,7 +164,7 @@ CUresult context_synchronize(CUcontext context) {
 /* ---- primary contexts ------------------------------------------------------------------------------------------ */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!context) return fail_null("pctx");
     pthread_mutex_lock(&device->lock);
@@ -178,7 +178,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal) {
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&device->lock);
@@ -192,7 +192,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     pthread_mutex_lock(&device->lock);
     if (device->primary->active) context_deactivate(device->primary);
@@ -210,7 +210,7 @@ static CUresult check_flags(unsigned flags) {
 }
 
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice ordinal, unsigned flags) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     RETURN_IF(check_flags(flags));
     pthread_mutex_lock(&device->lock);
@@ -220,7 +220,7 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice ordinal, unsigned flags) {
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *active) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!flags) return fail_null("flags");
     if (!active) return fail_null("active");
@@ -240,7 +240,7 @@ static CUresult push(CUcontext context) {
 }
 
 CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!context) return fail_null("pctx");
     RETURN_IF(check_flags(flags));

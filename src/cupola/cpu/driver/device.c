@@ -149,7 +149,7 @@ CUresult cuDeviceGetCount(int *count) {
 }
 
 CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!name) return fail_null("name");
     if (length < 1) return fail(CUDA_ERROR_INVALID_VALUE, "the buffer for the name has %d bytes", length);
@@ -159,7 +159,7 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal) {
 
 /* The same in every process, so that caches may be keyed by it: "cupola", the model and the ordinal. */
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!uuid) return fail_null("uuid");
     memset(uuid->bytes, 0, sizeof uuid->bytes);
@@ -170,7 +170,7 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal) {
 }
 
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!bytes) return fail_null("bytes");
     *bytes = device->model->memory;
@@ -178,7 +178,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice ordinal) {
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!value) return fail_null("pi");
     if ((int)attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
@@ -188,7 +188,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 }
 
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned channels, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     (void)format;
     RETURN_IF(device_get(ordinal, &device));
     if (!width) return fail_null("maxWidthInElements");
@@ -199,7 +199,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!supported) return fail_null("pi");
     if ((unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
@@ -209,7 +209,7 @@ CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type,
 }
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!major) return fail_null("major");
     if (!minor) return fail_null("minor");
@@ -219,7 +219,7 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice ordinal) {
 }
 
 CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!properties) return fail_null("prop");
     *properties = (CUdevprop){
@@ -240,7 +240,7 @@ CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice ordinal) {
 }
 
 CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!text) return fail_null("pciBusId");
     if (length < 13)
@@ -267,7 +267,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
 }
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice ordinal, CUdevice peer_ordinal) {
-    struct device *device, *peer;
+    struct device *device = NULL, *peer = NULL;
     RETURN_IF(device_get(ordinal, &device));
     RETURN_IF(device_get(peer_ordinal, &peer));
     if (!can) return fail_null("canAccessPeer");
@@ -276,7 +276,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice ordinal, CUdevice peer_ordinal
 }
 
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice ordinal, CUdevice peer_ordinal) {
-    struct device *device, *peer;
+    struct device *device = NULL, *peer = NULL;
     RETURN_IF(device_get(ordinal, &device));
     RETURN_IF(device_get(peer_ordinal, &peer));
     if (!value) return fail_null("value");

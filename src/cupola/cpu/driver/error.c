@@ -133,7 +133,7 @@ CUresult error_status(const char *name) {
     return CUDA_ERROR_UNKNOWN;
 }
 
-CUresult fail(CUresult status, const char *format, ...) {
+CUresult (fail)(CUresult status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(thread_state.explanation, sizeof thread_state.explanation, format, arguments);
@@ -143,11 +143,11 @@ CUresult fail(CUresult status, const char *format, ...) {
     return status;
 }
 
-CUresult fail_null(const char *what) {
+CUresult (fail_null)(const char *what) {
     return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is a null pointer", what);
 }
 
-CUresult fail_handle(const char *what, const void *handle, enum handle_kind kind) {
+CUresult (fail_handle)(const char *what, const void *handle, enum handle_kind kind) {
     if (!handle) return fail(CUDA_ERROR_INVALID_HANDLE, "the %s is null", what);
     if (handle_was_live(handle, kind)) return fail(CUDA_ERROR_INVALID_HANDLE, "%s %p has been destroyed", what, handle);
     return fail(CUDA_ERROR_INVALID_HANDLE, "%p is not a %s of the CPU device", handle, what);

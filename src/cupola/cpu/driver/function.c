@@ -150,14 +150,14 @@ CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, i
 }
 
 CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(enter_kernel(kernel));
     RETURN_IF(device_get(ordinal, &device));
     return get_attribute(value, attribute, &kernel->attributes[ordinal], image_of(kernel)->info, device->model);
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(enter_kernel(kernel));
     RETURN_IF(device_get(ordinal, &device));
     return set_attribute(value, attribute, &kernel->attributes[ordinal], image_of(kernel)->info, device->model);
@@ -178,7 +178,7 @@ CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config) {
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice ordinal) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(enter_kernel(kernel));
     RETURN_IF(device_get(ordinal, &device));
     RETURN_IF(check_cache(config));

@@ -39,6 +39,11 @@ CUresult fail_null(const char *what) __attribute__((cold)); /* CUDA_ERROR_INVALI
 /* CUDA_ERROR_INVALID_HANDLE, and whether the stream, event… (what) was destroyed or never was one */
 CUresult fail_handle(const char *what, const void *handle, enum handle_kind kind) __attribute__((cold));
 
+/* The compiler is to see that a status is returned which is not CUDA_SUCCESS. */
+#define fail(status, ...) ((fail)(status, __VA_ARGS__), (status))
+#define fail_null(what) ((fail_null)(what), CUDA_ERROR_INVALID_VALUE)
+#define fail_handle(what, handle, kind) ((fail_handle)(what, handle, kind), CUDA_ERROR_INVALID_HANDLE)
+
 const char *error_name(CUresult status); /* "CUDA_ERROR_…", or NULL when there is no such status */
 CUresult error_status(const char *name); /* the other way; CUDA_ERROR_UNKNOWN when there is no such name */
 
@@ -65,12 +70,13 @@ extern __thread struct thread_state thread_state;
 
 enum driver_phase { DRIVER_NEW, DRIVER_READY, DRIVER_FORKED };
 extern _Atomic int driver_phase;
-CUresult enter_refused(void) __attribute__((cold)); /* why no call can be served now */
+CUresult enter_refused(void) __attribute__((cold)); /* why no call can be served now: CUDA_ERROR_NOT_INITIALIZED */
 
 /* Every entry point that needs cuInit begins with one of these three. enter() asks for nothing more. */
 static inline CUresult enter(void) {
-    return likely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_READY) ? CUDA_SUCCESS
-                                                                                            : enter_refused();
+    if (likely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_READY)) return CUDA_SUCCESS;
+    enter_refused();
+    return CUDA_ERROR_NOT_INITIALIZED;
 }
 
 /* enter_context(): a usable current context, one that no asynchronous error has spoiled. Most calls need it. */

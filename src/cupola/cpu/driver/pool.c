@@ -35,7 +35,7 @@ static CUmemoryPool new_pool(const CUmemPoolProps *properties) {
 
 /* Bring a location into its one form, and check it. */
 static CUresult check_location(CUmemLocation *location, CUmemAllocationType allocation) {
-    struct device *device;
+    struct device *device = NULL;
     if (allocation != CU_MEM_ALLOCATION_TYPE_PINNED && allocation != CU_MEM_ALLOCATION_TYPE_MANAGED)
         return fail(CUDA_ERROR_INVALID_VALUE, "the allocation type is %d; it must be PINNED or MANAGED.", (int)allocation);
     switch (location->type) {
@@ -290,7 +290,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
 }
 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(enter());
     RETURN_IF(check_pool(memPool));
     if (flags == NULL) return fail_null("flags");
@@ -357,7 +357,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
 /* ---- the memory of graphs ------------------------------------------------------------------------------------------------ */
 
 static CUresult find_graph_pool(CUdevice ordinal, CUmemoryPool *pool) {
-    struct device *device;
+    struct device *device = NULL;
     RETURN_IF(enter());
     RETURN_IF(device_get(ordinal, &device));
     *pool = pool_of_graphs(device->ordinal);
