@@ -25,6 +25,9 @@ cdef inline void report(CUresult status, const char* call) noexcept:
     if status != 0:
         report_failure(status, call)
 
+# Call this after a function that older drivers lack was tried in vain: else the next error would be taken for that.
+cdef void forget_missing() noexcept
+
 # cuInit, once per process; CUDAError in a child that was forked after it.
 cdef int initialise() except -1
 

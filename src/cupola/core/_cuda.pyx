@@ -2,6 +2,8 @@
 
 import os
 
+from cpython.exc cimport PyErr_Clear
+
 import cupola.bindings.driver
 
 from cupola.core import _errors
@@ -71,9 +73,15 @@ cdef int fail(CUresult status, const char* call) except -1:
     return fail_because(status, call, None)
 
 
+cdef void forget_missing() noexcept:
+    if cu.head.raise_pending() != 0:
+        PyErr_Clear()
+
+
 cdef void report_failure(CUresult status, const char* call) noexcept:
     if _context_is_gone(status) or status == known_fault or not driver_usable():
         return
+    forget_missing()
     _errors.warn(f"while an object was destroyed: {make_error(status, call, None)}")
 
 

@@ -83,7 +83,7 @@ def driver_error(status: int, name: str, description: str, call: str, details: l
     head = f"{name}: {description}" if name and description else name or f"UNEXPECTED ERROR CODE: {status}"
     lines = [f"{head} ({call})", *details]
     hint = FORKED if forked else HINTS.get(name)
-    if hint and (forked or not details):
+    if hint and not details:
         lines.append(hint)
     return CUDAError("\n".join(lines), name=name, status=status, call=call)
 

@@ -7,7 +7,8 @@ from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUdevice,
-    CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error
+    CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error,
+    forget_missing
 )
 from cupola.core._object_code cimport ObjectCode
 
@@ -120,6 +121,7 @@ cdef class Kernel:
             self.parameters[count].size = size
             count += 1
         if status == CUDA_ERROR_NOT_FOUND or status == CUDA_ERROR_NOT_SUPPORTED:
+            forget_missing()
             self.parameter_count = LAYOUT_UNKNOWN
             return 0
         if status != CUDA_ERROR_INVALID_VALUE:
@@ -133,6 +135,7 @@ cdef class Kernel:
             if cu.cuKernelGetName(&text, self.pointer) == CUDA_SUCCESS and text != NULL:
                 self.known_name = text.decode("utf-8", "replace")
             else:
+                forget_missing()
                 self.known_name = f"at {<uintptr_t>self.pointer:#x}"
         return self.known_name
 

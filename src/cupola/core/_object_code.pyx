@@ -9,7 +9,7 @@ from libc.stdint cimport uintptr_t
 from cupola.core._cuda cimport (
     CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     CUjit_option, CUkernel, CUlibrary, CUmodule, CUresult, check, cu, driver_module, driver_usable,
-    factory_error, fail_because, report
+    factory_error, fail_because, forget_missing, report
 )
 from cupola.core._kernel cimport new_kernel
 
@@ -235,6 +235,7 @@ cdef str _describe_missing(ObjectCode source, Library library, object name):
             text = NULL
             if cu.cuKernelGetName(&text, kernels[i]) == CUDA_SUCCESS and text != NULL:
                 known.append(text.decode("utf-8", "replace"))
+    forget_missing()
     said = f"there is no kernel {name!r} in the {source.code_type} code"
     if source.symbols:
         known = [str(n) for n in source.symbols] + known
