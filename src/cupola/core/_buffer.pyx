@@ -31,14 +31,15 @@ cdef enum Kind:
     MANAGED
 
 
-@cython.no_gc_clear     # the fields are needed until the very end: __dealloc__ gives the memory back
-@cython.freelist(16)
+# No free list: a recycled object would keep the collector's mark that its finalizer has run.
 cdef class Allocation:
 
     def __init__(self):
         raise factory_error("Allocation", "Buffer.from_handle or a memory resource")
 
-    def __dealloc__(self):
+    # A finalizer, since the collector runs those of a cycle before it takes any object of it apart: a resource written
+    # in Python can still work.
+    def __del__(self):
         if self.resource is not None and driver_usable():
             try:
                 _give_back(self)

@@ -1,0 +1,467 @@
+"""Capturing work into graphs, and running them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import pickle
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from cupola import (
+    CUDAError,
+    DeviceMemoryResource,
+    LaunchConfig,
+    PinnedMemoryResource,
+    Program,
+    launch,
+)
+from cupola.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphCondition, GraphDebugPrintOptions
+
+SOURCE = r"""
+extern "C" __global__ void add(int* x, int value) { *x += value; }
+extern "C" __global__ void times(int* x, int value) { *x *= value; }
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    from cupola import Device
+
+    device = Device(0)
+    device.set_current()
+    code = Program(SOURCE, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
+    return code.get_kernel("add"), code.get_kernel("times")
+
+
+@pytest.fixture
+def memory(device, stream):
+    """A pinned int32 that kernels and the host share, as (buffer, array)."""
+    with PinnedMemoryResource().allocate(4, stream=stream) as buffer:
+        array = np.from_dlpack(buffer).view(np.int32)
+        stream.sync()
+        array[:] = 0
+        yield buffer, array
+
+
+ONE = LaunchConfig(grid=1, block=1)
+
+
+def run(graph, stream):
+    graph.launch(stream)
+    stream.sync()
+
+
+# --- building and launching -------------------------------------------------------------------------------
+
+
+def test_a_graph_runs_as_often_as_it_is_launched(stream, kernels, memory):
+    add, times = kernels
+    buffer, value = memory
+    builder = stream.create_graph_builder()
+    assert builder.begin_building() is builder and builder.is_building
+    launch(builder, ONE, add, buffer, 1)
+    launch(builder, ONE, times, buffer, 10)
+    assert builder.end_building() is builder and not builder.is_building
+    graph = builder.complete()
+    assert value[0] == 0  # recorded, not run
+    graph.upload(stream)
+    run(graph, stream)
+    assert value[0] == 10
+    graph.launch(stream)
+    run(graph, stream)
+    assert value[0] == 1110
+    again = builder.complete()
+    builder.close()
+    graph.close()
+    run(again, stream)
+    assert value[0] == 11110
+
+
+def test_copies_and_fills_are_recorded(device, stream, memory):
+    buffer, value = memory
+    scratch = device.allocate(4, stream=stream)
+    stream.sync()
+    builder = device.create_graph_builder().begin_building()
+    scratch.fill(b"\x01\x02\x03\x04", stream=builder)
+    scratch.copy_to(buffer, stream=builder)
+    graph = builder.end_building().complete()
+    assert value[0] == 0
+    run(graph, stream)
+    assert value[0] == int.from_bytes(b"\x01\x02\x03\x04", sys.byteorder)
+
+
+def test_branches(stream, kernels, memory, device):
+    add, times = kernels
+    buffer, value = memory
+    with PinnedMemoryResource().allocate(12, stream=stream) as more:
+        others = np.from_dlpack(more).view(np.int32)
+        stream.sync()
+        others[:] = 0
+        builder = stream.create_graph_builder().begin_building()
+        launch(builder, ONE, add, buffer, 3)
+        branches = builder.split(4)
+        assert branches[0] is builder and [b.is_join_required for b in branches] == [False, True, True, True]
+        for number, branch in enumerate(branches[1:]):
+            assert branch.is_building
+            launch(branch, ONE, add, more.handle + 4 * number, 1 + number)
+        launch(branches[0], ONE, times, buffer, 2)
+        with pytest.raises(RuntimeError, match="join"):
+            branches[1].end_building()
+        assert GraphBuilder.join(*reversed(branches)) is builder
+        assert [b.is_closed for b in branches] == [False, True, True, True]
+        launch(builder, ONE, times, buffer, 5)
+        graph = builder.end_building().complete()
+        run(graph, stream)
+        assert value[0] == 30 and others.tolist() == [1, 2, 3]
+
+
+def test_an_unjoined_branch_is_an_error(stream, kernels, memory):
+    builder = stream.create_graph_builder().begin_building()
+    _, branch = builder.split(2)
+    launch(branch, ONE, kernels[0], memory[0], 1)
+    with pytest.raises(CUDAError, match="UNJOINED"):
+        builder.end_building()
+    branch.close()
+
+
+def test_embedding(stream, device, kernels, memory):
+    add, times = kernels
+    buffer, value = memory
+    child = device.create_graph_builder().begin_building()
+    launch(child, ONE, add, buffer, 7)
+    with pytest.raises(ValueError, match="not finished"):
+        stream.create_graph_builder().begin_building().embed(child)
+    child.end_building()
+    builder = device.create_graph_builder()
+    with pytest.raises(ValueError, match="not building"):
+        builder.embed(child)
+    with pytest.raises(TypeError):
+        builder.embed(None)
+    builder.begin_building()
+    builder.embed(child)
+    launch(builder, ONE, times, buffer, 2)
+    builder.embed(child)
+    graph = builder.end_building().complete()
+    child.close()
+    with pytest.raises(ValueError, match="closed"):
+        device.create_graph_builder().embed(child)
+    run(graph, stream)
+    assert value[0] == 21
+
+
+def test_update(stream, device, kernels, memory):
+    add, times = kernels
+    buffer, value = memory
+
+    def record(*work):
+        builder = device.create_graph_builder().begin_building()
+        for kernel, number in work:
+            launch(builder, ONE, kernel, buffer, number)
+        return builder.end_building()
+
+    graph = record((add, 1), (times, 2)).complete()
+    assert graph.update(record((add, 5), (times, 3))) is None
+    run(graph, stream)
+    assert value[0] == 15
+    with pytest.raises(CUDAError, match="Graph update failed: .*CU_GRAPH_EXEC_UPDATE_ERROR"):
+        graph.update(record((add, 5)))
+    run(graph, stream)
+    assert value[0] == 60
+    with pytest.raises(ValueError, match="not finished"):
+        graph.update(device.create_graph_builder())
+    closed = record((add, 5))
+    closed.close()
+    with pytest.raises(ValueError, match="closed"):
+        graph.update(closed)
+    with pytest.raises(TypeError):
+        graph.update(graph)
+
+
+def test_options(stream, device, kernels, memory):
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, ONE, kernels[0], memory[0], 1)
+    builder.end_building()
+    options = GraphCompleteOptions(auto_free_on_launch=True, upload_stream=stream, use_node_priority=True)
+    run(builder.complete(options), stream)
+    assert memory[1][0] == 1
+    assert options == GraphCompleteOptions(True, stream, False, True)
+    with pytest.raises(AttributeError):
+        builder.complete({"upload_stream": stream})
+    with pytest.raises(TypeError):
+        hash(options)
+
+
+def test_dot_files(tmp_path, device, kernels, memory):
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, ONE, kernels[0], memory[0], 1)
+    path = str(tmp_path / "graph.dot")
+    with pytest.raises(RuntimeError, match="not finished"):
+        builder.debug_dot_print(path)
+    builder.end_building()
+    builder.debug_dot_print(path)
+    builder.debug_dot_print(path, GraphDebugPrintOptions(verbose=True, handles=True))
+    with open(path, encoding="utf-8") as file:
+        assert "digraph" in file.read()
+    with pytest.raises(TypeError):
+        builder.debug_dot_print(path, {"verbose": True})
+    with pytest.raises(TypeError):
+        builder.debug_dot_print(tmp_path / "graph.dot")
+    with pytest.raises(CUDAError):
+        builder.debug_dot_print(str(tmp_path / "no" / "such" / "folder.dot"))
+    assert GraphDebugPrintOptions(handles=True, verbose=True)._flags() == 1 | 1 << 10
+    assert GraphDebugPrintOptions(conditional_node_params=True)._flags() == 1 << 15
+
+
+# --- states -----------------------------------------------------------------------------------------------
+
+
+def test_classes_are_made_by_factories():
+    with pytest.raises(NotImplementedError, match="Device.create_graph_builder.*Stream.create_graph_builder"):
+        GraphBuilder()
+    with pytest.raises(RuntimeError, match="complete"):
+        Graph()
+    with pytest.raises(RuntimeError, match="create_condition"):
+        GraphCondition()
+
+
+def test_states(stream):
+    builder = stream.create_graph_builder()
+    assert not builder.is_building and not builder.is_join_required
+    assert builder.__cuda_stream__() == (0, int(stream.handle))
+    for use in (builder.end_building, lambda: builder.split(2), lambda: builder.callback(print)):
+        with pytest.raises(RuntimeError, match="not building|is building"):
+            use()
+    for use in (builder.complete, lambda: builder.debug_dot_print("x")):
+        with pytest.raises(RuntimeError, match="not finished building"):
+            use()
+    for wrong in (None, "", "Relaxed", 1):
+        with pytest.raises(ValueError, match="Unsupported build mode"):
+            builder.begin_building(wrong)
+    with pytest.raises(ValueError, match="at least 2"):
+        builder.split(1)
+    builder.begin_building("global")
+    with pytest.raises(RuntimeError, match="already building"):
+        builder.begin_building("nonsense")
+    with pytest.raises(RuntimeError, match="not finished building"):
+        builder.complete()
+    builder.end_building()
+    with pytest.raises(RuntimeError, match="cannot resume"):
+        builder.begin_building()
+    builder.close()
+    builder.close()
+    assert builder.is_closed and builder.stream is None and not builder.is_join_required
+    for use in (
+        builder.begin_building,
+        builder.end_building,
+        builder.complete,
+        builder.__cuda_stream__,
+        lambda: builder.is_building,
+        lambda: builder.split(2),
+        lambda: builder.callback(print),
+        lambda: builder.embed(builder),
+    ):
+        with pytest.raises(RuntimeError, match="GraphBuilder has been closed"):
+            use()
+    stream.sync()  # not the builder's to close
+
+
+def test_join_refuses(stream):
+    builder = stream.create_graph_builder().begin_building()
+    with pytest.raises(ValueError, match="two builders"):
+        GraphBuilder.join(builder)
+    with pytest.raises(TypeError, match="Stream"):
+        GraphBuilder.join(builder, stream)
+    builder.close()
+
+
+def test_closing_drops_a_recording(stream, kernels, memory):
+    builder = stream.create_graph_builder().begin_building("thread_local")
+    launch(builder, ONE, kernels[0], memory[0], 1)
+    builder.close()
+    stream.sync()
+    assert memory[1][0] == 0
+    builder = stream.create_graph_builder().begin_building()
+    del builder
+    gc.collect()
+    stream.sync()
+    launch(stream, ONE, kernels[0], memory[0], 1)
+    stream.sync()
+    assert memory[1][0] == 1
+
+
+def test_a_builder_outlives_its_stream_object(device, kernels, memory):
+    stream = device.create_stream()
+    builder = stream.create_graph_builder().begin_building()
+    stream.close()
+    launch(builder, ONE, kernels[0], memory[0], 4)
+    graph = builder.end_building().complete()
+    run(graph, builder.stream)
+    assert memory[1][0] == 4
+
+
+def test_a_closed_graph(stream, kernels, memory):
+    builder = stream.create_graph_builder().begin_building()
+    launch(builder, ONE, kernels[0], memory[0], 1)
+    graph = builder.end_building().complete()
+    assert int(graph.handle) != 0 and not graph.is_closed
+    for wrong in (None, 5):
+        with pytest.raises(TypeError, match=r"[Ss]tream"):
+            graph.launch(wrong)
+    graph.close()
+    graph.close()
+    assert graph.is_closed and int(graph.handle) == 0
+    for use in (lambda: graph.launch(stream), lambda: graph.upload(stream), lambda: graph.update(builder)):
+        with pytest.raises(RuntimeError, match="Graph has been closed"):
+            use()
+    for value in (graph, builder):
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(value)
+
+
+def test_pools_do_not_allocate_into_graphs(device, stream):
+    builder = stream.create_graph_builder().begin_building()
+    with pytest.raises(RuntimeError, match="GraphMemoryResource"):
+        DeviceMemoryResource(device).allocate(16, stream=builder)
+    assert builder.is_building
+    builder.close()
+
+
+# --- callbacks --------------------------------------------------------------------------------------------
+
+
+def test_python_callbacks(stream, kernels, memory):
+    buffer, value = memory
+    seen: list[tuple[int, int]] = []
+    builder = stream.create_graph_builder().begin_building()
+    launch(builder, ONE, kernels[0], buffer, 1)
+    builder.callback(lambda: seen.append((int(value[0]), threading.get_ident())))
+    launch(builder, ONE, kernels[0], buffer, 1)
+    graph = builder.end_building().complete()
+    builder.close()
+    gc.collect()
+    run(graph, stream)
+    run(graph, stream)
+    assert [number for number, _ in seen] == [1, 3] and value[0] == 4
+
+
+def test_an_exception_in_a_callback_goes_to_the_hook(stream, monkeypatch):
+    caught: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda event: caught.append(event.exc_type))
+    builder = stream.create_graph_builder().begin_building()
+    builder.callback(lambda: 1 // 0)
+    graph = builder.end_building().complete()
+    run(graph, stream)
+    assert caught == [ZeroDivisionError]
+
+
+def test_a_callback_lives_as_long_as_the_graph(stream):
+    class Callback:
+        calls = 0
+
+        def __call__(self):
+            Callback.calls += 1
+
+    callback = Callback()
+    gone = weakref.ref(callback)
+    builder = stream.create_graph_builder().begin_building()
+    builder.callback(callback)
+    del callback
+    graph = builder.end_building().complete()
+    builder.close()
+    gc.collect()
+    assert gone() is not None
+    run(graph, stream)
+    assert Callback.calls == 1
+    graph.close()
+    for _ in range(100):  # released on an ordinary thread, some time later
+        if gone() is None:
+            break
+        threading.Event().wait(0.01)
+    assert gone() is None
+
+
+def test_ctypes_callbacks(stream):
+    seen: list[object] = []
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    read = prototype(lambda data: seen.append(ctypes.string_at(data, 4)))
+    note = prototype(seen.append)
+    builder = stream.create_graph_builder().begin_building()
+    data = bytearray(b"abcd")
+    builder.callback(read, user_data=data)
+    builder.callback(note, user_data=0x1234)
+    builder.callback(note)
+    builder.callback(note, user_data=b"")
+    data[:] = b"xxxx"
+    graph = builder.end_building().complete()
+    run(graph, stream)
+    assert seen == [b"abcd", 0x1234, None, None]
+
+
+@pytest.mark.parametrize(
+    ("fn", "user_data", "error", "text"),
+    [
+        (5, None, TypeError, "callable"),
+        (None, None, TypeError, "callable"),
+        (print, 5, ValueError, "user_data"),
+        (ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(id), None, TypeError, "c_int"),
+        (ctypes.CFUNCTYPE(None, ctypes.c_int64)(id), None, TypeError, "c_long"),
+        (ctypes.CFUNCTYPE(None)(id), None, TypeError, "none"),
+        (ctypes.pythonapi.Py_IncRef, None, TypeError, "not declared"),
+        (ctypes.CFUNCTYPE(None, ctypes.c_void_p)(id), "text", TypeError, "user_data"),
+    ],
+)
+def test_bad_callbacks(stream, fn, user_data, error, text):
+    builder = stream.create_graph_builder().begin_building()
+    with pytest.raises(error, match=text):
+        builder.callback(fn, user_data=user_data)
+    builder.close()
+
+
+# --- conditions -------------------------------------------------------------------------------------------
+
+SET = r"""
+#include <cuda_device_runtime_api.h>
+extern "C" __global__ void below(int* x, int limit, cudaGraphConditionalHandle condition) {
+    cudaGraphSetConditional(condition, *x < limit);
+}
+extern "C" __global__ void add(int* x, int value) { *x += value; }
+"""
+
+
+def test_conditions_are_refused_early(stream):
+    builder = stream.create_graph_builder()
+    with pytest.raises(RuntimeError, match="building"):
+        builder.create_condition()
+    for method in (builder.if_then, builder.if_else, builder.while_loop, lambda c: builder.switch(c, 2)):
+        with pytest.raises(TypeError, match="GraphCondition"):
+            method(5)
+
+
+@pytest.mark.gpu_only
+def test_loops_and_branches_by_condition(device, stream, memory):
+    buffer, value = memory
+    options = {"arch": f"sm_{device.arch}", "relocatable_device_code": False, "use_bundled_headers": True}
+    code = Program(SET, "c++", options).compile("cubin")
+    below, add = code.get_kernel("below"), code.get_kernel("add")
+    builder = device.create_graph_builder().begin_building()
+    again = builder.create_condition(default_value=1)
+    body = builder.while_loop(again).begin_building()
+    launch(body, ONE, add, buffer, 3)
+    launch(body, ONE, below, buffer, 10, again)
+    body.end_building()
+    choice = builder.create_condition(default_value=0)
+    launch(builder, ONE, below, buffer, 100, choice)
+    then, otherwise = builder.if_else(choice)
+    launch(then.begin_building(), ONE, add, buffer, 1000)
+    then.end_building()
+    launch(otherwise.begin_building(), ONE, add, buffer, 5000)
+    otherwise.end_building()
+    graph = builder.end_building().complete()
+    run(graph, stream)
+    assert value[0] == 1012
+    assert repr(again) == f"<GraphCondition handle={again.handle:#x}>" and again != choice
