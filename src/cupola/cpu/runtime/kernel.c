@@ -177,7 +177,6 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     if (!variant || !ids) PyErr_NoMemory();
     if (PyErr_Occurred() || get_uint32(object, "width", &variant->width) ||
         get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
-        get_uint32(object, "block_count", &variant->block_count) ||
         get_uint32(object, "site_count", &variant->site_count)) {
         free(variant);
         free(ids);

@@ -14,7 +14,7 @@ struct cpu_variant {
     cpu_body body;
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];
-    uint32_t width, frame_bytes, block_count, site_count, static_shared, local_bytes;
+    uint32_t width, frame_bytes, site_count, static_shared, local_bytes;
     const uint32_t *thread_ids[3];
     struct cpu_variant *next;
 };

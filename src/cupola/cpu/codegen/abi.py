@@ -1,0 +1,80 @@
+"""What machine code and the runtime share, as ``runtime/abi.h`` lays it out (a test compares the two)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONTEXT: Final = {
+    "ctaid.x": 0,
+    "ctaid.y": 4,
+    "ctaid.z": 8,
+    "shared_size": 12,
+    "ntid.x": 16,
+    "ntid.y": 20,
+    "ntid.z": 24,
+    "dynamic_shared": 28,
+    "nctaid.x": 32,
+    "nctaid.y": 36,
+    "nctaid.z": 40,
+    "local_size": 44,
+    "grid_id": 48,
+    "variables": 56,
+    "thread_ids.x": 64,
+    "thread_ids.y": 72,
+    "thread_ids.z": 80,
+    "params": 88,
+    "budget": 96,
+    "worker": 100,
+}
+"""Offsets in ``cpu_context``."""
+
+WARP: Final = {
+    "state": 0,
+    "first": 4,
+    "tid.x": 8,
+    "tid.y": 12,
+    "tid.z": 16,
+    "mask": 20,
+    "barrier": 24,
+    "expected": 28,
+    "votes": 32,
+    "agreed": 36,
+    "voters": 40,
+    "diverged": 44,
+    "site": 48,
+    "local": 56,
+}
+"""Offsets in ``cpu_warp``."""
+
+SITE_CACHE_BYTES: Final = 32
+
+DONE, BARRIER, YIELD, INDEPENDENT, WAITING, FAULT = range(6)
+"""Kinds of ``cpu_state``."""
+
+RESULT_NONE, RESULT_COUNT, RESULT_ALL, RESULT_ANY = range(4)
+"""What a lane that waits at a barrier receives (``cpu_result``)."""
+
+SPACES: Final = {"global": 0, "shared": 1, "local": 2, "const": 3, "param": 4, "generic": 5}
+"""``cpu_space``, and ``CPU_SITE_GENERIC``."""
+
+SITE_WRITE: Final = 1
+SITE_CONTIGUOUS: Final = 2
+
+SHARED_WINDOW: Final = 1 << 56
+LOCAL_WINDOW: Final = 1 << 57
+
+SIGNATURE: Final = (
+    "ptr noalias %context, ptr noalias %warp, ptr noalias readonly align 16 dereferenceable({param_bytes}) %params, "
+    "ptr noalias align 64 %shared, ptr noalias align 64 %frame, ptr noalias align 32 %sites"
+)
+
+
+def state(kind: int, index: int = 0) -> int:
+    """A ``cpu_state`` as a signed i32."""
+    return kind << 24 | index
+
+
+def pack_site(index: int, size: int, element: int, space: str, *, write: bool, contiguous: bool) -> int:
+    """The description of an access site that the helpers take."""
+    flags = write * SITE_WRITE | contiguous * SITE_CONTIGUOUS
+    return index | size << 32 | element << 40 | SPACES[space] << 48 | flags << 56

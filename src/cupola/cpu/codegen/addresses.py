@@ -1,0 +1,101 @@
+"""Addresses of memory operands, and the instructions about addresses (PTX ISA, "cvta", "isspacep", "mapa").
+
+Addresses of shared and local memory are offsets in the window of the block and of the thread; a generic address of
+them has the window's address added (engine.h). All others are host addresses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cupola.cpu.ptx import ast
+
+from . import abi
+from .builder import constant
+from .values import Value
+
+if TYPE_CHECKING:
+    from .body import Body
+
+_SPACES = ("global", "shared", "local", "const", "param")
+_WINDOWS = {"shared": abi.SHARED_WINDOW, "local": abi.LOCAL_WINDOW}
+
+
+def space_of(instruction: ast.Instruction) -> str:
+    """The state space that an instruction names, or "generic"."""
+    for modifier in instruction.modifiers:
+        space = modifier.partition("::")[0]
+        if space in _SPACES:
+            return space
+    return "generic"
+
+
+def address_of(body: Body, operand: ast.Operand, space: str) -> Value:
+    """The address: an i32 for shared and local memory, where the low half of any address is the offset, else an i64."""
+    assert isinstance(operand, ast.Address)
+    builder = body.builder
+    type = "i32" if space in _WINDOWS else "i64"
+    match operand.base:
+        case None:
+            return constant(type, operand.offset)
+        case ast.Symbol(name, offset):
+            value = body.symbol(ast.Symbol(name, offset + operand.offset))
+            return generic_of(body, name, value) if space == "generic" else builder.cast("trunc", value, type)
+        case ast.Register(name):
+            value = body.registers.current(name)
+            base = constant(type, 0) if value is None else builder.extend(
+                body.registers.as_integer(value), type, is_signed=False
+            )
+            return builder.binary("add", base, constant(type, operand.offset)) if operand.offset else base
+    raise TypeError(operand)
+
+
+def generic_of(body: Body, name: str, address: Value) -> Value:
+    """The generic address of a variable."""
+    window = _WINDOWS.get(body.layout.places[name].space, 0)
+    return body.builder.binary("add", address, constant("i64", window)) if window else address
+
+
+def convert_address(body: Body, instruction: ast.Instruction) -> None:
+    """``cvta`` and ``cvta.to``."""
+    builder = body.builder
+    destination, source = instruction.operands
+    window = _WINDOWS.get(space_of(instruction), 0)
+    wide = instruction.modifiers[-1].endswith("64")
+    type = "i64" if wide else "i32"
+    value = body.operand(source, type)
+    if window and wide:
+        if "to" in instruction.modifiers:
+            value = builder.binary("sub", value, constant(type, window))
+        else:
+            value = builder.binary("add", value, constant(type, window))
+    body.write(destination, value)
+
+
+def is_in_space(body: Body, instruction: ast.Instruction) -> None:
+    """``isspacep``: the windows are told apart by their high halves; everything else is global."""
+    builder = body.builder
+    destination, source = instruction.operands
+    space = space_of(instruction)
+    high = builder.binary("lshr", body.operand(source, "i64"), constant("i64", 32))
+    if space in _WINDOWS:
+        result = builder.compare("icmp eq", high, constant("i64", _WINDOWS[space] >> 32))
+    elif space == "param":
+        offset = builder.binary("sub", body.operand(source, "i64"), body.context_field("params", "i64"))
+        result = builder.compare("icmp ult", offset, constant("i64", max(1, body.layout.param_bytes)))
+    elif space == "const":
+        result = constant("i1", 0)
+        for name, place in body.layout.places.items():
+            if place.space == "const":
+                offset = builder.binary("sub", body.operand(source, "i64"), body.symbol(ast.Symbol(name)))
+                inside = builder.compare("icmp ult", offset, constant("i64", max(1, place.size)))
+                result = builder.binary("or", result, inside)
+    else:
+        result = builder.compare("icmp ult", high, constant("i64", abi.SHARED_WINDOW >> 32))
+    body.write(destination, result)
+
+
+def map_to_rank(body: Body, instruction: ast.Instruction) -> None:
+    """``mapa``: in a cluster of one block, an address of the block's own shared memory maps to itself."""
+    type = "i64" if instruction.modifiers[-1].endswith("64") else "i32"
+    body.write(instruction.operands[0], body.operand(instruction.operands[1], type))

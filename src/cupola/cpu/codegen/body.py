@@ -1,0 +1,286 @@
+"""The state of writing the body of a kernel, and what all parts of the emitter need: fields, operands, buffers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cupola.cpu.passes import Analysis, Block
+from cupola.cpu.ptx import ast
+
+from . import abi, instructions
+from .builder import Builder, constant
+from .control import Control
+from .layout import Layout
+from .meetings import is_meeting
+from .registers import Kind, Registers
+from .shape import Shape
+from .special import read_special
+from .values import Value
+
+Lowering = Callable[["Body", ast.Instruction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the kernel that may fault: an access, a barrier, a trap."""
+
+    instruction: ast.Instruction
+    space: str = ""
+    size: int = 0
+    write: bool = False
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the emitter gets to know about a kernel.
+
+    ``spinning`` holds the edges (from block, to block) that close a loop in which a thread may wait for others.
+    """
+
+    name: str
+    analysis: Analysis
+    layout: Layout
+    shape: Shape
+    spinning: frozenset[tuple[int, int]]
+
+
+class Body:
+    """One body while it is written.
+
+    Parameters
+    ----------
+    facts
+        The kernel.
+    lowerings
+        What lowers the instructions that do more than map values to values, by opcode.
+    independent
+        Which of the two bodies of abi.h to write.
+    kinds
+        What each register may hold from lane to lane.
+    inexact
+        Affine registers whose lanes may have wrapped.
+    first_site
+        The number of the first site.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        lowerings: dict[str, Lowering],
+        *,
+        independent: bool,
+        kinds: dict[str, Kind],
+        inexact: set[str],
+        first_site: int,
+    ) -> None:
+        self.facts = facts
+        self.lowerings = lowerings
+        self.independent = independent
+        self.kinds = kinds
+        self.shape = facts.shape
+        self.width = facts.shape.width
+        self.layout = facts.layout
+        self.analysis = facts.analysis
+        self.blocks: list[Block] = facts.analysis.blocks
+        self.builder = Builder(self.width)
+        self.sites: list[Site] = []
+        self._first_site = first_site
+        self.entry: list[str] = []
+        self._entry_values: dict[str, Value] = {}
+        self._scratch: dict[tuple[str, int], str] = {}
+        self.registers = Registers(
+            self.builder,
+            facts.analysis.registers,
+            kinds,
+            self._registers_with_homes(),
+            frame_offset=-(-4 * 4 * len(self.blocks) // 64) * 64,
+            in_frame=independent,
+            inexact=inexact,
+        )
+        self.control = Control(self)
+
+    def _registers_with_homes(self) -> set[str]:
+        """Those that live across blocks, across the way to a meeting, or around a guarded instruction."""
+        names = {name for block in self.blocks for name in self.analysis.live_in(block)}
+        for block in self.blocks:
+            if is_meeting(block):
+                names.update(block.effects[-1].reads, block.effects[-1].writes)
+            for instruction, effect in zip(block.instructions, block.effects, strict=False):
+                if instruction.guard is not None and instruction.opcode in self.lowerings:
+                    names.update(effect.writes)
+        return names
+
+    # Values that hold for the whole call
+
+    def at_entry(self, key: str, write: Callable[[Builder], Value]) -> Value:
+        """A value computed once, at the beginning of the body."""
+        if key not in self._entry_values:
+            lines, self.builder.lines = self.builder.lines, []
+            value = write(self.builder)
+            self.entry += self.builder.lines
+            self.builder.lines = lines
+            self._entry_values[key] = value
+        return self._entry_values[key]
+
+    def context_field(self, name: str, type: str = "i32") -> Value:
+        """A field of the context."""
+        return self.at_entry(f"context {name}", lambda b: self.load_field(b, "%context", abi.CONTEXT[name], type))
+
+    def warp_field(self, name: str, type: str = "i32") -> Value:
+        """A field of the unit that does not change while the body runs."""
+        return self.at_entry(f"warp {name}", lambda b: self.load_field(b, "%warp", abi.WARP[name], type))
+
+    def load_field(self, builder: Builder, pointer: str, offset: int, type: str) -> Value:
+        address = builder.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+        return Value(builder.emit(f"load {type}, ptr {address}"), type)
+
+    def store_field(self, name: str, value: Value) -> None:
+        """Set a field of the unit."""
+        address = self.builder.emit(f"getelementptr i8, ptr %warp, i64 {abi.WARP[name]}")
+        self.builder.line(f"store {self.builder.typed(value)}, ptr {address}")
+
+    # Buffers for helpers
+
+    def scratch(self, name: str, element_bytes: int) -> str:
+        """A stack buffer with ``element_bytes`` for each lane, shared by all that use the name."""
+        key = name, element_bytes
+        if key not in self._scratch:
+            self._scratch[key] = self.builder.alloca(f"[{max(64, self.width * element_bytes)} x i8]")
+        return self._scratch[key]
+
+    def spill(self, name: str, value: Value) -> str:
+        """A stack buffer that holds the value of each lane."""
+        value = self.builder.splat(value)
+        buffer = self.scratch(name, int(value.type[1:]) // 8)
+        self.builder.line(f"store {self.builder.typed(value)}, ptr {buffer}, align 16")
+        return buffer
+
+    def new_site(
+        self, instruction: ast.Instruction, space: str = "", size: int = 0, *, write: bool = False
+    ) -> int:
+        """Number a place that may fault."""
+        self.sites.append(Site(instruction, space, size, write))
+        return self._first_site + len(self.sites) - 1
+
+    # Operands
+
+    def operand(self, operand: ast.Operand, type: str) -> Value:
+        """The value of a source operand as an LLVM type."""
+        match operand:
+            case ast.Register(name):
+                return self.registers.read(name, type)
+            case ast.Negated(register):
+                return self._negated(register.name)
+            case ast.Immediate():
+                return self._immediate(operand, type)
+            case ast.Special():
+                return self._fit(read_special(self, operand), type)
+            case ast.Symbol():
+                return self._fit(self.symbol(operand), type)
+        raise TypeError(f"{operand!r} is no source operand")
+
+    def guard(self, guard: ast.Guard) -> Value:
+        """The predicate in front of an instruction."""
+        return self._negated(guard.register.name) if guard.negated else self.registers.read(guard.register.name, "i1")
+
+    def _negated(self, name: str) -> Value:
+        return self.builder.binary("xor", self.registers.read(name, "i1"), constant("i1", 1))
+
+    def _fit(self, value: Value, type: str) -> Value:
+        return self.builder.extend(value, type, is_signed=False) if type[0] == "i" else self.builder.bitcast(value, type)
+
+    def _immediate(self, operand: ast.Immediate, type: str) -> Value:
+        bits = operand.value
+        if operand.kind == "f64" and type == "float":
+            (number,) = struct.unpack("<d", struct.pack("<Q", bits))
+            return self.builder.real(type, number)
+        return constant(type, int(bits != 0) if type == "i1" else bits)
+
+    def symbol(self, operand: ast.Symbol) -> Value:
+        """The address of a variable in its own space (of a parameter: its generic address)."""
+        place = self.layout.places[operand.name]
+        if place.space in ("shared", "local"):
+            return constant("i64", place.offset + operand.offset)
+        if place.space == "param":
+            base, offset = self.context_field("params", "i64"), place.offset + operand.offset
+        else:
+
+            def load(b: Builder) -> Value:
+                table = self.load_field(b, "%context", abi.CONTEXT["variables"], "ptr")
+                slot = b.emit(f"getelementptr i64, ptr {table.ir}, i64 {place.offset}")
+                return Value(b.emit(f"load i64, ptr {slot}, !invariant.load !0"), "i64")
+
+            base, offset = self.at_entry(f"variable {place.offset}", load), operand.offset
+        return self.builder.binary("add", base, constant("i64", offset)) if offset else base
+
+    # Instructions
+
+    def write(self, operand: ast.Operand, value: Value, *, signed: bool = False) -> None:
+        """Write a destination, in the lanes that run the instruction."""
+        if isinstance(operand, ast.Register):
+            self.registers.write(operand.name, value, self.control.written_lanes(operand.name), signed=signed)
+
+    def instruction(self, instruction: ast.Instruction) -> None:
+        """Write one instruction that does not end its block."""
+        lowering = self.lowerings.get(instruction.opcode)
+        if lowering is None:
+            self.values(instruction)
+        elif instruction.guard is None:
+            lowering(self, instruction)
+        else:
+            self.control.guarded(instruction, lowering)
+
+    def values(self, instruction: ast.Instruction) -> None:
+        """Write an instruction that maps values to values; a guard only decides which lanes keep the result."""
+        builder, control = self.builder, self.control
+        types = instructions.operand_types(instruction)
+        destinations, sources = instructions.split_operands(instruction)
+        values = [self.operand(source, type) for source, type in zip(sources, types.sources, strict=True)]
+        lanes = control.active()
+        kept = None
+        if instruction.guard is not None:
+            kept = self.guard(instruction.guard)
+            lanes = kept if lanes.ir == "true" else builder.binary("and", lanes, kept)
+        builder.active = lanes
+        results = instructions.lower(builder, instruction, values)
+        for destination, value in zip(destinations, results, strict=True):
+            if not isinstance(destination, ast.Register):
+                continue
+            written = control.written_lanes(destination.name)
+            if kept is not None:
+                written = kept if written.ir == "true" else lanes
+            self.registers.write(destination.name, value, written, signed=types.signed)
+
+    # The whole function
+
+    def text(self) -> str:
+        """Write the body."""
+        for block in self.blocks:
+            self.control.begin(block)
+            for instruction in block.instructions:
+                self.instruction(instruction)
+            self.control.end(block)
+        self.control.finish()
+        builder = self.builder
+        signature = abi.SIGNATURE.format(param_bytes=max(16, self.layout.param_bytes))
+        return "\n".join(
+            [
+                f'define i32 @"{self.facts.name}"({signature}) #0 {{',
+                "entry:",
+                *builder.allocas,
+                *self.entry,
+                *builder.lines,
+                "}",
+                *builder.functions.values(),
+                *builder.declarations,
+                "attributes #0 = { nounwind }",
+                "!0 = !{}",
+                '!1 = !{!"branch_weights", i32 100000, i32 1}',
+                '!2 = !{!"branch_weights", i32 1, i32 100000}',
+                "",
+            ]
+        )
+
+

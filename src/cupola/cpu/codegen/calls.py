@@ -1,0 +1,72 @@
+"""Calls that remain after inlining, traps, and instructions that only matter to real hardware."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cupola.cpu.ptx import ast
+
+from .builder import constant
+
+if TYPE_CHECKING:
+    from .body import Body
+
+CALLABLE = frozenset(["__assertfail"])
+"""External functions that the CPU device provides."""
+
+
+def called_function(instruction: ast.Instruction) -> str | None:
+    """The name of the function that a call calls; None when it is indirect."""
+    callee = instruction.operands[1]
+    return callee.name if isinstance(callee, ast.Symbol) else None
+
+
+def call(body: Body, instruction: ast.Instruction) -> None:
+    """A call of ``__assertfail(message, file, line, function, character size)``, which ends the kernel."""
+    arguments = instruction.operands[2]
+    assert isinstance(arguments, ast.ArgumentList)
+    builder = body.builder
+    message, file, line, function = (
+        body.spill(name, body.operand(argument, type))
+        for name, argument, type in zip(
+            ("message", "file", "line", "function"), arguments.items, ("i64", "i64", "i32", "i64"), strict=False
+        )
+    )
+    builder.declarations["declare void @cupola_assertfail(ptr, ptr, i32, ptr, ptr, ptr, ptr, i32)"] = None
+    builder.line(
+        f"call void @cupola_assertfail(ptr %context, ptr %warp, i32 {body.control.lanes().ir}, ptr {message}, "
+        f"ptr {file}, ptr {line}, ptr {function}, i32 {body.new_site(instruction)})"
+    )
+    body.control.fault()
+
+
+def trap(body: Body, instruction: ast.Instruction) -> None:
+    """``trap``; and ``brkpt``, since there is no debugger."""
+    body.builder.declarations["declare void @cupola_trap(ptr, ptr, i32, i32)"] = None
+    body.builder.line(
+        f"call void @cupola_trap(ptr %context, ptr %warp, i32 {body.control.lanes().ir}, "
+        f"i32 {body.new_site(instruction)})"
+    )
+    body.control.fault()
+
+
+def fence(body: Body, instruction: ast.Instruction) -> None:
+    """``membar`` and ``fence``. A block runs on one thread, so within it only the compiler must keep the order."""
+    if any(modifier in ("gl", "sys", "gpu", "cluster") for modifier in instruction.modifiers):
+        body.builder.line("fence seq_cst")
+    else:
+        body.builder.line('fence syncscope("singlethread") seq_cst')
+
+
+def nanosleep(body: Body, instruction: ast.Instruction) -> None:
+    """``nanosleep``: give way at the next opportunity."""
+    body.control.store("budget", constant("i32", 1))
+
+
+def nothing(body: Body, instruction: ast.Instruction) -> None:
+    """Hints and events."""
+
+
+def create_policy(body: Body, instruction: ast.Instruction) -> None:
+    """``createpolicy``: cache policies have no meaning here."""
+    body.write(instruction.operands[0], constant("i64", 0))

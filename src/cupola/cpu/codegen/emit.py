@@ -1,0 +1,92 @@
+"""Kernels to LLVM IR: `emit_body` writes one body of a kernel, `problem_with` says what cannot be run.
+
+The work is divided: `control` (masks, branches), `meetings` (barriers), `memory`, `atomics`, `addresses`, `special`
+(special registers), `calls`; `registers` and `layout` know where things are kept. What an instruction computes is in the
+package `instructions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cupola.cpu.ptx import ast
+
+from . import addresses, atomics, calls, copies, instructions, meetings, memory
+from .body import Body, Facts, Lowering, Site
+from .registers import Kind
+
+LOWERINGS: dict[str, Lowering] = {
+    "ld": memory.load,
+    "ldu": memory.load,
+    "st": memory.store,
+    "atom": atomics.atomic,
+    "red": atomics.atomic,
+    "cp": copies.copy_async,
+    "cvta": addresses.convert_address,
+    "isspacep": addresses.is_in_space,
+    "mapa": addresses.map_to_rank,
+    "bar": meetings.arrive,
+    "barrier": meetings.arrive,
+    "membar": calls.fence,
+    "fence": calls.fence,
+    "nanosleep": calls.nanosleep,
+    "call": calls.call,
+    "trap": calls.trap,
+    "brkpt": calls.trap,
+    "createpolicy": calls.create_policy,
+    **dict.fromkeys(
+        "prefetch prefetchu applypriority discard pmevent griddepcontrol setmaxnreg".split(), calls.nothing
+    ),
+}
+"""What lowers each instruction that does more than map values to values."""
+
+_CONTROL = frozenset(["bra", "brx", "ret", "exit"])
+
+
+def problem_with(instruction: ast.Instruction) -> str | None:
+    """Why the CPU device cannot run an instruction, or None when it can."""
+    opcode = instruction.opcode
+    if opcode in ("atom", "red"):
+        return "it is asynchronous" if "async" in instruction.modifiers else atomics.problem_with(instruction)
+    if opcode == "barrier" and "cluster" in instruction.modifiers:
+        return "thread block clusters are not supported"
+    if opcode == "cp":
+        return copies.problem_with(instruction)
+    if opcode == "call":
+        name = calls.called_function(instruction)
+        if name in calls.CALLABLE:
+            return None
+        return "calls through a pointer are not supported" if name is None else f"there is no function '{name}'"
+    if opcode in LOWERINGS or opcode in _CONTROL:
+        return None
+    return instructions.supported(instruction)
+
+
+@dataclass(slots=True)
+class Code:
+    """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it."""
+
+    ir: str
+    sites: list[Site]
+    frame_bytes: int
+
+
+def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -> Code:
+    """Write the convergent or the independent body of a kernel.
+
+    The lowerings may write less regular values than the analysis expects of an instruction. The body is then
+    written once more, with these registers as affine ones whose lanes may have wrapped, or as varying ones.
+    """
+    kinds: dict[str, Kind] = dict(facts.analysis.shapes)
+    inexact: set[str] = set()
+    while True:
+        body = Body(
+            facts, LOWERINGS, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site
+        )
+        text = body.text()
+        irregular = body.registers.irregular
+        if not irregular:
+            return Code(text, body.sites, -(-body.registers.frame_bytes // 64) * 64)
+        for name in irregular & inexact:
+            kinds[name] = None
+        inexact |= irregular

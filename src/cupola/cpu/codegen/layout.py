@@ -1,0 +1,98 @@
+"""Where the named things of a kernel lie: parameters, variables of the module, shared and local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cupola.cpu.ptx import ast
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A symbol's state space and its offset there (``global`` and ``const``: its number in the module's order)."""
+
+    space: str
+    offset: int
+    size: int
+
+
+@dataclass(slots=True)
+class Layout:
+    """The places of all symbols that one kernel can name.
+
+    Attributes
+    ----------
+    param_bytes
+        Size of the buffer of parameters.
+    static_shared
+        Bytes of shared memory declared with a size; dynamic shared memory begins there.
+    local_bytes
+        Bytes of local memory a thread has.
+    """
+
+    places: dict[str, Place] = field(default_factory=dict)
+    param_bytes: int = 0
+    static_shared: int = 0
+    local_bytes: int = 0
+
+    @classmethod
+    def of(cls, module: ast.Module, function: ast.Function) -> Layout:
+        """Lay out a kernel whose calls are inlined."""
+        layout = cls()
+        for parameter in function.parameters:
+            layout.places[parameter.name] = Place("param", parameter.offset, parameter.size)
+            layout.param_bytes = max(layout.param_bytes, parameter.offset + parameter.size)
+        for index, variable in enumerate(module_variables(module)):
+            layout.places[variable.name] = Place(variable.space, index, variable.size)
+        used = set(symbols(function))
+        own = {variable.name for variable in function.variables}
+        outer = [
+            v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own
+        ]
+        layout._place_shared([*outer, *(v for v in function.variables if v.space == "shared")])
+        for variable in function.variables:
+            if variable.space == "local":
+                layout.local_bytes = _align(layout.local_bytes, variable.align)
+                layout.places[variable.name] = Place("local", layout.local_bytes, variable.size)
+                layout.local_bytes += variable.size
+        layout.local_bytes = _align(layout.local_bytes, 16)
+        return layout
+
+    def _place_shared(self, variables: Sequence[ast.Variable]) -> None:
+        for variable in variables:
+            if variable.size:
+                self.static_shared = _align(self.static_shared, variable.align)
+                self.places[variable.name] = Place("shared", self.static_shared, variable.size)
+                self.static_shared += variable.size
+        dynamic = [variable for variable in variables if not variable.size]
+        if dynamic:
+            self.static_shared = _align(self.static_shared, max(variable.align for variable in dynamic))
+        for variable in dynamic:
+            self.places[variable.name] = Place("shared", self.static_shared, 0)
+
+
+def module_variables(module: ast.Module) -> list[ast.Variable]:
+    """The variables that the driver allocates when it loads the module, in the order of its address array."""
+    return [v for v in module.variables.values() if v.space in ("global", "const")]
+
+
+def symbols(function: ast.Function) -> Iterator[str]:
+    """Every name of a variable or parameter in the body of a function."""
+    for statement in function.body or ():
+        if isinstance(statement, ast.Instruction):
+            yield from _names(statement.operands)
+
+
+def _names(operands: Iterable[ast.Operand | None]) -> Iterator[str]:
+    for operand in operands:
+        if isinstance(operand, ast.Symbol):
+            yield operand.name
+        elif isinstance(operand, ast.Address):
+            yield from _names([operand.base])
+        elif isinstance(operand, (ast.Vector, ast.ArgumentList, ast.AddressList)):
+            yield from _names(operand.items)
+
+
+def _align(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment

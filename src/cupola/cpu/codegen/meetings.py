@@ -1,0 +1,219 @@
+"""Where threads meet: barriers of the block, and operations of the threads of a warp that are named in a mask.
+
+PTX ISA, "bar, barrier" and "bar.warp.sync"; the ``.sync`` forms of shfl, vote, match, redux and elect wait in the same
+way "until all non-exited threads corresponding to membermask have executed" the instruction. See control.py for
+what the two bodies do when threads are missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cupola.cpu.passes import Block, waits_for_warps
+from cupola.cpu.ptx import ast
+
+from . import abi
+from .builder import constant
+from .values import Value
+
+if TYPE_CHECKING:
+    from .body import Body
+
+_WARP_OPERATIONS = frozenset(["shfl", "vote", "match", "redux", "elect"])
+
+
+def meets_warp(instruction: ast.Instruction) -> bool:
+    """Whether the threads of a warp that the instruction names wait for each other there."""
+    if instruction.opcode == "bar":
+        return "warp" in instruction.modifiers
+    return instruction.opcode in _WARP_OPERATIONS and "sync" in instruction.modifiers
+
+
+def suspends(instruction: ast.Instruction) -> bool:
+    """Whether a thread may have to wait at the instruction, which then ends its block."""
+    return waits_for_warps(instruction) or meets_warp(instruction)
+
+
+def is_meeting(block: Block) -> bool:
+    return block.terminator is not None and suspends(block.terminator)
+
+
+def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None:
+    """Write the instruction at which threads meet, and the end of its block."""
+    if waits_for_warps(instruction):
+        _emit_barrier(body, block, instruction)
+        return
+    if body.control.divided():
+        if instruction.opcode == "bar" and body.independent:
+            _park_in_warp(body, block, instruction)
+            return
+        _wait_for_members(body, block, instruction)
+    if instruction.opcode != "bar":
+        body.values(instruction)
+    body.control.go(block.successors[0])
+
+
+# The threads of a warp
+
+
+def _members(body: Body, instruction: ast.Instruction) -> Value:
+    return body.operand(instruction.operands[-1], "i32")
+
+
+def _wait_for_members(body: Body, block: Block, instruction: ast.Instruction) -> None:
+    """Go on with the threads whose members have all come; the members are those that have not exited."""
+    builder, control = body.builder, body.control
+    mask = control.mask
+    absent = builder.binary("and", control.live(), builder.binary("xor", mask, constant("i32", -1)))
+    missing = builder.compare("icmp ne", builder.binary("and", _members(body, instruction), absent), constant("i32", 0))
+    waiting = builder.binary("and", builder.ballot(missing), mask)
+    go_on = builder.new_label("together")
+    if not body.independent:
+        anybody = builder.emit(f"icmp ne i32 {waiting.ir}, 0")
+        give_up = builder.new_label("apart")
+        builder.line(f"br i1 {anybody}, label %{give_up}, label %{go_on}, !prof !2")
+        builder.label(give_up)
+        control.suspend_everything(abi.INDEPENDENT, control.meeting_index(block), mask)
+        builder.label(go_on)
+        return
+    index = control.meeting_index(block)
+    builder.line(f"store i32 {waiting.ir}, ptr {control.frame_mask(index)}")
+    builder.line(f"store i32 {waiting.ir}, ptr {control.waiting_mask(index)}")
+    complete = builder.binary("xor", mask, waiting)
+    nobody = builder.emit(f"icmp eq i32 {complete.ir}, 0")
+    wait = builder.new_label("wait")
+    builder.line(f"br i1 {nobody}, label %{wait}, label %{go_on}")
+    builder.label(wait)
+    site = constant("i32", body.new_site(instruction))
+    body.store_field("site", site)
+    control.dispatch_from(index + 1)
+    builder.label(go_on)
+    control.set_mask(complete)
+
+
+def _park_in_warp(body: Body, block: Block, instruction: ast.Instruction) -> None:
+    """``bar.warp.sync`` in the independent body: threads may meet there from different instructions."""
+    builder = body.builder
+    members = body.spill("members", _members(body, instruction))
+    builder.declarations["declare void @cupola_warp_park(ptr, ptr, i32, ptr, i32, i32)"] = None
+    successor = body.control.entry_index(block.successors[0])
+    site = body.new_site(instruction)
+    builder.line(
+        f"call void @cupola_warp_park(ptr %context, ptr %warp, i32 {body.control.mask.ir}, ptr {members}, "
+        f"i32 {successor}, i32 {site})"
+    )
+    body.control.dispatch_from(0)
+
+
+# Barriers of the block
+
+
+def _barrier_operands(body: Body, instruction: ast.Instruction) -> tuple[Value, Value, Value | None]:
+    """Number, thread count (0: all), and predicate of ``bar.red``."""
+    operands = list(instruction.operands)
+    predicate = None
+    if "red" in instruction.modifiers:
+        predicate = body.operand(operands.pop(), "i1")
+        operands = operands[1:]
+    number = body.operand(operands[0], "i32")
+    count = body.operand(operands[1], "i32") if len(operands) > 1 else constant("i32", 0)
+    return number, count, predicate
+
+
+def _emit_barrier(body: Body, block: Block, instruction: ast.Instruction) -> None:
+    if body.independent:
+        _park_at_barrier(body, block, instruction)
+        return
+    builder, control = body.builder, body.control
+    number, count, predicate = _barrier_operands(body, instruction)
+    apart: list[str] = []
+    if control.divided():
+        apart.append(builder.emit(f"icmp ne i32 {control.mask.ir}, {control.live().ir}"))
+    scalars = []
+    for value in (number, count):
+        scalars.append(_agreed(body, value, apart))
+    if apart:
+        here, together = builder.new_label("apart"), builder.new_label("together")
+        condition = apart[0]
+        for more in apart[1:]:
+            condition = builder.emit(f"or i1 {condition}, {more}")
+        builder.line(f"br i1 {condition}, label %{here}, label %{together}, !prof !2")
+        builder.label(here)
+        control.suspend_everything(abi.INDEPENDENT, control.meeting_index(block), control.mask)
+        builder.label(together)
+    code, label = control.new_resume_point()
+    body.store_field("barrier", scalars[0])
+    body.store_field("expected", scalars[1])
+    body.store_field("site", constant("i32", body.new_site(instruction)))
+    body.store_field("votes", builder.ballot(predicate) if predicate is not None else constant("i32", 0))
+    body.store_field("mask", control.live() if body.width > 1 else constant("i32", 1))
+    successor = block.successors[0]
+    body.registers.save(body.analysis.live_in(successor))
+    builder.line(f"ret i32 {code}")
+    builder.label(label)
+    body.registers.restore(body.analysis.live_in(successor))
+    body.registers.begin_block()
+    control.set_mask(control.load("live") if body.width > 1 else control.everyone)
+    if predicate is not None:
+        body.write(instruction.operands[0], _barrier_result(body, instruction))
+    control.resumed(successor)
+
+
+def _agreed(body: Body, value: Value, apart: list[str]) -> Value:
+    """The one value that all lanes have, with a test for lanes that have another."""
+    if not value.vector:
+        return value
+    builder, mask = body.builder, body.control.mask
+    scalar = builder.lane(value, body.control.first_lane())
+    other = builder.ballot(builder.compare("icmp ne", value, scalar))
+    apart.append(builder.emit(f"icmp ne i32 {builder.binary('and', other, mask).ir}, 0"))
+    return scalar
+
+
+def _barrier_result(body: Body, instruction: ast.Instruction) -> Value:
+    builder = body.builder
+    agreed = body.load_field(builder, "%warp", abi.WARP["agreed"], "i32")
+    if "popc" in instruction.modifiers:
+        return agreed
+    if "or" in instruction.modifiers:
+        return builder.compare("icmp ne", agreed, constant("i32", 0))
+    voters = body.load_field(builder, "%warp", abi.WARP["voters"], "i32")
+    return builder.compare("icmp eq", agreed, voters)
+
+
+def _park_at_barrier(body: Body, block: Block, instruction: ast.Instruction) -> None:
+    builder, control = body.builder, body.control
+    number, count, predicate = _barrier_operands(body, instruction)
+    votes = builder.ballot(predicate) if predicate is not None else constant("i32", 0)
+    kind, slot = abi.RESULT_NONE, 0
+    if predicate is not None:
+        destination = instruction.operands[0]
+        home = body.registers.homes.get(destination.name) if isinstance(destination, ast.Register) else None
+        if home is not None:
+            popc = "popc" in instruction.modifiers
+            any_all = abi.RESULT_ANY if "or" in instruction.modifiers else abi.RESULT_ALL
+            kind, slot = abi.RESULT_COUNT if popc else any_all, home.slot
+    builder.declarations["declare i32 @cupola_barrier_park(ptr, ptr, i32, ptr, ptr, i32, i32, i32, i32, i32)"] = None
+    numbers, counts = body.spill("numbers", number), body.spill("counts", count)
+    status = builder.emit(
+        f"call i32 @cupola_barrier_park(ptr %context, ptr %warp, i32 {control.mask.ir}, ptr {numbers}, "
+        f"ptr {counts}, i32 {votes.ir}, i32 {control.entry_index(block.successors[0])}, i32 {kind}, i32 {slot}, "
+        f"i32 {body.new_site(instruction)})"
+    )
+    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    control.dispatch_from(0)
+
+
+def arrive(body: Body, instruction: ast.Instruction) -> None:
+    """``bar.arrive``: count the threads, and go on."""
+    builder, control = body.builder, body.control
+    number, count, _ = _barrier_operands(body, instruction)
+    if not body.independent and body.width > 1:
+        body.store_field("mask", control.live())
+    builder.declarations["declare i32 @cupola_barrier_arrive(ptr, ptr, i32, ptr, ptr, i32)"] = None
+    numbers, counts = body.spill("numbers", number), body.spill("counts", count)
+    status = builder.emit(
+        f"call i32 @cupola_barrier_arrive(ptr %context, ptr %warp, i32 {control.lanes().ir}, ptr {numbers}, "
+        f"ptr {counts}, i32 {body.new_site(instruction)})"
+    )
+    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))

@@ -1,0 +1,110 @@
+"""Object code on disk, so that a kernel is compiled once for each computer.
+
+An entry is one file, named by a hash of everything that the code depends on: the LLVM IR, the processor with its features,
+LLVM's version, and the version of this format. Files are written beside their place and renamed, so a reader sees
+a whole entry or none; a checksum tells a damaged one, which is removed. When the entries exceed the limit, those not
+used for longest go.
+
+The folder is ``cupola`` in ``$XDG_CACHE_HOME`` (default ``~/.cache``). ``CUPOLA_CPU_CACHE=0`` turns the cache off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+FORMAT = 1
+LIMIT_BYTES = 256 << 20
+_MAGIC = b"cupola object\n"
+
+
+class ObjectCache:
+    """A folder of object code.
+
+    Parameters
+    ----------
+    folder
+        Where the entries are; None for a cache that keeps nothing.
+    machine
+        Describes what the code runs on, and what made it.
+    limit
+        Bytes that the entries may take.
+    """
+
+    def __init__(self, folder: Path | None, machine: str, limit: int = LIMIT_BYTES) -> None:
+        self.folder = folder
+        self.machine = machine
+        self.limit = limit
+
+    @classmethod
+    def default(cls, machine: str) -> ObjectCache:
+        """The cache of this user."""
+        if os.environ.get("CUPOLA_CPU_CACHE") == "0":
+            return cls(None, machine)
+        home = os.environ.get("XDG_CACHE_HOME")
+        try:
+            base = Path(home) if home else Path.home() / ".cache"
+        except RuntimeError:  # there is no home directory
+            return cls(None, machine)
+        return cls(base / "cupola", machine)
+
+    def key(self, ir: str) -> str:
+        """The name of the entry for a module."""
+        text = f"{FORMAT}\n{self.machine}\n{ir}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def get(self, key: str) -> bytes | None:
+        """The object code, or None when there is none (any more)."""
+        if self.folder is None:
+            return None
+        path = self.folder / f"{key}.o"
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        head = len(_MAGIC) + 32
+        code = data[head:]
+        if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(code).digest() != data[len(_MAGIC) : head]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return code
+
+    def put(self, key: str, code: bytes) -> None:
+        """Keep object code. A cache that cannot be written to is no error: the next process compiles again."""
+        if self.folder is None:
+            return
+        data = _MAGIC + hashlib.sha256(code).digest() + code
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new", delete=False) as file:
+                file.write(data)
+            os.replace(file.name, self.folder / f"{key}.o")
+        except OSError:
+            return
+        self._trim()
+
+    def _trim(self) -> None:
+        """Remove what was not used for longest until the entries take three quarters of the limit."""
+        assert self.folder is not None
+        entries = []
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(self.folder):
+                if entry.name.endswith((".o", ".new")):
+                    with contextlib.suppress(OSError):
+                        status = entry.stat()
+                        entries.append((status.st_mtime, status.st_size, entry.path))
+        total = sum(size for _, size, _ in entries)
+        if total <= self.limit:
+            return
+        for _, size, path in sorted(entries):
+            if total <= self.limit * 3 // 4:
+                break
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                total -= size

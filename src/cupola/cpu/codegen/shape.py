@@ -1,0 +1,46 @@
+"""Which facts about a block the machine code is made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The facts about the block that a variant of a kernel relies on.
+
+    Attributes
+    ----------
+    width
+        Threads that one call of the body runs: 32, or fewer when the kernel has no operations among the threads
+        of a warp and the block is narrow.
+    contiguous
+        The threads of a unit lie in one row of the block: ``%tid.x`` counts up by one over the lanes, ``%tid.y``
+        and ``%tid.z`` are the same in all of them.
+    full
+        Every unit has all its threads.
+    """
+
+    width: int
+    contiguous: bool
+    full: bool
+
+
+def choose_shape(block: tuple[int, int, int], *, whole_warps: bool) -> Shape:
+    """The shape for a block of threads; with ``whole_warps`` units are warps whatever the block is like.
+
+    Rows shorter than a warp would make lanes of one unit jump between rows, which costs far more than narrow
+    vectors do; a block of a single row has no such problem and ends in a partial unit at most.
+    """
+    x, y, z = block
+    threads = x * y * z
+    one_row = y * z == 1
+    if whole_warps:
+        width = WARP
+    elif one_row:
+        width = min(WARP, 1 << (threads - 1).bit_length())
+    else:
+        width = min(WARP, x & -x)
+    return Shape(width, one_row or x % width == 0, threads % width == 0)

@@ -1,0 +1,154 @@
+"""Special registers (PTX ISA, "Special Registers")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cupola.cpu.ptx import ast
+
+from .builder import Builder, constant
+from .values import Affine, Value
+
+if TYPE_CHECKING:
+    from .body import Body
+
+_CONTEXT_FIELDS = {
+    "total_smem_size": "shared_size",
+    "aggr_smem_size": "shared_size",
+    "dynamic_smem_size": "dynamic_shared",
+}
+
+_CONSTANTS = {
+    "is_explicit_cluster": 0,
+    "cluster_ctarank": 0,
+    "cluster_nctarank": 1,
+    "reserved_smem_offset_begin": 0,
+    "reserved_smem_offset_end": 0,
+    "reserved_smem_offset_cap": 0,
+    "reserved_smem_offset_0": 0,
+    "reserved_smem_offset_1": 0,
+    "current_graph_exec": 0,
+    "nsmid": 132,
+}
+"""Of a device without clusters, whose blocks form one cluster each."""
+
+_CLUSTER_VECTORS = {"clusterid": "ctaid", "nclusterid": "nctaid"}
+
+
+def read_special(body: Body, special: ast.Special) -> Value:
+    """The value of a special register, as an i32 or i64 (``is_explicit_cluster``: as an i1)."""
+    name, component = special.name.lstrip("%"), special.component
+    if component == "w" or (component is None and name in ("tid", "ntid", "ctaid", "nctaid")):
+        return constant("i32", 0)
+    if name == "tid":
+        return _thread_index(body, component or "x")
+    if name in _CLUSTER_VECTORS:
+        name = _CLUSTER_VECTORS[name]
+    if name in ("ntid", "ctaid", "nctaid"):
+        return body.context_field(f"{name}.{component}")
+    if name == "cluster_ctaid":
+        return constant("i32", 0)
+    if name == "cluster_nctaid":
+        return constant("i32", 1)
+    if name in _CONTEXT_FIELDS:
+        return body.context_field(_CONTEXT_FIELDS[name])
+    if name in _CONSTANTS:
+        return constant("i1" if name == "is_explicit_cluster" else "i32", _CONSTANTS[name])
+    if name == "gridid":
+        return body.context_field("grid_id", "i64")
+    if name == "smid":
+        return body.context_field("worker")
+    if name in ("laneid", "warpid", "nwarpid") or name.startswith("lanemask_"):
+        return _WARP_REGISTERS[name](body)
+    if name.startswith(("clock", "globaltimer")):
+        return _clock(body, name)
+    return constant("i64" if name.endswith("_64") else "i32", 0)  # %pm and %envreg, which nothing sets
+
+
+def _thread_index(body: Body, component: str) -> Value:
+    builder = body.builder
+    if body.width == 1 or (body.shape.contiguous and component != "x"):
+        return body.warp_field(f"tid.{component}")
+    if body.shape.contiguous:
+        first = body.warp_field("tid.x")
+
+        def count_up(b: Builder) -> Value:
+            vector = b.binary("add", b.splat(first), b.iota())
+            return Value(vector.ir, "i32", True, Affine(first.ir, 1))
+
+        return body.at_entry("tid.x of each lane", count_up)
+
+    def load(b: Builder) -> Value:
+        table = body.context_field(f"thread_ids.{component}", "ptr")
+        first = body.warp_field("first")
+        address = b.emit(f"getelementptr i32, ptr {table.ir}, i32 {first.ir}")
+        return Value(b.emit(f"load {builder.vector_type('i32')}, ptr {address}, align 4"), "i32", True)
+
+    return body.at_entry(f"tid.{component} of each lane", load)
+
+
+def _lane(body: Body) -> Value:
+    """The lane in the warp, of which a narrow unit is a part."""
+    if body.width == 32:
+        return body.builder.iota()
+
+    def lane(b: Builder) -> Value:
+        first = b.binary("and", body.warp_field("first"), constant("i32", 31))
+        if body.width == 1:
+            return first
+        vector = b.binary("add", b.splat(first), b.iota())
+        return Value(vector.ir, "i32", True, Affine(first.ir, 1))
+
+    return body.at_entry("laneid", lane)
+
+
+def _warp(body: Body) -> Value:
+    return body.at_entry("warpid", lambda b: b.binary("lshr", body.warp_field("first"), constant("i32", 5)))
+
+
+def _warp_count(body: Body) -> Value:
+    def count(b: Builder) -> Value:
+        x, y, z = (body.context_field(f"ntid.{c}") for c in "xyz")
+        threads = b.binary("mul", b.binary("mul", x, y), z)
+        return b.binary("lshr", b.binary("add", threads, constant("i32", 31)), constant("i32", 5))
+
+    return body.at_entry("nwarpid", count)
+
+
+def _lane_mask(body: Body, *, below: bool, above: bool, itself: bool) -> Value:
+    def mask(b: Builder) -> Value:
+        bit = b.binary("shl", constant("i32", 1), Value(_lane(body).ir, "i32", _lane(body).vector))
+        lower = b.binary("sub", bit, constant("i32", 1))
+        result = bit if itself else constant("i32", 0)
+        if below:
+            result = b.binary("or", result, lower)
+        if above:
+            upper = b.binary("xor", b.binary("or", lower, bit), constant("i32", -1))
+            result = b.binary("or", result, upper)
+        return result
+
+    return body.at_entry(f"lanemask {below} {above} {itself}", mask)
+
+
+_WARP_REGISTERS = {
+    "laneid": _lane,
+    "warpid": _warp,
+    "nwarpid": _warp_count,
+    "lanemask_eq": lambda body: _lane_mask(body, below=False, above=False, itself=True),
+    "lanemask_lt": lambda body: _lane_mask(body, below=True, above=False, itself=False),
+    "lanemask_le": lambda body: _lane_mask(body, below=True, above=False, itself=True),
+    "lanemask_gt": lambda body: _lane_mask(body, below=False, above=True, itself=False),
+    "lanemask_ge": lambda body: _lane_mask(body, below=False, above=True, itself=True),
+}
+
+
+def _clock(body: Body, name: str) -> Value:
+    """Clocks count nanoseconds: one for each cycle of a 1 GHz device."""
+    builder = body.builder
+    builder.declarations["declare i64 @cupola_clock()"] = None
+    now = Value(builder.emit("call i64 @cupola_clock()"), "i64")
+    if name in ("clock64", "globaltimer"):
+        return now
+    if name.endswith("_hi"):
+        now = builder.binary("lshr", now, constant("i64", 32))
+    return builder.cast("trunc", now, "i32")
