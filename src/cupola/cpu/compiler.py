@@ -106,9 +106,7 @@ class Variant:
         analysis = passes.analyse(
             self.kernel.function, width=self.shape.width, x_is_contiguous=self.shape.contiguous, suspends=suspends
         )
-        return Facts(
-            self.kernel.info.name, analysis, self.kernel.layout, self.shape, _spinning_edges(analysis)
-        )
+        return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape, _spinning_edges(analysis))
 
     def independent_address(self) -> int:
         """The address of the independent body (runtime/abi.h), compiled when a unit first needs it."""

@@ -62,9 +62,7 @@ def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
     """Registers by kernel, which cubins keep in the upper byte of sh_info of ``.text.<kernel>``; and the sm_ number."""
     section_offset, flags = struct.unpack_from("<QI", image, 40)
     entry_size, count, names_index = struct.unpack_from("<HHH", image, 58)
-    sections = [
-        struct.unpack_from("<IIQQQQIIQQ", image, section_offset + index * entry_size) for index in range(count)
-    ]
+    sections = [struct.unpack_from("<IIQQQQIIQQ", image, section_offset + index * entry_size) for index in range(count)]
     names = sections[names_index][4] if names_index < count else 0
     registers = {}
     for name, _, _, _, _, _, _, info, _, _ in sections:

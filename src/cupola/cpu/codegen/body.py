@@ -157,9 +157,7 @@ class Body:
         self.builder.line(f"store {self.builder.typed(value)}, ptr {buffer}, align 16")
         return buffer
 
-    def new_site(
-        self, instruction: ast.Instruction, space: str = "", size: int = 0, *, write: bool = False
-    ) -> int:
+    def new_site(self, instruction: ast.Instruction, space: str = "", size: int = 0, *, write: bool = False) -> int:
         """Number a place that may fault."""
         self.sites.append(Site(instruction, space, size, write))
         return self._first_site + len(self.sites) - 1
@@ -189,7 +187,9 @@ class Body:
         return self.builder.binary("xor", self.registers.read(name, "i1"), constant("i1", 1))
 
     def _fit(self, value: Value, type: str) -> Value:
-        return self.builder.extend(value, type, is_signed=False) if type[0] == "i" else self.builder.bitcast(value, type)
+        return (
+            self.builder.extend(value, type, is_signed=False) if type[0] == "i" else self.builder.bitcast(value, type)
+        )
 
     def _immediate(self, operand: ast.Immediate, type: str) -> Value:
         bits = operand.value
@@ -282,5 +282,3 @@ class Body:
                 "",
             ]
         )
-
-

@@ -52,9 +52,7 @@ class Control:
         if not body.independent and body.width > 1:
             self.regions = find_regions(self.blocks, {b.index for b in self.blocks if b.convergent}, self.is_uniform)
         self.always_full = body.width == 1 or (
-            body.shape.full
-            and not body.independent
-            and not loses_threads(self.blocks, self.regions, self.is_uniform)
+            body.shape.full and not body.independent and not loses_threads(self.blocks, self.regions, self.is_uniform)
         )
         self.block: Block = self.blocks[0]
         self.mask = self.everyone
@@ -523,9 +521,7 @@ class Control:
 
     def _clear_masks(self) -> None:
         self.builder.declarations["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"] = None
-        self.builder.line(
-            f"call void @llvm.memset.p0.i64(ptr %frame, i8 0, i64 {8 * self.mask_count}, i1 false)"
-        )
+        self.builder.line(f"call void @llvm.memset.p0.i64(ptr %frame, i8 0, i64 {8 * self.mask_count}, i1 false)")
 
     def _write_meeting(self, region: Region) -> None:
         builder = self.builder

@@ -35,7 +35,7 @@ LOWERINGS: dict[str, Lowering] = {
     "brkpt": calls.trap,
     "createpolicy": calls.create_policy,
     **dict.fromkeys(
-        "prefetch prefetchu applypriority discard pmevent griddepcontrol setmaxnreg".split(), calls.nothing
+        ["prefetch", "prefetchu", "applypriority", "discard", "pmevent", "griddepcontrol", "setmaxnreg"], calls.nothing
     ),
 }
 """What lowers each instruction that does more than map values to values."""
@@ -80,9 +80,7 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
     kinds: dict[str, Kind] = dict(facts.analysis.shapes)
     inexact: set[str] = set()
     while True:
-        body = Body(
-            facts, LOWERINGS, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site
-        )
+        body = Body(facts, LOWERINGS, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site)
         text = body.text()
         irregular = body.registers.irregular
         if not irregular:

@@ -47,9 +47,7 @@ class Layout:
             layout.places[variable.name] = Place(variable.space, index, variable.size)
         used = set(symbols(function))
         own = {variable.name for variable in function.variables}
-        outer = [
-            v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own
-        ]
+        outer = [v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own]
         layout._place_shared([*outer, *(v for v in function.variables if v.space == "shared")])
         for variable in function.variables:
             if variable.space == "local":

@@ -135,9 +135,7 @@ def _last_lane(body: Body, value: Value) -> Value:
 def site_of(body: Body, access: Access, *, contiguous: bool) -> tuple[int, int]:
     """A new site: its number, and its description for the helpers."""
     number = body.new_site(access.instruction, access.space, access.size, write=access.write)
-    packed = abi.pack_site(
-        number, access.size, access.element, access.space, write=access.write, contiguous=contiguous
-    )
+    packed = abi.pack_site(number, access.size, access.element, access.space, write=access.write, contiguous=contiguous)
     return number, packed
 
 
@@ -245,9 +243,7 @@ def _scalar_load(body: Body, access: Access, pointer: str) -> list[Value]:
             values.append(builder.bitcast(loaded, access.type))
             continue
         volatile = "volatile " if access.volatile else ""
-        values.append(
-            Value(builder.emit(f"load {volatile}{access.type}, ptr {at}, align {align}{tail}"), access.type)
-        )
+        values.append(Value(builder.emit(f"load {volatile}{access.type}, ptr {at}, align {align}{tail}"), access.type))
     return values
 
 

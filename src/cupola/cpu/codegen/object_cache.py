@@ -1,6 +1,6 @@
 """Object code on disk, so that a kernel is compiled once for each computer.
 
-An entry is one file, named by a hash of everything that the code depends on: the LLVM IR, the processor with its features,
+An entry is one file, named by a hash of all that the code depends on: the LLVM IR, the processor with its features,
 LLVM's version, and the version of this format. Files are written beside their place and renamed, so a reader sees
 a whole entry or none; a checksum tells a damaged one, which is removed. When the entries exceed the limit, those not
 used for longest go.

@@ -40,9 +40,7 @@ def is_exit(instruction: ast.Instruction) -> bool:
     return instruction.opcode in ("ret", "exit")
 
 
-def find_regions(
-    blocks: list[Block], convergent: set[int], is_uniform: Callable[[Block], bool]
-) -> dict[int, Region]:
+def find_regions(blocks: list[Block], convergent: set[int], is_uniform: Callable[[Block], bool]) -> dict[int, Region]:
     """The region of each block that is not convergent."""
     parent = {block.index: block.index for block in blocks if block.index not in convergent}
 

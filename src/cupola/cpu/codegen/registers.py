@@ -238,9 +238,7 @@ class Registers:
             mask = Value(builder.emit(f"load i32, ptr {pointer}"), "i32")
             return builder.spread(mask)
         vector = builder.width > 1
-        return Value(
-            builder.emit(f"load {builder.vector_type(home.type)}, ptr {pointer}, align 16"), home.type, vector
-        )
+        return Value(builder.emit(f"load {builder.vector_type(home.type)}, ptr {pointer}, align 16"), home.type, vector)
 
     def _store_slot(self, home: Home, value: Value) -> None:
         builder, pointer = self.builder, self.slot_pointer(home.slot)
