@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cupola.cpu.passes.effects import effects
 from cupola.cpu.passes.operands import rewrite
 from cupola.cpu.ptx import ast
 from cupola.cpu.ptx.errors import PtxUnsupportedError
@@ -47,6 +48,7 @@ class _Inliner:
         self.active.append(function.name)
         if not function.is_entry:
             function = _with_unique_statics(function)
+        function = _with_known_targets(function)
         calls = [s for s in function.body or () if isinstance(s, ast.Instruction) and s.opcode == "call"]
         if any(self.callee(call) is not None for call in calls):
             function = _Expansion(self, function).result()
@@ -67,6 +69,32 @@ class _Inliner:
         if len(self.active) > _DEEPEST_CALL:
             raise PtxUnsupportedError(f"calls are nested more than {_DEEPEST_CALL} deep", call.location)
         return function
+
+
+def _with_known_targets(function: ast.Function) -> ast.Function:
+    """Call a function by name where the pointer is a register that only ever holds its address (``nvrtc -G``)."""
+    body = function.body or []
+    calls = [s for s in body if isinstance(s, ast.Instruction) and s.opcode == "call"]
+    pointers = {call.operands[1].name for call in calls if isinstance(call.operands[1], ast.Register)}
+    if not pointers:
+        return function
+    targets: dict[str, ast.Symbol | None] = {}
+    for statement in body:
+        if isinstance(statement, ast.Instruction):
+            for name in pointers.intersection(effects(statement).writes):
+                symbol = statement.operands[-1] if statement.opcode == "mov" and statement.guard is None else None
+                known = isinstance(symbol, ast.Symbol) and name not in targets
+                targets[name] = symbol if known else None  # type: ignore[assignment]
+
+    def named(statement: ast.Statement) -> ast.Statement:
+        if isinstance(statement, ast.Instruction) and statement.opcode == "call":
+            returns, pointer, *rest = statement.operands
+            symbol = targets.get(pointer.name) if isinstance(pointer, ast.Register) else None
+            if symbol is not None:
+                return replace(statement, operands=(returns, symbol, rest[0]))
+        return statement
+
+    return replace(function, body=[named(statement) for statement in body])
 
 
 def _with_unique_statics(function: ast.Function) -> ast.Function:

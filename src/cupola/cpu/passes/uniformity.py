@@ -56,6 +56,8 @@ class Uniformity:
         self._instructions: list[tuple[ast.Instruction, Effects]] = []
         self._users: dict[str, list[int]] = {}
         self._waiting: list[int] = []
+        self._queued: set[int] = set()
+        self._reached = -1  # instructions behind this one get their first turn anyway
         self._watchers: dict[str, list[Callable[[], None]]] = {}
 
     # --- setting up -------------------------------------------------------------------------------------------
@@ -79,10 +81,12 @@ class Uniformity:
 
     def solve(self) -> None:
         """Find the shapes. Registers that depend on nothing but themselves are varying, to be safe."""
-        self._waiting = list(range(len(self._instructions) - 1, -1, -1))
+        for index in range(len(self._instructions)):
+            self._reached = index
+            self._run(index)
         self._propagate()
         for name, shape in self.shapes.items():
-            if shape is UNKNOWN:
+            if isinstance(shape, _Unknown):
                 self._lower(name, VARYING)
         self._propagate()
 
@@ -92,37 +96,44 @@ class Uniformity:
             self._lower(register, VARYING)
 
     def _propagate(self) -> None:
-        waiting = self._waiting
-        while waiting:
-            instruction, effect = self._instructions[waiting.pop()]
-            shapes = self._evaluate(instruction)
-            if isinstance(shapes, _Unknown):
-                continue
-            guard = instruction.guard
-            if guard is not None:
-                state = self.shapes.get(guard.register.name, UNIFORM)
-                if state is UNKNOWN:
-                    continue
-                if state != UNIFORM:
-                    shapes = VARYING
-            if isinstance(shapes, tuple):
-                pair = instruction.operands[0]
-                assert isinstance(pair, ast.Pair)
-                for register, shape in zip((pair.first, pair.second), shapes, strict=True):
-                    if isinstance(register, ast.Register):
-                        self._lower(register.name, shape)
-            else:
-                for name in effect.writes:
-                    self._lower(name, shapes)
+        while self._waiting:
+            index = self._waiting.pop()
+            self._queued.discard(index)
+            self._run(index)
+
+    def _run(self, index: int) -> None:
+        instruction, effect = self._instructions[index]
+        shapes = self._evaluate(instruction)
+        if isinstance(shapes, _Unknown):
+            return
+        guard = instruction.guard
+        if guard is not None:
+            state = self.shapes.get(guard.register.name, UNIFORM)
+            if isinstance(state, _Unknown):
+                return
+            if state != UNIFORM:
+                shapes = VARYING
+        if isinstance(shapes, tuple):
+            pair = instruction.operands[0]
+            assert isinstance(pair, ast.Pair)
+            for register, shape in zip((pair.first, pair.second), shapes, strict=True):
+                if isinstance(register, ast.Register):
+                    self._lower(register.name, shape)
+        else:
+            for name in effect.writes:
+                self._lower(name, shapes)
 
     def _lower(self, name: str, shape: Shape) -> None:
         old = self.shapes[name]
         if not isinstance(old, _Unknown):
-            if old == VARYING or old == shape:
+            if old in (VARYING, shape):
                 return
             shape = VARYING
         self.shapes[name] = shape
-        self._waiting.extend(self._users.get(name, ()))
+        for user in self._users.get(name, ()):
+            if user <= self._reached and user not in self._queued:
+                self._queued.add(user)
+                self._waiting.append(user)
         if shape != UNIFORM:
             for call in self._watchers.pop(name, ()):
                 call()
@@ -146,10 +157,12 @@ class Uniformity:
         return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
 
     def _operand(self, operand: ast.Operand) -> State:
+        if type(operand) is ast.Register:
+            # A register that nothing defines has no value that could differ.
+            return self.shapes.get(operand.name, UNIFORM)
         match operand:
-            case ast.Register(name) | ast.Negated(ast.Register(name)):
-                # A register that nothing defines has no value that could differ.
-                return self.shapes.get(name, UNIFORM)
+            case ast.Negated(register):
+                return self._operand(register)
             case ast.Special(name, component):
                 return self._special(name, component)
             case ast.Address(base):
