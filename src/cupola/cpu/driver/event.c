@@ -94,6 +94,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
     if (!event) return fail_null("phEvent");
     if (flags & ~(unsigned)CREATE_FLAGS)
         return fail(CUDA_ERROR_INVALID_VALUE, "%#x are not flags of an event (CUevent_flags)", flags);
+    if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
+        return fail(CUDA_ERROR_INVALID_VALUE, "an event for several processes cannot have timing: add CU_EVENT_DISABLE_TIMING");
     if (flags & CU_EVENT_INTERPROCESS)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device cannot share events between processes");
     CUevent made = handle_new(HANDLE_EVENT, sizeof *made);

@@ -1,0 +1,65 @@
+"""Calling the driver in tests: results, explanations, and host functions."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from cupola.bindings import driver
+
+SUCCESS = driver.CUresult.CUDA_SUCCESS
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def ok(result: tuple[Any, ...]) -> Any:
+    """What a call returned besides its status, which must be CUDA_SUCCESS."""
+    assert result[0] == SUCCESS, result[0]
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def status(result: tuple[Any, ...]) -> str:
+    """The name of the status that a call returned."""
+    return str(result[0].name)
+
+
+def explanation(result: tuple[Any, ...]) -> str:
+    """The CPU device's explanation of the status that was just returned on this thread."""
+    from cupola.cpu import _driver
+
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    pointer = get(_driver.explain, b"cupola.cpu._driver.explain")
+    explain = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)(pointer)
+    buffer = ctypes.create_string_buffer(4096)
+    explain(int(result[0]), buffer, len(buffer))
+    return buffer.value.decode()
+
+
+class HostWork:
+    """Host functions for cuLaunchHostFunc, kept alive for the test.
+
+    `note(x)` appends x to `notes` when the stream gets there; `block()` gives a function that waits for `release()`.
+    """
+
+    def __init__(self) -> None:
+        self.notes: list[Any] = []
+        self._functions: list[Any] = []
+        self._released = threading.Event()
+
+    def function(self, call: Any) -> int:
+        wrapped = HOST_FUNCTION(lambda _: call())
+        self._functions.append(wrapped)
+        return ctypes.cast(wrapped, ctypes.c_void_p).value or 0
+
+    def note(self, stream: Any, note: Any) -> None:
+        ok(driver.cuLaunchHostFunc(stream, self.function(lambda: self.notes.append(note)), 0))
+
+    def call(self, stream: Any, call: Any) -> None:
+        ok(driver.cuLaunchHostFunc(stream, self.function(call), 0))
+
+    def block(self, stream: Any) -> None:
+        self.call(stream, lambda: self._released.wait(30))
+
+    def release(self) -> None:
+        self._released.set()
