@@ -205,7 +205,7 @@ def check(text: str, rows: Sequence[Sequence[int]], agrees: Callable[[Sequence[i
         width = compiled.width
         if any(compiled.uniform):
             # Rows of one call must share the uniform operands: take a few rows as leaders.
-            step = max(1, len(rows) // 12)
+            step = max(1, len(rows) // 5)
             groups = []
             for leader in rows[::step]:
                 group = [
@@ -231,7 +231,11 @@ def verify(
 
     The oracle returns the pattern of the result or one for each destination; `oracle.NAN` admits any NaN of f64.
     """
-    rows = combinations(*columns, limit=limit) if columns else [()]
+    verify_rows(text, combinations(*columns, limit=limit) if columns else [()], oracle)
+
+
+def verify_rows(text: str, rows: Sequence[Sequence[int]], oracle: Callable[..., int | Iterable[int]]) -> None:
+    """:func:`verify` on the given rows of operands."""
     bits = [BITS[type] for type in operand_types(parse(text)).destinations]
     known: dict[tuple[int, ...], tuple[int, ...]] = {}
 

@@ -91,9 +91,7 @@ def test_setp_ftz() -> None:
 
 
 @pytest.mark.parametrize("to", ["u32", "s32", "f32"])
-@pytest.mark.parametrize(
-    ("name", "type"), [("lt", "s32"), ("hi", "u16"), ("gtu", "f32"), ("nan", "f64"), ("ne", "b64")]
-)
+@pytest.mark.parametrize("form", ["lt.s32", "hi.u16", "gtu.f32", "nan.f64", "ne.b64"])
 def test_set(to: str, form: str) -> None:
     name, type = form.split(".")
     f = FORMATS.get(type)

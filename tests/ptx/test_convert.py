@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 import pytest
 
@@ -111,15 +112,7 @@ def test_round_to_integral_float(type: str, mode: str) -> None:
     verify(f"cvt.{mode}.{type}.{type} d, a", [near_integers(type)], expected, limit=300)
 
 
-NARROWING = [
-    ("f32", "f64"),
-    ("f16", "f64"),
-    ("bf16", "f64"),
-    ("f16", "f32"),
-    ("bf16", "f32"),
-    ("f16", "bf16"),
-    ("bf16", "f16"),
-]
+NARROWING = ["f32.f64", "f16.f64", "bf16.f64", "f16.f32", "bf16.f32", "f16.bf16", "bf16.f16"]
 
 
 def between(to: str, source: str) -> list[int]:
@@ -147,10 +140,9 @@ def test_narrowing(types: str, mode: str) -> None:
     verify(f"cvt.{mode}.{to}.{source} d, a", [between(to, source)], lambda x: oracle.convert(x, f, g, mode), limit=300)
 
 
-@pytest.mark.parametrize(
-    ("to", "source"), [("f64", "f32"), ("f64", "f16"), ("f32", "f16"), ("f64", "bf16"), ("f32", "bf16")]
-)
-def test_widening(to: str, source: str) -> None:
+@pytest.mark.parametrize("types", ["f64.f32", "f64.f16", "f32.f16", "f64.bf16", "f32.bf16"])
+def test_widening(types: str) -> None:
+    to, source = types.split(".")
     f, g = FORMATS[source], FORMATS[to]
     verify(f"cvt.{to}.{source} d, a", [floats(f)], lambda x: oracle.convert(x, f, g))
 
@@ -218,7 +210,7 @@ def test_tf32(modifiers: str) -> None:
     verify(f"cvt.{modifiers}.tf32.f32 d, a", [values], expected, limit=300)
 
 
-def eight(bits: int, mantissa: int) -> dict[int, Fraction]:
+def eight(mantissa: int) -> dict[int, Fraction]:
     """The finite numbers of an 8-bit format by pattern; e4m3 has no infinity and one NaN."""
     f = oracle.Format(8, mantissa, None)
     top = 0x7E if mantissa == 3 else 0x7B
@@ -231,8 +223,12 @@ def eight(bits: int, mantissa: int) -> dict[int, Fraction]:
 @pytest.mark.parametrize("relu", ["", ".relu"])
 @pytest.mark.parametrize(("name", "mantissa", "nan"), [("e4m3x2", 3, 0x7F), ("e5m2x2", 2, 0x7F)])
 def test_eight_bits(name: str, mantissa: int, nan: int, relu: str) -> None:
-    table = eight(8, mantissa)
+    table = eight(mantissa)
     largest = max(table.values())
+
+    @cache
+    def nearest(size: Fraction) -> int:
+        return min(table, key=lambda p: (abs(table[p] - size), p & 1))
 
     def one(x: int, f: oracle.Format) -> int:
         if f.is_nan(x):
@@ -241,8 +237,7 @@ def test_eight_bits(name: str, mantissa: int, nan: int, relu: str) -> None:
         if sign and relu:
             return 0
         size = largest if f.is_infinite(x) else min(abs(f.value(x)), largest)
-        best = min(table, key=lambda p: (abs(table[p] - size), p & 1))
-        return sign | best
+        return sign | nearest(size)
 
     ties = [F32.round((table[p] + table[p + 1]) / 2) for p in list(table)[:-1]]
     values = floats(F32) + [F32.round(v) for v in table.values()] + ties + [t + d for t in ties for d in (-1, 1)]
@@ -273,3 +268,22 @@ def test_eight_bits(name: str, mantissa: int, nan: int, relu: str) -> None:
 
 def test_bf16_is_the_upper_half_of_f32() -> None:
     verify("cvt.f32.bf16 d, a", [[x for x in floats(BF16) if not BF16.is_nan(x)]], lambda x: x << 16)
+
+
+@pytest.mark.parametrize("name", ["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"])
+def test_pack(name: str) -> None:
+    bits = int(name[1:])
+    low, high = limits(name)
+
+    def one(x: int) -> int:
+        return clamp(signed(x, 32), low, high) & ((1 << bits) - 1)
+
+    values = integers(32)
+    if bits == 16:
+        verify(f"cvt.pack.sat.{name}.s32 d, a, b", [values] * 2, lambda x, y: one(x) << 16 | one(y))
+    else:
+        verify(
+            f"cvt.pack.sat.{name}.s32.b32 d, a, b, c",
+            [values] * 3,
+            lambda x, y, z: z << 2 * bits | one(x) << bits | one(y),
+        )

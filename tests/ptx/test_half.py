@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.ptx import oracle
-from tests.ptx.harness import verify
+from tests.ptx.harness import verify, verify_rows
 from tests.ptx.oracle import BF16, F16, F32, FORMATS, Format, clamp, combinations, floats, integers, signed
 from tests.ptx.test_compare import FLOAT_NAMES, compare_floats
 from tests.ptx.test_floating import extremum
@@ -70,8 +70,7 @@ def test_fma(type: str) -> None:
     verify(f"fma.rn.{type} d, a, b, c", columns, lambda *v: oracle.fma(f, *v), limit=800)
     verify(f"fma.rn.relu.{type} d, a, b, c", columns, relu, limit=400)
     verify(f"fma.rn.{type}x2 d, a, b, c", [pairs(f)] * 3, lambda *v: each(lambda *w: oracle.fma(f, *w), *v))
-    for x, y, z in ties(f)[::7]:
-        verify(f"fma.rn.{type} d, a, b, c", [[x], [y], [z]], lambda *v: oracle.fma(f, *v))
+    verify_rows(f"fma.rn.{type} d, a, b, c", ties(f), lambda *v: oracle.fma(f, *v))
 
 
 @pytest.mark.parametrize("type", HALVES)

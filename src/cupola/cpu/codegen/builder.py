@@ -7,10 +7,21 @@ there are no vectors at all, and the same calls write the scalar engine's code.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable, Sequence
 
 from .values import BITS, Affine, Value, signed
+
+_FOLD: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+}
+"""What is computed at once when both operands are literals, so that results are literals too."""
 
 _OVERLOAD = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 _FLOAT_PREFIX = {"half": "0xH", "bfloat": "0xR"}
@@ -181,7 +192,12 @@ class Builder:
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
         """``add``, ``fmul``, ``lshr`` … of two values of one type; ``op`` may carry flags (``add nuw``)."""
+        left, right = a.integer, b.integer
+        if left is not None and right is not None and op in _FOLD:
+            return constant(a.type, _FOLD[op](left, right))
         affine = self._affine_binary(op, a, b)
+        if affine is not None and affine.stride == 0 and affine.exact == "true":
+            return Value(affine.base, a.type)
         a, b = self.align_shapes(a, b)
         return Value(self.emit(f"{op} {self.typed(a)}, {b.ir}"), a.type, a.vector, affine)
 
@@ -278,9 +294,9 @@ class Builder:
         # The wide lanes are on a line only when no narrow lane wrapped on the way from lane 0 to the last.
         reach = line.stride * (self.width - 1)
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if op == "sext" else (0, (1 << bits) - 1)
-        if abs(reach) > high - low:
-            return None
         base = Value(line.base, value.type)
+        if abs(reach) > high - low:
+            return Affine(self.cast(op, base, type).ir, line.stride, "false")
         number = base.integer
         if number is not None:
             first = number if op == "sext" else number & high

@@ -225,7 +225,7 @@ class Uniformity:
             return VARYING
         if instruction.opcode == "sub":
             second = -second
-        total = _stride(first + second)
+        total = _difference(first + second)
         return (total, VARYING) if isinstance(instruction.operands[0], ast.Pair) else total
 
     def _product(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
@@ -238,7 +238,9 @@ class Uniformity:
         product = self._scaled(instruction, sources)
         if product is None or len(sources) == 2:
             return product
-        return VARYING if sources[2] is None else _stride(product + sources[2])
+        if product == UNIFORM and sources[2] == UNIFORM:
+            return UNIFORM
+        return VARYING if sources[2] is None else _difference(product + sources[2])
 
     def _scaled(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         first, second = sources[:2]
@@ -306,6 +308,11 @@ class Uniformity:
 
 def _stride(value: int) -> Shape:
     return value if abs(value) < _LARGEST_STRIDE else VARYING
+
+
+def _difference(value: int) -> Shape:
+    """The stride of a sum. Where strides cancel, lanes may still differ, as one operand may have wrapped in some."""
+    return _stride(value) if value else VARYING
 
 
 def _is_generic(modifiers: tuple[str, ...]) -> bool:

@@ -43,7 +43,8 @@ LG2 = (
 SIN = (-0.16666657092694454, 0.00833301719757882, -0.00019806608368156558, 2.6000395670691007e-06)
 """(sin(r) / r - 1) / r**2 in powers of r**2 on [-pi/2, pi/2], absolute error of sin 2**-27."""
 
-PI_HIGH, PI_LOW = 3.1415927410125732, -8.742277657347586e-08
+PI_HIGH, PI_LOW = 3.141592502593994, 1.509957990978376e-07
+"""Both positive, so that no step of the reduction turns -0 into +0."""
 ROUNDER = 12582912.0
 
 

@@ -244,3 +244,26 @@ def from_eight_pair(b: Builder, op: Operation, x: Value) -> Value:
         half = b.select(nan, constant("i16", 0x7FFF), half)
         result = b.binary("or", result, b.binary("shl", b.cast("zext", half, "i32"), constant("i32", 2 * at)))
     return result
+
+
+def pack_types(op: Operation, destinations: int, sources: int) -> OperandTypes:
+    return OperandTypes(("i32",), ("i32",) * sources)
+
+
+NARROW = {f"{sign}{bits}": (sign == "s", bits) for sign in "us" for bits in (2, 4, 8, 16)}
+"""The integers that cvt.pack packs: signedness and bits."""
+
+
+@instruction("cvt.pack", on="s32 b32", modifiers=f"pack sat {' '.join(NARROW)}", sources=(2, 3), types=pack_types)
+def pack_integers(b: Builder, op: Operation, high: Value, low: Value, *above: Value) -> Value:
+    """Two saturated integers side by side, below what is left of a third operand."""
+    is_signed, bits = NARROW[op.one_of(*NARROW)]
+    bounds = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed else (0, (1 << bits) - 1)
+    result = constant("i32", 0)
+    for at, x in ((bits, high), (0, low)):
+        x = b.intrinsic("smax", b.intrinsic("smin", x, constant("i32", bounds[1])), constant("i32", bounds[0]))
+        x = b.binary("and", x, constant("i32", (1 << bits) - 1))
+        result = b.binary("or", result, b.binary("shl", x, constant("i32", at)))
+    for x in above:
+        result = b.binary("or", result, b.binary("shl", x, constant("i32", 2 * bits)))
+    return result

@@ -167,7 +167,8 @@ def split_operands(instruction: ast.Instruction) -> tuple[list[ast.Operand], lis
 def find(instruction: ast.Instruction) -> tuple[Operation, Entry | None]:
     """The operation and its table entry (None when this package does not know the instruction)."""
     operation = operation_of(instruction)
-    return operation, TABLE.get((operation.opcode, operation.type))
+    name = "cvt.pack" if operation.opcode == "cvt" and operation.has("pack") else operation.opcode
+    return operation, TABLE.get((name, operation.type))
 
 
 def describe_unsupported(instruction: ast.Instruction) -> str | None:
