@@ -250,7 +250,8 @@ struct op {
             void *owner; /* for the memory room */
         } memory;
         struct {
-            void *graph; /* CUgraphExec, referenced */
+            void *graph;     /* the plan of an executable graph, referenced */
+            CUstream stream; /* where it was launched */
         } graph;
     };
 };

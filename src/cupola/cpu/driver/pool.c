@@ -15,7 +15,7 @@ enum { PLACES = 4 * MAX_DEVICES };
 static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct place places[PLACES];
 static _Atomic(CUmemoryPool) device_pool[MAX_DEVICES]; /* the current pools that cuMemAllocAsync takes */
-static _Atomic(CUmemoryPool) graph_pool[MAX_DEVICES];
+static _Atomic(CUmemoryPool) graph_pool[MAX_DEVICES + 2]; /* of each device, of the host, of managed memory */
 
 static CUmemoryPool new_pool(const CUmemPoolProps *properties) {
     CUmemoryPool pool = handle_new(HANDLE_POOL, sizeof *pool);
@@ -112,18 +112,23 @@ static CUmemLocation on_device(int ordinal) {
     return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal};
 }
 
-CUmemoryPool pool_of_graphs(int device) {
-    CUmemoryPool pool = atomic_load(&graph_pool[device]);
+CUmemoryPool pool_of_graphs(const CUmemPoolProps *wanted) {
+    CUmemPoolProps properties = {.allocType = wanted->allocType, .location = wanted->location};
+    if (check_location(&properties.location, properties.allocType)) return NULL;
+    int index = properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED           ? MAX_DEVICES + 1
+                : properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties.location.id
+                                                                          : MAX_DEVICES;
+    CUmemoryPool pool = atomic_load(&graph_pool[index]);
     if (pool) return pool;
     pthread_mutex_lock(&places_lock);
-    pool = atomic_load(&graph_pool[device]);
+    pool = atomic_load(&graph_pool[index]);
     if (pool == NULL) {
-        CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = on_device(device)};
         pool = new_pool(&properties);
         if (pool) pool->is_default = pool->is_graph = true;
-        atomic_store(&graph_pool[device], pool);
+        atomic_store(&graph_pool[index], pool);
     }
     pthread_mutex_unlock(&places_lock);
+    if (pool == NULL) (void)fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for the memory pool of graphs.");
     return pool;
 }
 
@@ -360,8 +365,9 @@ static CUresult find_graph_pool(CUdevice ordinal, CUmemoryPool *pool) {
     struct device *device = NULL;
     RETURN_IF(enter());
     RETURN_IF(device_get(ordinal, &device));
-    *pool = pool_of_graphs(device->ordinal);
-    return *pool ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for the memory pool of graphs.");
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = on_device(device->ordinal)};
+    *pool = pool_of_graphs(&properties);
+    return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* All memory that this pool holds belongs to nodes of existing graphs, so there is nothing to give back. */

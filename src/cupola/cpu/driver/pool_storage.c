@@ -13,6 +13,7 @@
 
 #include "storage.h"
 
+enum { ORPHAN = 1 }; /* in the flags of a graph's allocation: no graph has its place any more */
 enum { STEP = CPU_MEMORY_STEP, UNIT = 512, PENDING_LOOKED_AT = 16 };
 
 static _Atomic bool has_excess; /* some pool may hold more than its threshold */
@@ -180,7 +181,7 @@ static void unlock(CUmemoryPool pool) {
 static void take_back(CUmemoryPool pool, uint64_t base, uint64_t size) {
     if (pool->is_graph) {
         cpu_allocation found;
-        bool orphan = cpu_memory_lookup(base, &found) && found.flags;
+        bool orphan = cpu_memory_lookup(base, &found) && found.flags & ORPHAN;
         uint64_t bytes = round_up(cpu_memory_room(base), UNIT);
         (void)(orphan ? cpu_memory_release(base) : cpu_memory_retire(base));
         if (orphan) reserve_less(pool, bytes);
@@ -280,79 +281,123 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------------ */
 
-CUresult pool_plan(CUmemoryPool pool, size_t size, uint64_t *address) {
+/* The place of an allocation node, shared with the node's copies in executable graphs. */
+struct place {
+    _Atomic uint32_t references;
+    uint64_t address;
+};
+
+CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t size) {
+    CUmemoryPool pool = pool_of_graphs(properties);
+    if (pool == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (size >= UINT64_C(1) << 47) return memory_refused(CPU_MEMORY_DEVICE_FULL, pool->device, size);
+    struct place *place = malloc(sizeof *place);
+    if (place == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the allocation node");
     uint64_t room = 0;
     pthread_mutex_lock(&pool->lock);
-    int status = cpu_memory_obtain(pool->device, pool->kind, size, pool, address, &room);
+    int status = cpu_memory_obtain(pool->device, pool->kind, size, pool, &place->address, &room);
     if (status == CPU_MEMORY_OK) {
         status = reserve_more(pool, round_up(room, UNIT));
-        (void)(status ? cpu_memory_release(*address) : cpu_memory_retire(*address));
+        (void)(status ? cpu_memory_release(place->address) : cpu_memory_retire(place->address));
     }
     pthread_mutex_unlock(&pool->lock);
-    return memory_refused(status, pool->device, size);
-}
-
-bool pool_is_planned(const cpu_allocation *found) {
-    return found->freed && handle_is_live(found->owner, HANDLE_POOL) && ((CUmemoryPool)found->owner)->is_graph;
-}
-
-enum { ORPHAN = 1 }; /* in the allocation's flags: no graph has this place any more */
-
-void pool_abandon(uint64_t address) {
-    cpu_allocation found;
-    if (!cpu_memory_lookup(address, &found)) return;
-    CUmemoryPool pool = found.owner;
-    pthread_mutex_lock(&pool->lock);
-    if (found.freed) {
-        uint64_t bytes = round_up(cpu_memory_room(address), UNIT);
-        (void)cpu_memory_release(address);
-        reserve_less(pool, bytes);
-    } else {
-        cpu_memory_set_flags(address, ORPHAN);
+    if (status) {
+        free(place);
+        return memory_refused(status, pool->device, size);
     }
-    pthread_mutex_unlock(&pool->lock);
+    place->references = 1;
+    op->memory.pool = pool;
+    op->memory.address = place->address;
+    op->memory.size = size;
+    op->memory.owner = place;
+    return CUDA_SUCCESS;
 }
 
-static CUresult begin_planned(CUmemoryPool pool, uint64_t address, uint64_t size) {
-    uint64_t id;
+static bool is_of_graph(const cpu_allocation *found) {
+    return handle_is_live(found->owner, HANDLE_POOL) && ((CUmemoryPool)found->owner)->is_graph;
+}
+
+bool memory_is_of_graph(uint64_t address) {
     cpu_allocation found;
+    return cpu_memory_lookup(address, &found) && found.base == address && is_of_graph(&found);
+}
+
+bool pool_is_planned(const cpu_allocation *found) { return found->freed && is_of_graph(found); }
+
+static void place_release(struct place *place) {
+    cpu_allocation found;
+    if (atomic_fetch_sub(&place->references, 1) != 1) return;
+    if (cpu_memory_lookup(place->address, &found)) {
+        CUmemoryPool pool = found.owner;
+        pthread_mutex_lock(&pool->lock);
+        (void)cpu_memory_lookup(place->address, &found);
+        if (found.freed) {
+            uint64_t bytes = round_up(cpu_memory_room(place->address), UNIT);
+            (void)cpu_memory_release(place->address);
+            reserve_less(pool, bytes);
+        } else {
+            cpu_memory_set_flags(place->address, ORPHAN);
+        }
+        pthread_mutex_unlock(&pool->lock);
+    }
+    free(place);
+}
+
+CUresult memory_begin(const struct op *op, bool again) {
+    CUmemoryPool pool = op->memory.pool;
+    uint64_t address = op->memory.address, id;
+    cpu_allocation found;
+    CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&pool->lock);
-    int status = CPU_MEMORY_UNKNOWN;
-    if (cpu_memory_lookup(address, &found) && found.freed) status = cpu_memory_revive(address, size, pool, &id);
-    if (status == CPU_MEMORY_OK) {
-        count_use(pool, size);
+    bool known = cpu_memory_lookup(address, &found);
+    if (known && !found.freed && !found.freeing) {
+        if (!again) status = CUDA_ERROR_INVALID_VALUE;
+    } else if (known) {
+        for (struct pending_free *p = pool->pending.next; found.freeing && p != &pool->pending; p = p->next)
+            if (p->base == address) { /* a free is queued; it will leave this new use alone */
+                unlink_pending(p);
+                break;
+            }
+        (void)cpu_memory_revive(address, op->memory.size, pool, &id);
+        count_use(pool, op->memory.size);
         pool->outstanding++;
     }
     pthread_mutex_unlock(&pool->lock);
-    if (status == CPU_MEMORY_OK) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE,
+    if (status == CUDA_SUCCESS) return status;
+    return fail(status,
                 "the graph allocates the memory at 0x%llx, which its last launch allocated and nobody has freed: free it, "
-                "or instantiate with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.",
+                "or instantiate the graph with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.",
                 (unsigned long long)address);
 }
 
-static CUresult end_planned(uint64_t address) {
+static CUresult memory_end(uint64_t address) {
     cpu_allocation found;
-    if (!cpu_memory_find(address, &found) || found.base != address)
-        return fail(CUDA_ERROR_INVALID_VALUE, "a graph frees 0x%llx, which is not allocated.", (unsigned long long)address);
-    pool_free_now(&found);
-    return CUDA_SUCCESS;
+    if (cpu_memory_find(address, &found) && found.base == address) {
+        pool_free_now(&found);
+        return CUDA_SUCCESS;
+    }
+    return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "a graph frees 0x%llx, which is not allocated.", (unsigned long long)address);
 }
 
 /* ---- operations -------------------------------------------------------------------------------------------------------- */
 
 CUresult memory_execute(struct op *op) {
-    if (op->kind == OP_ALLOCATE) return begin_planned(op->memory.pool, op->memory.address, op->memory.size);
-    if (op->memory.owner == NULL) return end_planned(op->memory.address);
+    if (op->kind == OP_ALLOCATE) return memory_begin(op, false);
+    if (op->memory.owner == NULL) return memory_end(op->memory.address);
     finish(op->memory.owner);
     op->memory.owner = NULL;
     return CUDA_SUCCESS;
 }
 
-void memory_op_retain(struct op *op) { op->memory.owner = NULL; } /* only the frees of graphs are copied */
+/* Of the frees, only those of graphs are copied, which have nothing to share. */
+void memory_op_retain(struct op *op) {
+    if (op->kind == OP_ALLOCATE && op->memory.owner) atomic_fetch_add(&((struct place *)op->memory.owner)->references, 1);
+}
 
 void memory_op_release(struct op *op) {
-    if (op->kind == OP_FREE && op->memory.owner) finish(op->memory.owner);
+    if (op->memory.owner == NULL) return;
+    if (op->kind == OP_FREE) finish(op->memory.owner);
+    else place_release(op->memory.owner);
 }
 
 /* ---- giving back ------------------------------------------------------------------------------------------------------- */

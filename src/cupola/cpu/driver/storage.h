@@ -73,12 +73,13 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream);
 void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
 void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */
 
-/* The pool of the allocation nodes of graphs. Its memory has an address from the creation of the node on and is live
- * from the allocation node to the free node. */
-CUmemoryPool pool_of_graphs(int device);
-CUresult pool_plan(CUmemoryPool pool, size_t size, uint64_t *address); /* a place, not live yet */
+/* Memory of graphs. An allocation node has its address from its creation on; the memory is live from the allocation
+ * node to the free node or, when the graph has no free node for it, from the launch to a free by the program. */
+CUmemoryPool pool_of_graphs(const CUmemPoolProps *properties); /* NULL: no memory, or a location that none can have */
+CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t size); /* op: a new OP_ALLOCATE */
+CUresult memory_begin(const struct op *op, bool again); /* at the launch; again: it may be live still */
+bool memory_is_of_graph(uint64_t address);
 bool pool_is_planned(const cpu_allocation *found);
-void pool_abandon(uint64_t address); /* the node is gone: give the place back, or leave that to the free */
 
 /* The same on a stream that captures: allocation and free nodes (capture.c). */
 CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint64_t *address);

@@ -1,0 +1,685 @@
+/* Nodes of graphs: making them, and their parameters (CUDA Driver API, "Graph Management"). The functions for one type of
+ * node are forms of the generic ones, cuGraphAddNode, cuGraphNodeSetParams and cuGraphNodeGetParams. */
+#include "graph.h"
+
+#include <stdlib.h>
+
+static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph node"); }
+
+/* ---- parameters to operations --------------------------------------------------------------------------------------- */
+
+static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, struct op **op) {
+    CUfunction function;
+    RETURN_IF(function_find(p->func ? p->func : (CUfunction)p->kern, &function));
+    const unsigned grid[3] = {p->gridDimX, p->gridDimY, p->gridDimZ};
+    const unsigned block[3] = {p->blockDimX, p->blockDimY, p->blockDimZ};
+    struct launch_attributes attributes = {0};
+    return launch_prepare(function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra, &attributes, op);
+}
+
+static CUresult make_copy(const CUDA_MEMCPY3D *form, CUcontext handle, struct op **op) {
+    CUcontext context;
+    struct copy copy;
+    bool source_pageable, target_pageable;
+    RETURN_IF(context_find(handle, &context));
+    RETURN_IF(copy_from_form(form, true, &copy, &source_pageable, &target_pageable));
+    if (copy.width == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a memcpy node must copy at least one byte");
+    CUDA_MEMCPY3D *kept = malloc(sizeof *kept);
+    *op = kept ? op_new(OP_COPY, context) : NULL;
+    if (*op == NULL) {
+        free(kept);
+        return no_memory();
+    }
+    *kept = *form;
+    (*op)->copy = copy;
+    (*op)->copy.form = kept;
+    return CUDA_SUCCESS;
+}
+
+static CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle, struct op **op) {
+    CUcontext context;
+    struct fill fill = {(char *)p->dst, p->value, p->elementSize, p->width, p->height, p->pitch};
+    RETURN_IF(context_find(handle, &context));
+    RETURN_IF(fill_check(&fill, true));
+    if (fill.width == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
+    *op = op_new(OP_FILL, context);
+    if (*op == NULL) return no_memory();
+    (*op)->fill = fill;
+    return CUDA_SUCCESS;
+}
+
+static CUresult make_host(const CUDA_HOST_NODE_PARAMS *p, struct op **op) {
+    CUcontext context;
+    RETURN_IF(context_find(NULL, &context));
+    if (p->fn == NULL) return fail_null("fn");
+    *op = op_new(OP_HOST, context);
+    if (*op == NULL) return no_memory();
+    (*op)->host.function = p->fn;
+    (*op)->host.data = p->userData;
+    return CUDA_SUCCESS;
+}
+
+static CUresult make_event(CUevent event, bool record, struct op **op) {
+    if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
+    *op = op_new(record ? OP_RECORD : OP_WAIT, event->context);
+    if (*op == NULL) return no_memory();
+    if (record) (*op)->record.event = handle_retain(event);
+    else (*op)->wait.event = handle_retain(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_make_op(const CUgraphNodeParams *params, struct op **op) {
+    switch ((int)params->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+        CUDA_KERNEL_NODE_PARAMS kernel;
+        memcpy(&kernel, &params->kernel, sizeof kernel);
+        return make_kernel(&kernel, op);
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return make_copy(&params->memcpy.copyParams, params->memcpy.copyCtx, op);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+        CUDA_MEMSET_NODE_PARAMS fill;
+        memcpy(&fill, &params->memset, sizeof fill);
+        return make_fill(&fill, params->memset.ctx, op);
+    }
+    case CU_GRAPH_NODE_TYPE_HOST: {
+        CUDA_HOST_NODE_PARAMS host = {params->host.fn, params->host.userData};
+        return make_host(&host, op);
+    }
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return make_event(params->eventRecord.event, true, op);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return make_event(params->eventWait.event, false, op);
+    default:
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no parameters to set for graph nodes of type %d",
+                    (int)params->type);
+    }
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------ */
+
+CUresult graph_node_set_op(CUgraphNode node, struct op *op) {
+    struct shared_op *shared = shared_op_new(op);
+    if (shared == NULL) return no_memory();
+    shared_op_release(node->op);
+    node->op = shared;
+    free(node->kernel_params);
+    node->kernel_params = NULL;
+    return CUDA_SUCCESS;
+}
+
+/* What a conditional node's body may contain. */
+static CUresult check_place(CUgraph graph, CUgraphNodeType type) {
+    static const bool allowed[] = {[CU_GRAPH_NODE_TYPE_KERNEL] = true, [CU_GRAPH_NODE_TYPE_MEMCPY] = true,
+                                   [CU_GRAPH_NODE_TYPE_MEMSET] = true, [CU_GRAPH_NODE_TYPE_EMPTY] = true,
+                                   [CU_GRAPH_NODE_TYPE_GRAPH] = true,  [CU_GRAPH_NODE_TYPE_CONDITIONAL] = true};
+    bool fine = (size_t)type < sizeof allowed && allowed[type];
+    for (CUgraph g = graph; !fine && g->parent; g = g->parent->graph)
+        if (g->parent->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            return fail(CUDA_ERROR_NOT_SUPPORTED,
+                        "the body of a conditional node may contain kernels, copies, fills, empty nodes, child graphs and "
+                        "conditional nodes, but not nodes of type %d",
+                        (int)type);
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
+                           const CUgraphEdgeData *data, size_t count, struct op *op, CUgraphNode *node) {
+    CUresult status = check_place(graph, type);
+    struct shared_op *shared = NULL;
+    if (status) {
+        op_free(op);
+        return status;
+    }
+    if (op && (shared = shared_op_new(op)) == NULL) return no_memory();
+    CUgraphNode made;
+    status = graph_add(graph, type, dependencies, data, count, &made);
+    if (status) {
+        shared_op_release(shared);
+        return status;
+    }
+    made->op = shared;
+    *node = made;
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                              const CUmemPoolProps *pool, const CUmemAccessDesc *access, size_t access_count, size_t size,
+                              uint64_t *address, CUgraphNode *node) {
+    CUcontext context;
+    CUmemAccessDesc *kept = NULL;
+    RETURN_IF(context_find(NULL, &context));
+    if (size == 0) return fail(CUDA_ERROR_INVALID_VALUE, "an allocation node must allocate at least one byte");
+    if (access_count) {
+        if (access == NULL) return fail_null("accessDescs");
+        kept = malloc(access_count * sizeof *kept);
+        if (kept == NULL) return no_memory();
+        memcpy(kept, access, access_count * sizeof *kept);
+    }
+    struct op *op = op_new(OP_ALLOCATE, context);
+    CUresult status = op ? memory_plan(op, pool, size) : no_memory();
+    if (status == CUDA_SUCCESS) {
+        uint64_t planned = op->memory.address;
+        status = graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, dependencies, data, count, op, node);
+        if (status == CUDA_SUCCESS) {
+            (*node)->pool = *pool;
+            (*node)->access = kept;
+            (*node)->access_count = access_count;
+            *address = planned;
+            graph->has_memory_nodes = true;
+            return CUDA_SUCCESS;
+        }
+    } else if (op) {
+        op_free(op);
+    }
+    free(kept);
+    return status;
+}
+
+CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                        uint64_t address, CUgraphNode *node) {
+    CUcontext context;
+    RETURN_IF(context_find(NULL, &context));
+    if (!memory_is_of_graph(address))
+        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not the address of an allocation node: only those can be freed by a "
+                    "graph", (unsigned long long)address);
+    for (CUgraphNode other = graph->first; other; other = other->next)
+        if (other->type == CU_GRAPH_NODE_TYPE_MEM_FREE && other->op->op->memory.address == address)
+            return fail(CUDA_ERROR_INVALID_VALUE, "the graph frees 0x%llx already", (unsigned long long)address);
+    struct op *op = op_new(OP_FREE, context);
+    if (op == NULL) return no_memory();
+    op->memory.address = address;
+    RETURN_IF(graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, dependencies, data, count, op, node));
+    graph->has_memory_nodes = true;
+    return CUDA_SUCCESS;
+}
+
+static bool has_type(CUgraph graph, CUgraphNodeType type) {
+    for (CUgraphNode node = graph->first; node; node = node->next) {
+        if (node->type == type) return true;
+        for (unsigned i = 0; i < node->body_count; i++)
+            if (has_type(node->bodies[i], type)) return true;
+    }
+    return false;
+}
+
+static CUresult check_child(CUgraph graph, CUgraph child, bool moved) {
+    RETURN_IF(graph_check(child));
+    if (moved && (child->parent || child == graph->root))
+        return fail(CUDA_ERROR_INVALID_VALUE, "only a graph that is no part of another, and not this one, can be moved");
+    if (moved && child->conditions)
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "a graph with conditional handles cannot be moved into another");
+    if (!moved && (has_type(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || has_type(child, CU_GRAPH_NODE_TYPE_MEM_FREE) ||
+                   has_type(child, CU_GRAPH_NODE_TYPE_CONDITIONAL)))
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "a child graph may not contain allocation, free or conditional nodes");
+    return CUDA_SUCCESS;
+}
+
+static void set_root(CUgraph graph, CUgraph root) {
+    graph->root = root;
+    for (CUgraphNode node = graph->first; node; node = node->next)
+        for (unsigned i = 0; i < node->body_count; i++) set_root(node->bodies[i], root);
+}
+
+static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                          CUgraph child, bool moved, CUgraphNode *node) {
+    CUgraphNode made;
+    RETURN_IF(check_child(graph, child, moved));
+    CUgraph *bodies = calloc(1, sizeof *bodies);
+    if (bodies == NULL) return no_memory();
+    CUresult status = graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, NULL, &made);
+    if (status) {
+        free(bodies);
+        return status;
+    }
+    made->bodies = bodies;
+    if (moved) {
+        child->parent = made;
+        set_root(child, graph->root);
+        graph->has_memory_nodes |= child->has_memory_nodes;
+        bodies[0] = child;
+    } else if ((bodies[0] = graph_clone(child, made)) == NULL) {
+        (void)cuGraphDestroyNode(made);
+        return no_memory();
+    }
+    made->body_count = 1;
+    *node = made;
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                         CUgraph child, CUgraphNode *node) {
+    return add_child(graph, dependencies, data, count, child, false, node);
+}
+
+/* ---- entry points: the generic functions --------------------------------------------------------------------------------- */
+
+CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                        const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) {
+    RETURN_IF(enter());
+    RETURN_IF(graph_check(hGraph));
+    if (phGraphNode == NULL) return fail_null("phGraphNode");
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    struct op *op = NULL;
+    switch ((int)nodeParams->type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY: break;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        return add_child(hGraph, dependencies, dependencyData, numDependencies, nodeParams->graph.graph,
+                         nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, phGraphNode);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+        CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p = &nodeParams->alloc;
+        uint64_t address;
+        RETURN_IF(graph_add_allocation(hGraph, dependencies, dependencyData, numDependencies, &p->poolProps, p->accessDescs,
+                                       p->accessDescCount, p->bytesize, &address, phGraphNode));
+        p->dptr = address;
+        return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return graph_add_free(hGraph, dependencies, dependencyData, numDependencies, nodeParams->free.dptr, phGraphNode);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return graph_add_conditional(hGraph, dependencies, dependencyData, numDependencies, &nodeParams->conditional,
+                                     phGraphNode);
+    default: RETURN_IF(graph_make_op(nodeParams, &op));
+    }
+    return graph_node_add_op(hGraph, nodeParams->type, dependencies, dependencyData, numDependencies, op, phGraphNode);
+}
+
+CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
+    RETURN_IF(enter());
+    RETURN_IF(graph_node_check(hNode));
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    if (nodeParams->type != hNode->type)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given", (int)hNode->type,
+                    (int)nodeParams->type);
+    if (hNode->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        RETURN_IF(check_child(hNode->graph, nodeParams->graph.graph, false));
+        CUgraph clone = graph_clone(nodeParams->graph.graph, hNode);
+        if (clone == NULL) return no_memory();
+        handle_kill(hNode->bodies[0]);
+        graph_release(hNode->bodies[0]);
+        hNode->bodies[0] = clone;
+        return CUDA_SUCCESS;
+    }
+    struct op *op;
+    RETURN_IF(graph_make_op(nodeParams, &op));
+    if (hNode->type == CU_GRAPH_NODE_TYPE_KERNEL) op->kernel.attributes = hNode->op->op->kernel.attributes;
+    return graph_node_set_op(hNode, op);
+}
+
+/* The parameters of a kernel as cuLaunchKernel takes them: pointers into the operation's copy. */
+static CUresult kernel_params(CUgraphNode node, void ***params) {
+    const struct op *op = node->op->op;
+    size_t count = cpu_kernel_get_info(op->kernel.launch.kernel)->param_count;
+    if (node->kernel_params == NULL) {
+        node->kernel_params = calloc(count + 1, sizeof *node->kernel_params);
+        if (node->kernel_params == NULL) return no_memory();
+        for (size_t i = 0, offset, size; i < count; i++)
+            if (cpu_kernel_param(op->kernel.launch.kernel, i, &offset, &size) == 0)
+                node->kernel_params[i] = (char *)op->kernel.launch.params + offset;
+    }
+    *params = count ? node->kernel_params : NULL;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
+    RETURN_IF(enter());
+    RETURN_IF(graph_node_check(hNode));
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    const struct op *op = hNode->op ? hNode->op->op : NULL;
+    memset(nodeParams, 0, sizeof *nodeParams);
+    nodeParams->type = hNode->type;
+    switch ((int)hNode->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+        const cpu_launch *l = &op->kernel.launch;
+        CUDA_KERNEL_NODE_PARAMS_v3 *p = &nodeParams->kernel;
+        p->func = op->kernel.function;
+        p->kern = op->kernel.function->owner;
+        p->ctx = op->context;
+        p->gridDimX = l->grid[0], p->gridDimY = l->grid[1], p->gridDimZ = l->grid[2];
+        p->blockDimX = l->block[0], p->blockDimY = l->block[1], p->blockDimZ = l->block[2];
+        p->sharedMemBytes = l->dynamic_shared;
+        return kernel_params(hNode, &p->kernelParams);
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        if (op->copy.form == NULL) return no_memory();
+        nodeParams->memcpy.copyParams = *op->copy.form;
+        nodeParams->memcpy.copyCtx = op->context;
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        nodeParams->memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+            .dst = (CUdeviceptr)op->fill.target, .pitch = op->fill.pitch, .value = op->fill.value,
+            .elementSize = op->fill.element, .width = op->fill.width, .height = op->fill.height, .ctx = op->context};
+        break;
+    case CU_GRAPH_NODE_TYPE_HOST:
+        nodeParams->host.fn = op->host.function;
+        nodeParams->host.userData = op->host.data;
+        nodeParams->host.ctx = op->context;
+        break;
+    case CU_GRAPH_NODE_TYPE_GRAPH: nodeParams->graph.graph = hNode->bodies[0]; break;
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: nodeParams->eventRecord.event = op->record.event; break;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: nodeParams->eventWait.event = op->wait.event; break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        nodeParams->alloc = (CUDA_MEM_ALLOC_NODE_PARAMS_v2){hNode->pool, hNode->access, hNode->access_count, op->memory.size,
+                                                            op->memory.address};
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: nodeParams->free.dptr = op->memory.address; break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        nodeParams->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){
+            .handle = hNode->condition, .type = hNode->condition_type, .size = hNode->body_count,
+            .phGraph_out = hNode->bodies};
+        break;
+    default: break; /* empty nodes have none */
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- entry points: one type of node each ------------------------------------------------------------------------------------ */
+
+#define ADD_PARAMETERS CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies
+#define ADD(params) cuGraphAddNode(phGraphNode, hGraph, dependencies, NULL, numDependencies, params)
+
+/* The parameters of a node that must have a type. */
+static CUresult get_params(CUgraphNode node, CUgraphNodeType type, const void *out, CUgraphNodeParams *params) {
+    if (out == NULL) return fail_null("the place for the parameters");
+    RETURN_IF(cuGraphNodeGetParams(node, params));
+    if (params->type == type) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d, not %d", (int)params->type, (int)type);
+}
+
+CUresult cuGraphAddKernelNode(ADD_PARAMETERS, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+    return ADD(&params);
+}
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, &params));
+    memcpy(nodeParams, &params.kernel, sizeof *nodeParams);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+    return cuGraphNodeSetParams(hNode, &params);
+}
+
+/* The first form of these parameters has no kernel handle and no context. */
+static CUDA_KERNEL_NODE_PARAMS from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    CUDA_KERNEL_NODE_PARAMS params = {0};
+    memcpy(&params, p, sizeof *p);
+    return params;
+}
+
+static CUresult add_kernel_v1(ADD_PARAMETERS, const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    if (p == NULL) return fail_null("nodeParams");
+    CUDA_KERNEL_NODE_PARAMS params = from_v1(p);
+    return cuGraphAddKernelNode(phGraphNode, hGraph, dependencies, numDependencies, &params);
+}
+static CUresult get_kernel_v1(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    CUDA_KERNEL_NODE_PARAMS params;
+    if (p == NULL) return fail_null("nodeParams");
+    RETURN_IF(cuGraphKernelNodeGetParams(node, &params));
+    memcpy(p, &params, sizeof *p);
+    return CUDA_SUCCESS;
+}
+static CUresult set_kernel_v1(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    if (p == NULL) return fail_null("nodeParams");
+    CUDA_KERNEL_NODE_PARAMS params = from_v1(p);
+    return cuGraphKernelNodeSetParams(node, &params);
+}
+
+CUresult cuGraphAddMemcpyNode(ADD_PARAMETERS, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+    if (copyParams == NULL) return fail_null("copyParams");
+    params.memcpy.copyParams = *copyParams;
+    params.memcpy.copyCtx = ctx;
+    return ADD(&params);
+}
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, nodeParams, &params));
+    *nodeParams = params.memcpy.copyParams;
+    return CUDA_SUCCESS;
+}
+
+/* Setting keeps the context that the node was made in. */
+static CUcontext context_of(CUgraphNode node) {
+    return handle_is_live(node, HANDLE_GRAPH_NODE) && node->op ? node->op->op->context : NULL;
+}
+
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    params.memcpy.copyParams = *nodeParams;
+    params.memcpy.copyCtx = context_of(hNode);
+    return cuGraphNodeSetParams(hNode, &params);
+}
+
+CUresult cuGraphAddMemsetNode(ADD_PARAMETERS, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+    if (memsetParams == NULL) return fail_null("memsetParams");
+    memcpy(&params.memset, memsetParams, sizeof *memsetParams);
+    params.memset.ctx = ctx;
+    return ADD(&params);
+}
+
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_MEMSET, nodeParams, &params));
+    memcpy(nodeParams, &params.memset, sizeof *nodeParams);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.memset, nodeParams, sizeof *nodeParams);
+    params.memset.ctx = context_of(hNode);
+    return cuGraphNodeSetParams(hNode, &params);
+}
+
+CUresult cuGraphAddHostNode(ADD_PARAMETERS, const CUDA_HOST_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.host, nodeParams, sizeof *nodeParams);
+    return ADD(&params);
+}
+
+CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_HOST, nodeParams, &params));
+    memcpy(nodeParams, &params.host, sizeof *nodeParams);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.host, nodeParams, sizeof *nodeParams);
+    return cuGraphNodeSetParams(hNode, &params);
+}
+
+CUresult cuGraphAddEmptyNode(ADD_PARAMETERS) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
+    return ADD(&params);
+}
+
+CUresult cuGraphAddChildGraphNode(ADD_PARAMETERS, CUgraph childGraph) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
+    params.graph.graph = childGraph;
+    return ADD(&params);
+}
+
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_GRAPH, phGraph, &params));
+    *phGraph = params.graph.graph;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddEventRecordNode(ADD_PARAMETERS, CUevent event) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
+    params.eventRecord.event = event;
+    return ADD(&params);
+}
+
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_out, &params));
+    *event_out = params.eventRecord.event;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
+    params.eventRecord.event = event;
+    return cuGraphNodeSetParams(hNode, &params);
+}
+
+CUresult cuGraphAddEventWaitNode(ADD_PARAMETERS, CUevent event) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    params.eventWait.event = event;
+    return ADD(&params);
+}
+
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_out, &params));
+    *event_out = params.eventWait.event;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    params.eventWait.event = event;
+    return cuGraphNodeSetParams(hNode, &params);
+}
+
+CUresult cuGraphAddMemAllocNode(ADD_PARAMETERS, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.alloc, nodeParams, sizeof *nodeParams);
+    RETURN_IF(ADD(&params));
+    nodeParams->dptr = params.alloc.dptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params_out, &params));
+    memcpy(params_out, &params.alloc, sizeof *params_out);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemFreeNode(ADD_PARAMETERS, CUdeviceptr dptr) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE};
+    params.free.dptr = dptr;
+    return ADD(&params);
+}
+
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, dptr_out, &params));
+    *dptr_out = params.free.dptr;
+    return CUDA_SUCCESS;
+}
+
+static CUresult add_node_v1(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                            CUgraphNodeParams *params) {
+    return cuGraphAddNode(node, graph, dependencies, NULL, count, params);
+}
+
+/* ---- entry points: attributes of kernel nodes ----------------------------------------------------------------------------------- */
+
+static CUresult check_kernel_node(CUgraphNode node) {
+    RETURN_IF(enter());
+    RETURN_IF(graph_node_check(node));
+    if (node->type == CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; only kernel nodes have attributes", (int)node->type);
+}
+
+static CUresult set_attributes(CUgraphNode node, const struct launch_attributes *attributes) {
+    struct op *op = op_copy(node->op->op);
+    if (op == NULL) return no_memory();
+    op->kernel.attributes = *attributes;
+    return graph_node_set_op(node, op);
+}
+
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
+    RETURN_IF(check_kernel_node(dst));
+    RETURN_IF(check_kernel_node(src));
+    return set_attributes(dst, &src->op->op->kernel.attributes);
+}
+
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out) {
+    RETURN_IF(check_kernel_node(hNode));
+    if (value_out == NULL) return fail_null("value_out");
+    const struct launch_attributes *a = &hNode->op->op->kernel.attributes;
+    memset(value_out, 0, sizeof *value_out);
+    switch ((int)attr) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value_out->cooperative = a->cooperative; break;
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY: value_out->priority = a->priority; break;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        value_out->clusterDim.x = a->cluster[0], value_out->clusterDim.y = a->cluster[1];
+        value_out->clusterDim.z = a->cluster[2];
+        break;
+    default: return fail(CUDA_ERROR_INVALID_VALUE, "kernel nodes of the CPU device have no attribute %d", (int)attr);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value) {
+    RETURN_IF(check_kernel_node(hNode));
+    if (value == NULL) return fail_null("value");
+    struct launch_attributes a = hNode->op->op->kernel.attributes;
+    switch ((int)attr) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: a.cooperative = value->cooperative != 0; break;
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY: a.priority = value->priority; break;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        a.cluster[0] = value->clusterDim.x, a.cluster[1] = value->clusterDim.y, a.cluster[2] = value->clusterDim.z;
+        break;
+    default: return fail(CUDA_ERROR_INVALID_VALUE, "kernel nodes of the CPU device have no attribute %d", (int)attr);
+    }
+    return set_attributes(hNode, &a);
+}
+
+const struct entry graph_node_entries[] = {
+    ENTRY_V2(cuGraphAddNode),
+    ENTRY_AS(cuGraphAddNode_v1, add_node_v1),
+    ENTRY(cuGraphNodeSetParams),
+    ENTRY(cuGraphNodeGetParams),
+    ENTRY_V2(cuGraphAddKernelNode),
+    ENTRY_AS(cuGraphAddKernelNode_v1, add_kernel_v1),
+    ENTRY_V2(cuGraphKernelNodeGetParams),
+    ENTRY_AS(cuGraphKernelNodeGetParams_v1, get_kernel_v1),
+    ENTRY_V2(cuGraphKernelNodeSetParams),
+    ENTRY_AS(cuGraphKernelNodeSetParams_v1, set_kernel_v1),
+    ENTRY(cuGraphAddMemcpyNode),
+    ENTRY(cuGraphMemcpyNodeGetParams),
+    ENTRY(cuGraphMemcpyNodeSetParams),
+    ENTRY(cuGraphAddMemsetNode),
+    ENTRY(cuGraphMemsetNodeGetParams),
+    ENTRY(cuGraphMemsetNodeSetParams),
+    ENTRY(cuGraphAddHostNode),
+    ENTRY(cuGraphHostNodeGetParams),
+    ENTRY(cuGraphHostNodeSetParams),
+    ENTRY(cuGraphAddEmptyNode),
+    ENTRY(cuGraphAddChildGraphNode),
+    ENTRY(cuGraphChildGraphNodeGetGraph),
+    ENTRY(cuGraphAddEventRecordNode),
+    ENTRY(cuGraphEventRecordNodeGetEvent),
+    ENTRY(cuGraphEventRecordNodeSetEvent),
+    ENTRY(cuGraphAddEventWaitNode),
+    ENTRY(cuGraphEventWaitNodeGetEvent),
+    ENTRY(cuGraphEventWaitNodeSetEvent),
+    ENTRY(cuGraphAddMemAllocNode),
+    ENTRY(cuGraphMemAllocNodeGetParams),
+    ENTRY(cuGraphAddMemFreeNode),
+    ENTRY(cuGraphMemFreeNodeGetParams),
+    ENTRY(cuGraphKernelNodeCopyAttributes),
+    ENTRY(cuGraphKernelNodeGetAttribute),
+    ENTRY(cuGraphKernelNodeSetAttribute),
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,129 @@
+/* User objects: what a graph keeps alive for its owner (CUDA Driver API, "Graph Management": cuUserObject*). */
+#include "graph.h"
+
+#include <stdlib.h>
+
+struct CUuserObject_st {
+    struct handle handle;
+    _Atomic uint64_t count;
+    void *data;
+    CUhostFn destroy;
+};
+
+static CUresult object_check(CUuserObject object) {
+    RETURN_IF(enter());
+    return handle_is_live(object, HANDLE_USER_OBJECT) ? CUDA_SUCCESS
+                                                      : fail_handle("user object", object, HANDLE_USER_OBJECT);
+}
+
+static CUresult count_check(unsigned count) {
+    return count ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "the number of references must be at least 1");
+}
+
+static void release(CUuserObject object, unsigned count) {
+    if (atomic_fetch_sub(&object->count, count) != count) return;
+    handle_kill(object);
+    bool before = thread_state.in_callback;
+    thread_state.in_callback = true; /* as a host function, a destructor may not call the driver */
+    object->destroy(object->data);
+    thread_state.in_callback = before;
+    handle_free(HANDLE_USER_OBJECT, object);
+}
+
+CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount,
+                            unsigned int flags) {
+    RETURN_IF(enter());
+    if (object_out == NULL) return fail_null("object_out");
+    if (destroy == NULL) return fail_null("destroy");
+    RETURN_IF(count_check(initialRefcount));
+    if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not %#x", flags);
+    CUuserObject object = handle_new(HANDLE_USER_OBJECT, sizeof *object);
+    if (object == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a user object");
+    object->count = initialRefcount;
+    object->data = ptr;
+    object->destroy = destroy;
+    *object_out = object;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
+    RETURN_IF(object_check(object));
+    RETURN_IF(count_check(count));
+    atomic_fetch_add(&object->count, count);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
+    RETURN_IF(object_check(object));
+    RETURN_IF(count_check(count));
+    if (atomic_load(&object->count) < count)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the user object has fewer than %u references", count);
+    release(object, count);
+    return CUDA_SUCCESS;
+}
+
+static struct held_object *find(CUgraph graph, CUuserObject object) {
+    for (size_t i = 0; i < graph->object_count; i++)
+        if (graph->objects[i].object == object) return &graph->objects[i];
+    return NULL;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+    RETURN_IF(object_check(object));
+    RETURN_IF(graph_check(graph));
+    RETURN_IF(count_check(count));
+    if (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0 or CU_GRAPH_USER_OBJECT_MOVE, not %#x", flags);
+    struct held_object *held = find(graph, object);
+    if (held == NULL) {
+        held = realloc(graph->objects, (graph->object_count + 1) * sizeof *held);
+        if (held == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another user object");
+        graph->objects = held;
+        held += graph->object_count++;
+        *held = (struct held_object){object, 0};
+    }
+    held->count += count;
+    if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) atomic_fetch_add(&object->count, count);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
+    RETURN_IF(object_check(object));
+    RETURN_IF(graph_check(graph));
+    RETURN_IF(count_check(count));
+    struct held_object *held = find(graph, object);
+    if (held == NULL || held->count < count)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the graph does not hold %u references to the user object", count);
+    held->count -= count;
+    if (held->count == 0) *held = graph->objects[--graph->object_count];
+    release(object, count);
+    return CUDA_SUCCESS;
+}
+
+/* A clone keeps what the original keeps: one reference each is enough. */
+bool graph_objects_copy(CUgraph target, CUgraph source) {
+    if (source->object_count == 0) return true;
+    target->objects = malloc(source->object_count * sizeof *target->objects);
+    if (target->objects == NULL) return false;
+    for (size_t i = 0; i < source->object_count; i++) {
+        target->objects[i] = (struct held_object){source->objects[i].object, 1};
+        atomic_fetch_add(&target->objects[i].object->count, 1);
+    }
+    target->object_count = source->object_count;
+    return true;
+}
+
+void graph_objects_release(CUgraph graph) {
+    for (size_t i = 0; i < graph->object_count; i++) release(graph->objects[i].object, graph->objects[i].count);
+    free(graph->objects);
+}
+
+const struct entry graph_object_entries[] = {
+    ENTRY(cuUserObjectCreate),
+    ENTRY(cuUserObjectRetain),
+    ENTRY(cuUserObjectRelease),
+    ENTRY(cuGraphRetainUserObject),
+    ENTRY(cuGraphReleaseUserObject),
+    {NULL, NULL, NULL},
+};
