@@ -158,6 +158,7 @@ CUresult context_synchronize(CUcontext context) {
         stream_release(streams[i]);
     }
     free(streams);
+    pools_synchronized();
     return status ? status : context_error(context);
 }
 

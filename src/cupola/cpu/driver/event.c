@@ -164,6 +164,7 @@ CUresult cuEventSynchronize(CUevent event) {
         return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
     RETURN_IF(refuse_captured(event));
     event_wait_until_completed(event);
+    pools_synchronized();
     return context_error(event->context);
 }
 

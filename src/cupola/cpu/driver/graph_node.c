@@ -10,7 +10,7 @@ static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the hos
 
 static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, struct op **op) {
     CUfunction function;
-    RETURN_IF(function_find(p->func ? p->func : (CUfunction)p->kern, &function));
+    RETURN_IF(function_find(p->func ? p->func : (CUfunction)p->kern, p->ctx, &function));
     const unsigned grid[3] = {p->gridDimX, p->gridDimY, p->gridDimZ};
     const unsigned block[3] = {p->blockDimX, p->blockDimY, p->blockDimZ};
     struct launch_attributes attributes = {0};

@@ -477,6 +477,7 @@ CUresult fill_execute(const struct fill *fill);
 CUresult memory_execute(struct op *op); /* OP_ALLOCATE, OP_FREE */
 void memory_op_retain(struct op *op);   /* after op_copy */
 void memory_op_release(struct op *op);  /* before op_free */
+void pools_synchronized(void);          /* the host has waited: pools give back what exceeds their thresholds */
 CUresult graph_execute(struct op *op);
 void graph_op_retain(struct op *op);
 void graph_op_release(struct op *op);

@@ -2,6 +2,7 @@
 #include "storage.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -153,9 +154,15 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     return CUDA_SUCCESS;
 }
 
-/* Wait for everything that may still use memory of a context. An error of the context is not this call's. */
+/* Wait for everything that may still use memory of a context. Streams that capture are no obstacle here. */
 static void wait_for_users(CUcontext context) {
-    if (context) (void)context_synchronize(context);
+    size_t count;
+    CUstream *streams = context ? context_streams(context, &count) : NULL;
+    for (size_t i = 0; streams && i < count; i++) {
+        stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
+        stream_release(streams[i]);
+    }
+    free(streams);
 }
 
 static CUresult free_refused(int status, uint64_t address, const char *call) {

@@ -83,7 +83,10 @@ struct op *op_copy(const struct op *op) {
 void op_free(struct op *op) {
     switch (op->kind) {
         case OP_KERNEL: module_release(op->kernel.function->module); break;
-        case OP_COPY: free(op->copy.form); break;
+        case OP_COPY:
+            free(op->copy.form);
+            free(op->copy.staging);
+            break;
         case OP_RECORD: event_release(op->record.event); break;
         case OP_WAIT:
             if (op->wait.stream) stream_release(op->wait.stream);

@@ -85,9 +85,7 @@ bool pool_is_planned(const cpu_allocation *found);
 CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint64_t *address);
 CUresult capture_free(CUstream stream, uint64_t address);
 
-/* Give what the pools keep unused back: all of it, when an allocation failed, or what exceeds the release thresholds,
- * when the program has synchronised. */
+/* Give back what the pools keep unused, because an allocation failed. */
 void pools_trim(void);
-void pools_synchronized(void);
 
 #endif

@@ -191,6 +191,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
     } else {
         stream_wait_until(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
     }
+    pools_synchronized();
     return context_error(context);
 }
 
