@@ -12,6 +12,9 @@ import pytest
 
 from cupola import NVRTCError, ObjectCode, Program, ProgramOptions
 
+# The CPU device stands in for a driver of some version, and NVRTC may be newer.
+pytestmark = pytest.mark.filterwarnings("ignore:the PTX comes from:RuntimeWarning")
+
 SOURCE = r"""
 template <typename T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }
 extern "C" __global__ void one(int* x) { *x = 1; }
@@ -173,7 +176,9 @@ def test_threads_compile_in_parallel():
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(i for i in range(1000, 1004) if any(str(i).encode() in code for code in results)) == [*range(1000, 1004)]
+    assert len(results) == 4
+    for value in range(1000, 1004):
+        assert any(f" {value};".encode() in code for code in results)
 
 
 def test_ptx_passes_through(program):

@@ -110,7 +110,8 @@ def test_slices_select_numpys_elements(key):
 
 
 @pytest.mark.parametrize(
-    ("key", "error"), [(2, ValueError), ((0, 0, 0, 0), ValueError), (..., TypeError), (None, TypeError), (1.0, TypeError)]
+    ("key", "error"),
+    [(2, ValueError), ((0, 0, 0, 0), ValueError), (..., TypeError), (None, TypeError), (1.0, TypeError)],
 )
 def test_slices_refuse(key, error):
     with pytest.raises(error):

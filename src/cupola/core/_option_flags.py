@@ -177,9 +177,7 @@ def _items(field: str, kind: int, value: Any) -> Iterator[str]:
     if not isinstance(many, Sequence) or isinstance(many, bytes | bytearray):
         raise TypeError(f"{field} must be a str or a sequence of them, got {type(value).__name__}")
     for item in many:
-        yield (
-            _macro(item) if kind == MACRO else str(os.fspath(item) if isinstance(item, os.PathLike) else item)
-        )
+        yield (_macro(item) if kind == MACRO else str(os.fspath(item) if isinstance(item, os.PathLike) else item))
 
 
 def _macro(item: Any) -> str:

@@ -65,9 +65,7 @@ class Program:
         "_source_file",
     )
 
-    def __init__(
-        self, code: str, code_type: str, options: ProgramOptions | dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, code: str, code_type: str, options: ProgramOptions | dict[str, Any] | None = None) -> None:
         self._closed = False
         self._nvrtc: _nvrtc.NvrtcProgram | None = None
         self._pch_status: PCHStatusType | None = None
@@ -282,8 +280,8 @@ def _warn_of_newer_ptx() -> None:
     driver, compiler = (number // 1000, number % 1000 // 10), _nvrtc.version()
     if not status and driver < compiler:
         warnings.warn(
-            f"the PTX comes from NVRTC {compiler[0]}.{compiler[1]}, which the driver, for CUDA {driver[0]}.{driver[1]}, "
-            "may be too old to load; compile to 'cubin' instead",
+            f"the PTX comes from NVRTC {compiler[0]}.{compiler[1]} and the driver is for CUDA {driver[0]}.{driver[1]}, "
+            "which may be too old to load it; compile to 'cubin' instead",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -216,9 +216,7 @@ class ProgramOptions:
 
 def _check_extra_sources(sources: Any) -> None:
     if not isinstance(sources, Sequence):
-        raise TypeError(
-            f"extra_sources must be a sequence of (name, source) tuples, got {type(sources).__name__}"
-        )
+        raise TypeError(f"extra_sources must be a sequence of (name, source) tuples, got {type(sources).__name__}")
     for index, item in enumerate(sources):
         if not isinstance(item, tuple) or len(item) != 2:
             raise TypeError(f"extra_sources[{index}] must be a tuple (name, source), got {item!r:.80}")

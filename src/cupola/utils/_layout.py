@@ -63,18 +63,14 @@ class _StridedLayout:
         if strides is not None:
             strides = tuple(map(index, strides))
             if len(strides) != len(shape):
-                raise ValueError(
-                    f"shape {shape} has {len(shape)} dimensions, strides {strides} have {len(strides)}"
-                )
+                raise ValueError(f"shape {shape} has {len(shape)} dimensions, strides {strides} have {len(strides)}")
             if divide_strides:
                 if any(stride % itemsize for stride in strides):
                     raise ValueError(f"byte strides {strides} must be multiples of the item size {itemsize}")
                 strides = tuple(stride // itemsize for stride in strides)
         self._fill(shape, strides, itemsize, 0)
 
-    def _fill(
-        self, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int, slice_offset: int
-    ) -> None:
+    def _fill(self, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int, slice_offset: int) -> None:
         set_field = object.__setattr__
         set_field(self, "_shape", shape)
         set_field(self, "_strides", strides)
@@ -201,9 +197,7 @@ class _StridedLayout:
         """Smallest and largest offset of an element; (0, -1) when there is none."""
         if 0 in self._shape:
             return 0, -1
-        reach = [
-            stride * (extent - 1) for stride, extent in zip(self._known_strides(), self._shape, strict=True)
-        ]
+        reach = [stride * (extent - 1) for stride, extent in zip(self._known_strides(), self._shape, strict=True)]
         offset = self._slice_offset
         return offset + sum(r for r in reach if r < 0), offset + sum(r for r in reach if r > 0)
 
@@ -258,9 +252,7 @@ class _StridedLayout:
             while extent == 1 and wanted != 1 and old:
                 extent, stride = old.pop()
             if extent % wanted:
-                raise ValueError(
-                    f"shape {self._shape} with strides {self._strides} cannot become {extents} in place"
-                )
+                raise ValueError(f"shape {self._shape} with strides {self._strides} cannot become {extents} in place")
             strides.append(stride)
             extent, stride = extent // wanted, stride * wanted
         return self._with(extents, strides[::-1])
@@ -288,9 +280,7 @@ class _StridedLayout:
             return self
         start, end = self._axis(start_axis), self._axis(end_axis)
         allowed = self.flattened_axis_mask() if mask is None else mask
-        merged = self._merged(
-            [axis for axis in range(start + 1, end + 1) if allowed >> axis & 1], strict=True
-        )
+        merged = self._merged([axis for axis in range(start + 1, end + 1) if allowed >> axis & 1], strict=True)
         return self._with([extent for extent, _ in merged], [stride for _, stride in merged])
 
     def squeezed(self) -> _StridedLayout:
@@ -332,9 +322,7 @@ class _StridedLayout:
             strides.append(stride if extent == target else 0)
         return self._with(wanted, strides)
 
-    def repacked(
-        self, itemsize: int, data_ptr: int = 0, axis: int = -1, keep_dim: bool = True
-    ) -> _StridedLayout:
+    def repacked(self, itemsize: int, data_ptr: int = 0, axis: int = -1, keep_dim: bool = True) -> _StridedLayout:
         """The same memory seen as elements of another size, `axis` becoming shorter or longer.
 
         Parameters
@@ -404,7 +392,7 @@ class _StridedLayout:
                 shape.append(len(selected))
                 strides.append(stride * selected.step)
                 continue
-            if item is Ellipsis or item is None or not hasattr(type(item), "__index__"):
+            if not hasattr(type(item), "__index__"):
                 raise TypeError(f"a layout is indexed by integers and slices, not {type(item).__name__}")
             place = index(item)
             if not -extent <= place < extent:
@@ -434,9 +422,7 @@ class _StridedLayout:
 
     def __repr__(self) -> str:
         offset = f", _slice_offset={self._slice_offset}" if self._slice_offset else ""
-        return (
-            f"_StridedLayout(shape={self._shape}, strides={self._strides}, itemsize={self._itemsize}{offset})"
-        )
+        return f"_StridedLayout(shape={self._shape}, strides={self._strides}, itemsize={self._itemsize}{offset})"
 
     # --- helpers --------------------------------------------------------------------------------------
 

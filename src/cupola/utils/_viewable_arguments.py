@@ -84,7 +84,7 @@ def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[C
                         f"argument {position} of {function.__name__} must be passed by position to be viewed"
                     )
                 replaced[position] = ViewableArgument(replaced[position])
-            return function(*replaced, **kwargs)  # type: ignore[arg-type]
+            return function(*replaced, **kwargs)
 
         return wrapper
 
