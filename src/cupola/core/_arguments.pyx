@@ -153,7 +153,7 @@ cdef int _pack_other(Kernel kernel, Py_ssize_t i, uint32_t size, object value, v
 
 
 cdef int _pack_int(Kernel kernel, Py_ssize_t i, uint32_t given, object value, Slot* slot) except -1:
-    cdef int bits = 8 * given
+    cdef object bits = 8 * given     # not a C int: 1 << 32 must not wrap
     number = int(value)
     if not -(1 << (bits - 1)) <= number < 1 << bits:
         raise OverflowError(f"{_where(kernel, i)} is {bits} bits wide: {number} does not fit")
