@@ -195,7 +195,11 @@ class _Call:
             room = f"scratch_array(&scratch, {size}, (size_t){self._capacity(a)})"
         elif a.role == "out_bytes":
             length = self._capacity(a)
-            room = f"scratch_array(&scratch, 1, {length} > 0 ? (size_t){length} : 0)"
+            if not length.isdigit():
+                yield f"    if ({length} < 0) {{"
+                yield f'        PyErr_SetString(PyExc_ValueError, "{self.name}(), {a.details[0]} must not be negative");'
+                yield "        goto done;\n    }"
+            room = f"scratch_array(&scratch, 1, (size_t){length})"
         elif a.role == "out_value":
             table, attribute, *sized = a.details
             if sized and self.by_name[sized[0]].role == "in":

@@ -6708,7 +6708,11 @@ static PyObject *call_cuDeviceGetName(CALL_PARAMETERS) {
     uint64_t c_dev = 0;
     if (UNLIKELY(to_i32(args[0], &c_len) < 0)) { bad_argument("cuDeviceGetName()", "length"); goto done; }
     if (UNLIKELY(to_handle(args[1], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetName()", "dev"); goto done; }
-    if (!(c_name = scratch_array(&scratch, 1, c_len > 0 ? (size_t)c_len : 0))) goto done;
+    if (c_len < 0) {
+        PyErr_SetString(PyExc_ValueError, "cuDeviceGetName(), len must not be negative");
+        goto done;
+    }
+    if (!(c_name = scratch_array(&scratch, 1, (size_t)c_len))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetName(c_name, (int)c_len, (CUdevice)c_dev);
@@ -6757,7 +6761,7 @@ static PyObject *call_cuDeviceGetLuid(CALL_PARAMETERS) {
     unsigned int c_deviceNodeMask = 0;
     uint64_t c_dev = 0;
     if (UNLIKELY(to_handle(args[0], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetLuid()", "dev"); goto done; }
-    if (!(c_luid = scratch_array(&scratch, 1, 8 > 0 ? (size_t)8 : 0))) goto done;
+    if (!(c_luid = scratch_array(&scratch, 1, (size_t)8))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetLuid(c_luid, &c_deviceNodeMask, (CUdevice)c_dev);
@@ -8711,7 +8715,11 @@ static PyObject *call_cuDeviceGetPCIBusId(CALL_PARAMETERS) {
     uint64_t c_dev = 0;
     if (UNLIKELY(to_i32(args[0], &c_len) < 0)) { bad_argument("cuDeviceGetPCIBusId()", "length"); goto done; }
     if (UNLIKELY(to_handle(args[1], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetPCIBusId()", "dev"); goto done; }
-    if (!(c_pciBusId = scratch_array(&scratch, 1, c_len > 0 ? (size_t)c_len : 0))) goto done;
+    if (c_len < 0) {
+        PyErr_SetString(PyExc_ValueError, "cuDeviceGetPCIBusId(), len must not be negative");
+        goto done;
+    }
+    if (!(c_pciBusId = scratch_array(&scratch, 1, (size_t)c_len))) goto done;
     CUresult status;
     Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetPCIBusId(c_pciBusId, (int)c_len, (CUdevice)c_dev);

@@ -1,0 +1,47 @@
+"""What importing a generated module costs: nothing but the module."""
+
+from __future__ import annotations
+
+import pytest
+
+# Without the packages around it, whose own imports are their own business.
+LOAD = """
+import sys, types, _imp
+from importlib.machinery import ModuleSpec
+for name in ("cupola", "cupola.bindings"):
+    sys.modules[name] = package = types.ModuleType(name)
+    package.__path__ = []
+before = set(sys.modules)
+spec = ModuleSpec("cupola.bindings.{name}", None, origin={origin!r})
+module = _imp.create_dynamic(spec)
+_imp.exec_dynamic(module)
+{use}
+print(sorted(set(sys.modules) - before))
+maps = open("/proc/self/maps").read()
+print([library for library in ("libcuda", "libnvrtc") if library in maps])
+"""
+USE = "module.CUresult(1), module.CUlaunchConfig(gridDimX=1), module.CUstream(1), module.CU_STREAM_LEGACY"
+
+
+@pytest.mark.parametrize(("name", "use"), [("driver", ""), ("driver", USE), ("nvrtc", "module.nvrtcResult(0)")])
+def test_import_brings_nothing_along(run_python, name, use):
+    module = pytest.importorskip(f"cupola.bindings.{name}")
+    done = run_python(LOAD.format(name=name, origin=module.__file__, use=use))
+    assert done.stdout.splitlines() == ["[]", "[]"], done.stdout + done.stderr
+
+
+def test_star_import(run_python):
+    source = "from cupola.bindings.driver import *\nprint(cuInit.__name__, CUresult(0).name, CUstream(1), CUDA_VERSION)"
+    assert run_python(source).stdout.strip() == "cuInit CUDA_SUCCESS <CUstream 0x1> 13050"
+
+
+def test_a_second_import_is_the_same_library(run_python):
+    source = """
+import sys
+from cupola.bindings import driver
+first = driver.CUresult
+del sys.modules["cupola.bindings.driver"]
+import cupola.bindings.driver as again
+print(again.CUresult is first, again.CUstream(1) == driver.CUstream(1))
+"""
+    assert run_python(source).stdout.strip() == "True True"

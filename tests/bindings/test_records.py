@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import ctypes
+import gc
+
+import numpy as np
+import pytest
+
+from cupola.bindings import driver
+
+
+def test_a_new_record_is_zero_and_takes_fields_by_name():
+    config = driver.CUlaunchConfig(gridDimX=3, hStream=5)
+    assert (config.gridDimX, config.gridDimY, config.hStream) == (3, 0, driver.CUstream(5))
+    assert driver.sizeof(driver.CUlaunchConfig) == 56
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "given", "read"),
+    [
+        ("CUlaunchConfig", "gridDimX", 2**32 - 1, 2**32 - 1),
+        ("CUlaunchConfig", "hStream", driver.CUstream(9), driver.CUstream(9)),
+        ("CUlaunchConfig", "hStream", None, driver.CUstream(0)),
+        ("CUmemLocation", "type", driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, 1),
+        ("CUmemLocation", "id", -2, -2),
+        ("CUDA_TEXTURE_DESC", "borderColor", [1.0, 2.5, -3.0, 0.0], [1.0, 2.5, -3.0, 0.0]),
+        ("CUDA_TEXTURE_DESC", "mipmapLevelBias", 0.5, 0.5),
+        ("CUDA_TEXTURE_DESC", "addressMode", (1, 2, 3), [1, 2, 3]),
+        ("CUtensorMap", "opaque", [driver.cuuint64_t(i) for i in range(16)], [driver.cuuint64_t(i) for i in range(16)]),
+        ("CUtensorMap", "opaque", range(16), [driver.cuuint64_t(i) for i in range(16)]),
+        ("CUuuid", "bytes", bytes(range(16)), bytes(range(16))),
+        ("CUuuid", "bytes", b"ab", b"ab" + bytes(14)),
+        ("CUDA_MEMCPY2D", "srcHost", 4096, 4096),
+        ("CUDA_MEMCPY2D", "srcHost", None, 0),
+        ("CUDA_MEMCPY2D", "srcDevice", driver.CUdeviceptr(7), driver.CUdeviceptr(7)),
+        ("CUeglFrame", "width", 7, 7),
+    ],
+)
+def test_fields(record, field, given, read):
+    item = getattr(driver, record)()
+    setattr(item, field, given)
+    assert getattr(item, field) == read
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "given", "error"),
+    [
+        ("CUlaunchConfig", "gridDimX", -1, OverflowError),
+        ("CUlaunchConfig", "gridDimX", 2**32, OverflowError),
+        ("CUlaunchConfig", "gridDimX", None, TypeError),
+        ("CUlaunchConfig", "gridDimX", 1.5, TypeError),
+        ("CUlaunchConfig", "nothing", 1, AttributeError),
+        ("CUlaunchConfig", "attrs", None, TypeError),
+        ("CUlaunchConfig", "attrs", [driver.CUuuid()], TypeError),
+        ("CUlaunchConfig", "hStream", "x", TypeError),
+        ("CUtensorMap", "opaque", [1, 2], IndexError),
+        ("CUuuid", "bytes", bytes(17), IndexError),
+        ("CUuuid", "bytes", "text", TypeError),
+        ("CUmemPoolProps", "location", driver.CUuuid(), TypeError),
+        ("CUmemPoolProps", "location", None, TypeError),
+        ("CUDA_MEMCPY2D", "srcHost", "x", TypeError),
+    ],
+)
+def test_bad_values(record, field, given, error):
+    item = getattr(driver, record)()
+    with pytest.raises(error):
+        setattr(item, field, given)
+
+
+def test_nested_records_are_live_views():
+    properties = driver.CUmemPoolProps()
+    assert properties.location is properties.location
+    properties.location.id = 5
+    assert properties.location.id == 5
+    other = driver.CUmemLocation(id=6)
+    properties.location = other
+    other.id = 7
+    assert properties.location.id == 6, "assignment copies"
+    view = properties.location
+    del properties
+    gc.collect()
+    assert view.id == 6, "a view keeps the memory"
+
+
+def test_unions_share_their_memory():
+    value = driver.CUlaunchAttributeValue()
+    value.clusterDim.x = 3
+    assert value.cooperative == 3
+
+
+def test_pointer_and_count():
+    config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+    attribute.value.priority = 1
+    assert config.attrs == []
+    config.attrs = [attribute, attribute]
+    assert (len(config.attrs), config.numAttrs) == (2, 0), "the count is a field of its own"
+    attribute.value.priority = 9
+    assert config.attrs[0].value.priority == 1, "assignment copies"
+    config.attrs[0].value.priority = 5
+    assert [a.value.priority for a in config.attrs] == [5, 1]
+    first = config.attrs[0]
+    config.attrs = []
+    gc.collect()
+    assert first.value.priority == 5 and config.attrs == []
+
+
+def test_pointer_and_count_that_the_library_filled_in():
+    operations = [driver.CUstreamBatchMemOpParams(), driver.CUstreamBatchMemOpParams()]
+    source = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS(paramArray=operations, count=2)
+    source.paramArray[1].waitValue.flags = 3
+    node = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS()
+    ctypes.memmove(node.getPtr(), source.getPtr(), driver.sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS))
+    assert [o.waitValue.flags for o in node.paramArray] == [0, 3]
+
+
+def test_memory_of_a_pointer_field_is_kept():
+    copy = driver.CUDA_MEMCPY2D(srcHost=bytearray(b"abc"))
+    array = np.arange(3)
+    copy.dstHost = array
+    assert copy.dstHost == array.ctypes.data
+    gc.collect()
+    assert ctypes.string_at(copy.srcHost, 3) == b"abc"
+
+
+def test_a_pinned_bytearray_cannot_be_resized():
+    data = bytearray(4)
+    copy = driver.CUDA_MEMCPY2D(srcHost=data)
+    with pytest.raises(BufferError):
+        data.extend(b"x")
+    copy.srcHost = None
+    data.extend(b"x")
+
+
+def test_kernel_arguments_of_a_node():
+    node = driver.CUDA_KERNEL_NODE_PARAMS(kernelParams=((3, 2.5), (ctypes.c_int, ctypes.c_double)))
+    pointers = (ctypes.c_void_p * 2).from_address(node.kernelParams)
+    gc.collect()
+    assert ctypes.c_int.from_address(pointers[0]).value == 3
+    assert ctypes.c_double.from_address(pointers[1]).value == 2.5
+
+
+def test_views_of_foreign_memory():
+    memory = (ctypes.c_uint8 * 64)()
+    view = driver.CUlaunchConfig(_ptr=ctypes.addressof(memory))
+    view.gridDimX = 7
+    assert memory[0] == 7 and view.getPtr() == ctypes.addressof(memory)
+    assert driver.CUlaunchConfig(ctypes.addressof(memory)).gridDimX == 7
+
+
+def test_records_are_buffers():
+    handle = driver.CUipcMemHandle()
+    memoryview(handle)[0] = 9
+    assert bytes(handle) == b"\x09" + bytes(63)
+    assert not hasattr(handle, "reserved")
+
+
+def test_alignment():
+    assert all(driver.CUtensorMap().getPtr() % 64 == 0 for _ in range(20))
+
+
+def test_text():
+    assert str(driver.CUextent3D(width=1, height=2, depth=3)) == "width : 1\nheight : 2\ndepth : 3"
+    assert "location :\n    type : <CUmemLocationType.CU_MEM_LOCATION_TYPE_INVALID: 0>\n    id : 0" in repr(
+        driver.CUmemPoolProps()
+    )
+    assert "srcHost : 0x10\n" in str(driver.CUDA_MEMCPY2D(srcHost=16))
+
+
+def test_typedef_chains_are_subclass_chains():
+    assert driver.CUDA_MEMCPY3D.__mro__[:3] == (driver.CUDA_MEMCPY3D, driver.CUDA_MEMCPY3D_v2, driver.CUDA_MEMCPY3D_st)
+    assert driver.CUDA_MEMCPY3D().Depth == 0
+
+
+def test_constructor_errors():
+    with pytest.raises(AttributeError):
+        driver.CUlaunchConfig(nothing=1)
+    with pytest.raises(TypeError):
+        driver.CUlaunchConfig(1, 2)
+    with pytest.raises(TypeError):
+        driver.CUlaunchConfig("x")
+
+
+def test_every_record_reads_and_prints():
+    base = driver.CUuuid_st.__base__
+    classes = [c for n in dir(driver) if isinstance(c := getattr(driver, n), type) and issubclass(c, base)]
+    assert len(classes) > 200
+    for cls in classes:
+        record = cls()
+        assert len(memoryview(record)) == driver.sizeof(cls)
+        for name in dir(cls):
+            if not name.startswith("_") and name != "getPtr":
+                value = getattr(record, name)
+                assert f"{name} :" in str(record)
+                if value != []:
+                    setattr(record, name, value)
+        assert not any(bytes(record)), f"{cls.__name__}: zero did not survive reading and writing"
