@@ -14,6 +14,7 @@ from .builder import Builder, constant
 from .control import Control
 from .layout import Layout
 from .meetings import is_meeting
+from .nans import float_registers, ignores_nan_bits
 from .registers import Kind, Registers
 from .shape import Shape
 from .special import read_special
@@ -85,6 +86,7 @@ class Body:
         self.analysis = facts.analysis
         self.blocks: list[Block] = facts.analysis.blocks
         self.builder = Builder(self.width)
+        self.builder.canonical_nans = False
         self.sites: list[Site] = []
         self._first_site = first_site
         self.entry: list[str] = []
@@ -98,6 +100,7 @@ class Body:
             frame_offset=-(-4 * 4 * len(self.blocks) // 64) * 64,
             in_frame=independent,
             inexact=inexact,
+            floats=float_registers(self.blocks),
         )
         self.control = Control(self)
 
@@ -164,11 +167,11 @@ class Body:
 
     # Operands
 
-    def operand(self, operand: ast.Operand, type: str) -> Value:
-        """The value of a source operand as an LLVM type."""
+    def operand(self, operand: ast.Operand, type: str, *, raw_nans: bool = False) -> Value:
+        """The value of a source operand as an LLVM type; for ``raw_nans`` see `Registers.read`."""
         match operand:
             case ast.Register(name):
-                return self.registers.read(name, type)
+                return self.registers.read(name, type, raw_nans=raw_nans)
             case ast.Negated(register):
                 return self._negated(register.name)
             case ast.Immediate():
@@ -237,7 +240,10 @@ class Body:
         builder, control = self.builder, self.control
         types = instructions.operand_types(instruction)
         destinations, sources = instructions.split_operands(instruction)
-        values = [self.operand(source, type) for source, type in zip(sources, types.sources, strict=True)]
+        raw_nans = ignores_nan_bits(instruction)
+        values = [
+            self.operand(source, type, raw_nans=raw_nans) for source, type in zip(sources, types.sources, strict=True)
+        ]
         lanes = control.active()
         kept = None
         if instruction.guard is not None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from .builder import Builder, constant
+from .instructions import settle_nans
 from .values import BITS, Affine, Value
 
 Kind = int | None
@@ -66,11 +67,14 @@ class Registers:
         frame_offset: int,
         in_frame: bool,
         inexact: set[str],
+        floats: frozenset[str] = frozenset(),
     ) -> None:
         self.builder = builder
         self.declared = declared
         self.in_frame = in_frame
         self.inexact = inexact
+        self.floats = floats
+        """Registers of which `nans` says that they hold results of f32 arithmetic only."""
         self.first_lane: Callable[[], Value] = lambda: constant("i32", 0)
         """Tells a lane that runs the current block."""
         self.irregular: set[str] = set()
@@ -126,17 +130,25 @@ class Registers:
         """The value of a register in whatever type it was written, or None when it was never written."""
         value = self.values.get(name)
         if value is None and name in self.homes:
-            value = self.values[name] = self._load_home(name, self.homes[name])
+            value = self._load_home(name, self.homes[name])
+            value = self.values[name] = replace(value, raw_nan=name in self.floats)
         return value
 
-    def read(self, name: str, type: str) -> Value:
-        """The register's value as an LLVM type: its low bits when it is wider, zeros above when it is narrower."""
+    def read(self, name: str, type: str, *, raw_nans: bool = False) -> Value:
+        """The register's value as an LLVM type: its low bits when it is wider, zeros above when it is narrower.
+
+        ``raw_nans`` says that it does not matter which NaN an f32 result is.
+        """
         value = self.current(name)
         if value is None:  # never written: any value will do
             return constant(type, 0)
+        builder = self.builder
+        if value.raw_nan and not raw_nans:
+            value = self.values[name] = settle_nans(builder, value)
         if value.type == type:
             return value
-        builder = self.builder
+        if value.raw_nan and BITS[type] == BITS[value.type]:
+            return replace(builder.bitcast(value, type), raw_nan=True)
         if BITS[type] != BITS[value.type]:
             value = self.as_integer(value)
             value = builder.extend(value, f"i{BITS[type]}", is_signed=False)
@@ -150,18 +162,24 @@ class Registers:
         bits = BITS[self.natural_type(name)]
         if BITS[value.type] == bits:
             return value
+        value = settle_nans(self.builder, value)
         return self.builder.extend(self.as_integer(value), f"i{bits}", is_signed=signed)
 
     def write(self, name: str, value: Value, lanes: Value, *, signed: bool = False) -> None:
         """Write a register in the lanes of a mask (an i1 value; the constant true: in all that matter)."""
         value = self.convert(name, value, signed=signed)
+        if name in self.homes and name not in self.floats:
+            value = settle_nans(self.builder, value)
         if lanes.ir != "true":
             old = self.current(name)
             if old is not None:
+                raw = name in self.floats or (value.raw_nan and old.raw_nan)
+                if not raw:
+                    value, old = settle_nans(self.builder, value), settle_nans(self.builder, old)
                 if old.type != value.type:
                     old = self.builder.bitcast(self.as_integer(old), self.as_integer(value).type)
                     value = self.as_integer(value)
-                value = self.builder.select(lanes, value, old)
+                value = replace(self.builder.select(lanes, value, old), raw_nan=raw)
         self.values[name] = value
         home = self.homes.get(name)
         if home is not None:

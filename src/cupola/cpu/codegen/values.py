@@ -40,12 +40,16 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An LLVM operand (a temporary or a constant), the type of one lane, and how it depends on the lane."""
+    """An LLVM operand (a temporary or a constant), the type of one lane, and how it depends on the lane.
+
+    ``raw_nan`` marks an f32 result in which a NaN may still have the host's bits; see :mod:`.nans`.
+    """
 
     ir: str
     type: str
     vector: bool = False
     affine: Affine | None = None
+    raw_nan: bool = False
 
     @property
     def uniform(self) -> bool:

@@ -12,9 +12,10 @@ from __future__ import annotations
 from cupola.cpu.ptx import ast
 
 from . import approximate, bits, compare, convert, floating, half, integer, move, packed, warp  # noqa: F401
+from .formats import settle_nans
 from .registry import OperandTypes, describe_unsupported, find, lower, split_operands
 
-__all__ = ["OperandTypes", "lower", "operand_types", "split_operands", "supported"]
+__all__ = ["OperandTypes", "lower", "operand_types", "settle_nans", "split_operands", "supported"]
 
 
 def operand_types(instruction: ast.Instruction) -> OperandTypes:

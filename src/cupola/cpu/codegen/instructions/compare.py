@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cupola.cpu.codegen.builder import Builder, constant, real
 from cupola.cpu.codegen.values import BITS, Value
 
@@ -100,7 +102,7 @@ def set_value(b: Builder, op: Operation, x: Value, y: Value, *more: Value) -> Va
 
 @instruction("selp", on=f"{INTEGERS} f32 f64", sources=3, types=fixed("T", "T T i1"))
 def select_by_predicate(b: Builder, op: Operation, x: Value, y: Value, p: Value) -> Value:
-    return b.select(p, x, y)
+    return replace(b.select(p, x, y), raw_nan=x.raw_nan or y.raw_nan)
 
 
 def slct_types(op: Operation, destinations: int, sources: int) -> OperandTypes:

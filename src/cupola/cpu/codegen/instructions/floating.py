@@ -6,6 +6,8 @@ internal functions marked ``strictfp``, so LLVM neither folds nor moves anything
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cupola.cpu.codegen.builder import Builder, constant, real
 from cupola.cpu.codegen.values import BITS, Value
 
@@ -102,8 +104,9 @@ def _flush_double(b: Builder, bits: Value) -> Value:
 
 @instruction("neg", "abs", on=FLOATS, modifiers="ftz", sources=1)
 def change_sign(b: Builder, op: Operation, x: Value) -> Value:
+    raw = x.raw_nan
     x = flush(b, op, x)
-    return b.unary("fneg", x) if op.opcode == "neg" else b.intrinsic("fabs", x)
+    return replace(b.unary("fneg", x) if op.opcode == "neg" else b.intrinsic("fabs", x), raw_nan=raw)
 
 
 def extremum(b: Builder, op: Operation, values: tuple[Value, ...]) -> Value:

@@ -7,6 +7,8 @@ two bits narrower, and the second rounding, in whatever direction, sees on which
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cupola.cpu.codegen.builder import Builder, constant, real
 from cupola.cpu.codegen.values import BITS, Value
 
@@ -42,9 +44,24 @@ def canonical(b: Builder, x: Value) -> Value:
     In double precision the hardware keeps the payload of an operand, as the host does, and its own NaN is the
     host's default NaN; so nothing is to be done.
     """
-    if x.type != "float" or not b.canonical_nans:
+    if x.type != "float":
         return x
+    if not b.canonical_nans:
+        return replace(x, raw_nan=True)
     return b.select(is_nan(b, x), constant("float", CANONICAL_NAN["float"]), x)
+
+
+def settle_nans(b: Builder, x: Value) -> Value:
+    """``x`` without ``raw_nan``: with the hardware's NaN in place of any other, whatever its type says it is."""
+    if not x.raw_nan:
+        return x
+    return b.bitcast(_canonical_bits(b, b.bitcast(x, "i32")), x.type)
+
+
+def _canonical_bits(b: Builder, bits: Value) -> Value:
+    size = b.binary("and", bits, constant("i32", 0x7FFFFFFF))
+    nan = b.compare("icmp ugt", size, constant("i32", 0x7F800000))
+    return b.select(nan, constant("i32", CANONICAL_NAN["float"]), bits)
 
 
 def canonical_root(b: Builder, x: Value) -> Value:
@@ -54,11 +71,8 @@ def canonical_root(b: Builder, x: Value) -> Value:
     It does not see through a test of the bits.
     """
     if x.type != "float" or not b.canonical_nans:
-        return x
-    bits = b.bitcast(x, "i32")
-    size = b.binary("and", bits, constant("i32", 0x7FFFFFFF))
-    nan = b.compare("icmp ugt", size, constant("i32", 0x7F800000))
-    return b.bitcast(b.select(nan, constant("i32", CANONICAL_NAN["float"]), bits), "float")
+        return canonical(b, x)
+    return b.bitcast(_canonical_bits(b, b.bitcast(x, "i32")), "float")
 
 
 def saturate(b: Builder, x: Value) -> Value:

@@ -6,7 +6,7 @@ from cupola.cpu.codegen.builder import Builder, constant
 from cupola.cpu.codegen.values import Value
 
 from .floating import ROUNDINGS, arithmetic, rounding
-from .formats import finish, flush
+from .formats import finish, flush, settle_nans
 from .half import halves, join
 from .registry import Operation, Results, instruction
 
@@ -41,7 +41,7 @@ def pair_of_floats(b: Builder, op: Operation, *values: Value) -> Value:
         for v in values:
             word = b.cast("trunc", b.binary("lshr", v, constant("i64", at)), "i32")
             parts.append(flush(b, op, b.bitcast(word, "float")))
-        result = finish(b, op, arithmetic(b, op.opcode, rounding(op), *parts))
+        result = settle_nans(b, finish(b, op, arithmetic(b, op.opcode, rounding(op), *parts)))
         words.append(b.cast("zext", b.bitcast(result, "i32"), "i64"))
     return b.binary("or", words[0], b.binary("shl", words[1], constant("i64", 32)))
 
