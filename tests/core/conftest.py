@@ -55,10 +55,9 @@ def module():
 @pytest.fixture
 def out(device, stream):
     """256 zero bytes that kernels and the host both see."""
-    from cupola import PinnedMemoryResource
+    from cupola import LegacyPinnedMemoryResource
 
-    buffer = PinnedMemoryResource().allocate(256, stream=stream)
-    stream.sync()
+    buffer = LegacyPinnedMemoryResource().allocate(256, stream=stream)
     ctypes.memset(buffer.handle, 0, 256)
     yield buffer
     buffer.close(stream)

@@ -153,7 +153,7 @@ cdef int _pack_other(Kernel kernel, Py_ssize_t i, uint32_t size, object value, v
 
 
 cdef int _pack_int(Kernel kernel, Py_ssize_t i, uint32_t given, object value, Slot* slot) except -1:
-    cdef object bits = 8 * given     # not a C int: 1 << 32 must not wrap
+    cdef object bits = 8 * given    # not a C int: 1 << 32 must not wrap
     number = int(value)
     if not -(1 << (bits - 1)) <= number < 1 << bits:
         raise OverflowError(f"{_where(kernel, i)} is {bits} bits wide: {number} does not fit")
@@ -244,7 +244,7 @@ cdef dict SUITABLE = {
     2: "numpy.float16, numpy.int16, numpy.uint16",
     4: "int, float, numpy.float32, numpy.int32, numpy.uint32",
     8: "Buffer or address, int, float, numpy.float64, numpy.int64, numpy.uint64, numpy.complex64",
-    16: "complex, numpy.complex128",
+    16: "complex, numpy.complex128, or a ctypes.Structure or NumPy structure of that size",
 }
 
 
