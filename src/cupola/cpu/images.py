@@ -58,16 +58,49 @@ def _open_cubin(image: bytes) -> Image:
     return Image(ptx.decode(), *_read_elf(image))
 
 
+# Entries of the section .nv.info: a format byte, an attribute byte, two bytes of size or value, and with this format
+# that many bytes of payload. The payload of the register count is the index of the kernel's symbol and the count.
+_FORMAT_SIZED = 4
+_REGISTER_COUNT = 0x2F
+
+
 def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
-    """Registers by kernel, which cubins keep in the upper byte of sh_info of ``.text.<kernel>``; and the sm_ number."""
+    """Registers by kernel, and the sm_ number.
+
+    Up to CUDA 12 cubins keep the registers in the upper byte of sh_info of ``.text.<kernel>``, whose other bytes are
+    the index of the kernel's symbol; CUDA 13 keeps them in ``.nv.info`` by that index.
+    """
     section_offset, flags = struct.unpack_from("<QI", image, 40)
     entry_size, count, names_index = struct.unpack_from("<HHH", image, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", image, section_offset + index * entry_size) for index in range(count)]
     names = sections[names_index][4] if names_index < count else 0
-    registers = {}
-    for name, _, _, _, _, _, _, info, _, _ in sections:
+    symbols: dict[str, int] = {}
+    registers: dict[str, int] = {}
+    by_symbol: dict[int, int] = {}
+    for name, _, _, _, offset, size, _, info, _, _ in sections:
         start = names + name
         text = image[start : image.index(b"\0", start)].decode()
         if text.startswith(".text."):
-            registers[text.removeprefix(".text.")] = info >> 24
+            kernel = text.removeprefix(".text.")
+            symbols[kernel] = info & 0xFFFFFF
+            registers[kernel] = info >> 24
+        elif text == ".nv.info":
+            by_symbol = _register_counts(image[offset : offset + size])
+    for kernel, symbol in symbols.items():
+        registers[kernel] = registers[kernel] or by_symbol.get(symbol, 0)
     return registers, flags & 0xFF or flags >> 8 & 0xFF
+
+
+def _register_counts(entries: bytes) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    at = 0
+    while at + 4 <= len(entries):
+        form, attribute, size = struct.unpack_from("<BBH", entries, at)
+        at += 4
+        if form != _FORMAT_SIZED:
+            continue
+        if attribute == _REGISTER_COUNT and size >= 8:
+            symbol, count = struct.unpack_from("<II", entries, at)
+            counts[symbol] = count
+        at += size
+    return counts
