@@ -11,9 +11,9 @@ order that `loops` makes, it is known where they meet again:
 - *Lanes that end* never come back: an arm that ends all its lanes, and comes before the other in the order, leaves that
   one with all the lanes there are.
 
-A register defined in a region by some lanes cannot stay uniform or affine when its value is still wanted where they
-meet or was wanted where they parted, or when there are definitions in several blocks. One defined in a loop cannot when
-it is wanted behind a loop that lanes leave one by one: each has the value of its own last iteration.
+A register defined in a region by some lanes cannot stay uniform or affine when others, who wait at a later block for
+their turn or to meet, still want the value that they have. One defined in a loop cannot when it is wanted behind a loop
+that lanes leave one by one: each has the value of its own last iteration.
 """
 
 from __future__ import annotations
@@ -90,21 +90,31 @@ class Divergence:
             block.convergent = False
             if loop is not None and not leaves:
                 leaves = any(successor not in loop.blocks for successor in block.effective_successors())
-        wanted = 0
-        for target in targets:
-            wanted |= self.liveness.live_in[target.index]
-        if join is not None:
-            wanted |= self.liveness.live_in[join.index]
-        self._force(region, wanted)
+        self._force(region, self._waiting_places(inside, region, join))
         if loop is not None and leaves:
             self._leave(loop)
 
-    def _force(self, region: set[Block], wanted: int) -> None:
+    def _waiting_places(self, targets: list[Block], region: set[Block], join: Block | None) -> list[Block]:
+        """Where lanes of a split may wait while others run: at their own targets, and where ways come together."""
+        first = min(targets, key=lambda block: block.index, default=None)
+        arrivals: dict[Block, int] = {}
+        for block in region:
+            for successor in self.order.forward[block]:
+                arrivals[successor] = arrivals.get(successor, 0) + 1
+        places = [block for block in targets if block is not first]
+        places += [block for block in region if arrivals.get(block, 0) + (block in targets) > 1]
+        return [*places, join] if join is not None else places
+
+    def _force(self, region: set[Block], places: list[Block]) -> None:
         bit = self.liveness.bit
         for block in region:
+            wanted = 0
+            for place in places:
+                if place.index > block.index:
+                    wanted |= self.liveness.live_in[place.index]
             for effect in block.effects:
                 for name in effect.writes:
-                    if bit[name] & wanted or len(self.defining[name]) > 1:
+                    if bit[name] & wanted:
                         self.uniformity.force(name)
 
     def _leave(self, loop: Loop) -> None:

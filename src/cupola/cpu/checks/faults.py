@@ -1,0 +1,150 @@
+"""Faults of kernels, in words: what happened, in which thread, where in the source, and next to which memory."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Protocol
+
+from cupola.cpu.codegen.body import Site
+from cupola.cpu.compiler import Variant
+from cupola.cpu.ptx import ast
+
+Dim3 = tuple[int, int, int]
+
+_UNKNOWN = 0xFFFFFFFF
+
+
+class Kind(IntEnum):
+    """``enum cpu_fault_kind`` of runtime/engine.h."""
+
+    NONE = 0
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    ASSERT = 3
+    TRAP = 4
+    BARRIER = 5
+    STACK = 6
+    INTERNAL = 7
+
+
+_SPACES = ("global", "shared", "local", "constant", "parameter")
+
+_SUMMARIES = {
+    Kind.ASSERT: "an assertion failed",
+    Kind.TRAP: "the kernel executed a trap",
+    Kind.BARRIER: "the block cannot go on: threads wait for each other for ever",
+    Kind.STACK: "the kernel ran out of stack",
+    Kind.INTERNAL: "the CPU device could not go on",
+}
+
+
+class _Compiled(Protocol):
+    sites: list[Site]
+
+
+def describe(
+    variant: Variant,
+    kind: int,
+    site: int,
+    address: int,
+    size: int,
+    is_write: int,
+    space: int,
+    block: Dim3,
+    thread: Dim3,
+    dynamic_shared: int,
+    message: str,
+    allocation: tuple[int, int, int] | None,
+) -> str:
+    """Explain a fault.
+
+    Parameters
+    ----------
+    variant
+        The compiled kernel.
+    kind, site, address, size, is_write, space, block, thread, message
+        The fields of ``cpu_fault``.
+    dynamic_shared
+        Bytes of dynamic shared memory of the launch.
+    allocation
+        Address, size and whether it was freed, of the allocation nearest to the address.
+    """
+    info = variant.kernel.info
+    where = _site(variant, site)
+    if kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED):
+        summary = _access(Kind(kind), address, size, is_write, space)
+        if kind == Kind.MISALIGNED:
+            neighbour = f"a {size}-byte access needs an address that is a multiple of {size}"
+        elif space == 1:
+            neighbour = _shared_memory(address, info.static_shared, dynamic_shared)
+        elif space == 2:
+            neighbour = f"a thread of this kernel has {info.local_bytes} bytes of local memory"
+        else:
+            neighbour = nearest(address, size, allocation)
+        details = [neighbour]
+    else:
+        summary = _SUMMARIES.get(Kind(kind), "the kernel failed")
+        details = [message] if message else []
+    lines = [f"kernel '{info.name}': {summary}"]
+    if thread[0] != _UNKNOWN:
+        lines.append(f"in thread {thread} of block {block}")
+    else:
+        lines.append(f"in block {block}")
+    if where is not None:
+        lines += place(where.instruction)
+    return "\n  ".join(lines + [line for line in details if line])
+
+
+def _site(variant: _Compiled, site: int) -> Site | None:
+    return variant.sites[site] if site < len(variant.sites) else None
+
+
+def _access(kind: Kind, address: int, size: int, is_write: int, space: int) -> str:
+    wrong = "misaligned" if kind == Kind.MISALIGNED else "out-of-bounds"
+    what = "write" if is_write else "read"
+    amount = f" of {size} byte{'s' if size > 1 else ''}" if size else ""
+    at = f"offset {address}" if space in (1, 2) else f"address {address:#x}"
+    return f"{wrong} {what}{amount} in {_SPACES[space]} memory at {at}"
+
+
+def place(instruction: ast.Instruction) -> list[str]:
+    """The source lines of an instruction, from the innermost inlined function outwards, and its PTX."""
+    lines = []
+    location: ast.Location | None = instruction.location
+    while location is not None and location.file is not None:
+        function = f" in {location.function}" if location.function else ""
+        word = "inlined at" if lines else "at"
+        lines.append(f"{word} {location.file}:{location.line}{function}")
+        location = location.inlined_at
+    if not lines:
+        lines.append("(compile with -lineinfo to see the line of the CUDA source)")
+    return [*lines, f"PTX line {instruction.location.ptx_line}: {instruction.text.strip()}"]
+
+
+def _shared_memory(offset: int, static: int, dynamic: int) -> str:
+    parts = f"{static} static and {dynamic} dynamic" if static and dynamic else "static" if static else "dynamic"
+    if not static + dynamic:
+        return "the block has no shared memory: pass its size at the launch"
+    return f"the block has {static + dynamic} bytes of shared memory ({parts})"
+
+
+def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) -> str:
+    """Where an address lies with respect to the allocation nearest to it."""
+    if address < 4096:
+        return "the address is (nearly) zero: a null pointer"
+    if allocation is None:
+        return "there is no allocation near it"
+    base, length, freed = allocation
+    end = base + length
+    which = f"a {length}-byte allocation at {base:#x}" + (" that was freed" if freed else "")
+    if address < base:
+        return f"{_bytes(base - address)} before {which}"
+    if address >= end:
+        return f"{_bytes(address - end)} past the end of {which}" if address > end else f"just past the end of {which}"
+    if address + size > end:
+        return f"{_bytes(end - address)} before the end of {which}, so only a part is inside"
+    return f"{_bytes(address - base)} inside {which}"
+
+
+def _bytes(count: int) -> str:
+    return f"{count} byte{'' if count == 1 else 's'}"
