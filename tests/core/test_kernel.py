@@ -77,7 +77,9 @@ class TestObjectCode:
             ObjectCode.from_cubin([1]).get_kernel("k")
 
     def test_missing_kernel_lists_those_there_are(self, device, ptx):
-        with pytest.raises(CUDAError, match=r"no kernel 'three' in the ptx code, which has: one, two") as caught:
+        with pytest.raises(
+            CUDAError, match=r"no kernel 'three' in the ptx code, which has: (one, two|two, one)"
+        ) as caught:
             ObjectCode.from_ptx(ptx).get_kernel("three")
         assert caught.value.name == "CUDA_ERROR_NOT_FOUND"
 

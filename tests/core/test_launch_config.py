@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from cupola import LaunchConfig
+from cupola import CUDAError, LaunchConfig
 
 
 class TestExtents:
@@ -113,8 +113,10 @@ def test_unknown_and_older_keywords(device):
 
 
 def test_cluster(device):
-    if device.compute_capability < (9, 0):
-        pytest.skip("needs compute capability 9.0")
+    if not device.properties.cluster_launch:
+        with pytest.raises(CUDAError, match="clusters"):
+            LaunchConfig(grid=1, cluster=2, block=32)
+        return
     config = LaunchConfig(grid=(4, 2), cluster=2, block=32)
     assert config.cluster == (2, 1, 1) and config.grid == (4, 2, 1)
     config.cluster = None

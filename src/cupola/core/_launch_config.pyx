@@ -230,11 +230,12 @@ cdef int _check_abilities(LaunchConfig config) except -1:
     if config.cluster_size[0] == 0 and not config.cooperative:
         return 0
     device = get_current_device()
-    if config.cluster_size[0] != 0 and device.compute_capability < (9, 0):
-        raise CUDAError(
-            f"clusters need compute capability 9.0 or higher; {device.name} has "
-            "{}.{}".format(*device.compute_capability)
-        )
+    if config.cluster_size[0] != 0:
+        major, minor = device.compute_capability
+        if major < 9:
+            raise CUDAError(f"clusters need compute capability 9.0 or higher; {device.name} has {major}.{minor}")
+        if not device.properties.cluster_launch:
+            raise CUDAError(f"{device.name} has no clusters")
     if config.cooperative and not device.properties.cooperative_launch:
         raise CUDAError(f"{device.name} has no cooperative launches")
     return 0
