@@ -32,4 +32,5 @@ def to_host(buffer: Buffer, dtype: Any, stream: Stream) -> np.ndarray[Any, Any]:
     with _pinned.allocate(buffer.size) as host:
         buffer.copy_to(host, stream=stream)
         stream.sync()
-        return np.from_dlpack(host).view(dtype).copy()
+        copy: np.ndarray[Any, Any] = np.from_dlpack(host).view(dtype).copy()
+    return copy

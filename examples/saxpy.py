@@ -3,6 +3,8 @@
 The simplest use of cupola: compile, copy in, launch, copy out.
 """
 
+from typing import Any
+
 import numpy as np
 from arrays import build, to_device, to_host
 
@@ -23,7 +25,8 @@ def main(n: int = 100_003) -> None:
     stream = dev.create_stream()
     module = build(dev, SOURCE, "saxpy<float>", "saxpy<double>")
     rng = np.random.default_rng(1)
-    for name, dtype in (("saxpy<float>", np.float32), ("saxpy<double>", np.float64)):
+    dtypes: dict[str, Any] = {"saxpy<float>": np.float32, "saxpy<double>": np.float64}
+    for name, dtype in dtypes.items():
         a, x, y = dtype(1.5), rng.random(n).astype(dtype), rng.random(n).astype(dtype)
         x_device, y_device = to_device(dev, x, stream), to_device(dev, y, stream)
         config = LaunchConfig(grid=(n + 255) // 256, block=256)

@@ -4,6 +4,8 @@ python examples/tour.py                       # whichever device there is
 CUPOLA_DEVICE=cpu python examples/tour.py     # the CPU device
 """
 
+from typing import Any
+
 import numpy as np
 
 from cupola import Device, LaunchConfig, PinnedMemoryResource, Program, ProgramOptions, launch
@@ -122,7 +124,7 @@ step("Views of anybody's arrays, without copying")
 
 
 @args_viewable_as_strided_memory((0,))
-def describe(array, work_stream):
+def describe(array: Any, work_stream: Any) -> tuple[Any, str, bool]:
     view = array.view(work_stream.handle)
     assert isinstance(view, StridedMemoryView)
     return view.shape, str(view.dtype), view.is_device_accessible

@@ -58,9 +58,7 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
     names["keep"] = (pointer, a, n, sixteen)
     return {
         "launch, 1 pointer": measurer(library, "launch", handles["one"], stream, argument_pointers([pointer])),
-        "launch, 3 arguments": measurer(
-            library, "launch", handles["three"], stream, three
-        ),
+        "launch, 3 arguments": measurer(library, "launch", handles["three"], stream, three),
         "launch, 16 buffers": measurer(library, "launch", handles["sixteen"], stream, argument_pointers(sixteen)),
         "launch + sync": measurer(library, "launch_sync", handles["one"], stream, argument_pointers([pointer])),
         "allocate + free, 1 KiB": measurer(library, "alloc_free", 1024, stream),

@@ -58,7 +58,7 @@ def _devices() -> dict[str, Any]:
         devices = Device.get_all_devices()
         status, version = driver.cuDriverGetVersion()
         return {
-            "provider": driver.inspect_provider(),
+            "provider": driver._provider_name(),
             "cuda_version": f"{version // 1000}.{version % 1000 // 10}",
             "list": [
                 f"{d.name}, sm_{d.arch}, {d.properties.multiprocessor_count} SMs, "
