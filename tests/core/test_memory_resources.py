@@ -182,6 +182,22 @@ def test_no_pool_allocates_into_a_graph(device, stream):
     builder.close()
 
 
+def test_memory_may_be_released_during_a_capture(device, stream):
+    pool = DeviceMemoryResource(device, {})
+    buffer, other = pool.allocate(512, stream=stream), pool.allocate(512, stream=stream)
+    used = pool.attributes.used_mem_current
+    builder = stream.create_graph_builder().begin_building()
+    del buffer
+    gc.collect()
+    other.close(builder)
+    assert builder.is_building and pool.attributes.used_mem_current == used
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    pool.allocate(1, stream=stream).close()
+    stream.sync()
+    assert pool.attributes.used_mem_current == 0
+
+
 def test_threads_share_a_pool(device):
     resource = DeviceMemoryResource(device, {})
     errors: list[BaseException] = []

@@ -425,8 +425,8 @@ def test_bad_callbacks(stream, fn, user_data, error, text):
 # --- conditions -------------------------------------------------------------------------------------------
 
 SET = r"""
-#include <cuda_device_runtime_api.h>
-extern "C" __global__ void below(int* x, int limit, cudaGraphConditionalHandle condition) {
+extern "C" __device__ __cudart_builtin__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
+extern "C" __global__ void below(int* x, int limit, unsigned long long condition) {
     cudaGraphSetConditional(condition, *x < limit);
 }
 extern "C" __global__ void add(int* x, int value) { *x += value; }
@@ -442,11 +442,32 @@ def test_conditions_are_refused_early(stream):
             method(5)
 
 
-@pytest.mark.gpu_only
+@pytest.mark.parametrize(("value", "expected"), [(0, 10), (1, 201), (2, 3001), (7, 1)])
+def test_bodies_are_chosen_by_condition(device, stream, kernels, memory, value, expected):
+    add, _ = kernels
+    buffer, result = memory
+
+    def record(body, number):
+        launch(body.begin_building(), ONE, add, buffer, number)
+        body.end_building()
+
+    builder = device.create_graph_builder().begin_building()
+    record(builder.if_then(builder.create_condition(default_value=value)), 1)
+    bodies = builder.switch(builder.create_condition(default_value=value), 3)
+    for number, body in enumerate(bodies):
+        record(body, (9, 200, 3000)[number])
+    then, otherwise = builder.if_else(builder.create_condition(default_value=value))
+    then.begin_building().end_building()  # an empty body is fine
+    record(otherwise, 1)
+    graph = builder.end_building().complete()
+    run(graph, stream)
+    assert result[0] == expected
+
+
+@pytest.mark.gpu_only  # the CPU device's compiler has no cudaGraphSetConditional yet
 def test_loops_and_branches_by_condition(device, stream, memory):
     buffer, value = memory
-    options = {"arch": f"sm_{device.arch}", "relocatable_device_code": False, "use_bundled_headers": True}
-    code = Program(SET, "c++", options).compile("cubin")
+    code = Program(SET, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
     below, add = code.get_kernel("below"), code.get_kernel("add")
     builder = device.create_graph_builder().begin_building()
     again = builder.create_condition(default_value=1)

@@ -78,10 +78,10 @@ cdef extern from *:
         int (*managed_tensor_allocator)(
             DLTensor*, DLManagedTensorVersioned**, void*, void (*)(void*, const char*, const char*) noexcept
         ) noexcept
-        int (*managed_tensor_from_py_object_no_sync)(void*, DLManagedTensorVersioned**) noexcept
-        int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned*, void**) noexcept
-        int (*dltensor_from_py_object_no_sync)(void*, DLTensor*) noexcept
-        int (*current_work_stream)(int32_t, int32_t, void**) noexcept
+        int (*managed_tensor_from_py_object_no_sync)(void*, DLManagedTensorVersioned**) except -1
+        int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned*, void**) except -1
+        int (*dltensor_from_py_object_no_sync)(void*, DLTensor*) except -1
+        int (*current_work_stream)(int32_t, int32_t, void**) except -1
 
 
 cdef enum:

@@ -16,7 +16,7 @@ from cupola.core._cuda cimport (
     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
     CU_MEMPOOL_ATTR_USED_MEM_HIGH, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUmemLocation,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUmemLocation,
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, initialise, report,
 )
@@ -139,6 +139,8 @@ cdef class PoolMemoryResource(MemoryResource):
         cdef CUresult status
         if self.pool is None:
             raise closed_error(self)
+        if _deferred:
+            _free_deferred()
         if size == 0:
             return new_buffer(0, 0, self, queue.native)
         pool = self.pool.pointer
@@ -181,12 +183,14 @@ cdef class PoolMemoryResource(MemoryResource):
         stream : Stream or GraphBuilder
             Orders the release.
         """
-        _free(<uintptr_t>int(ptr), stream_argument(stream).pointer)
+        _free(<uintptr_t>int(ptr), stream_argument(stream).native)
 
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
         if self.overridden:
             return MemoryResource.release(self, pointer, size, stream)
-        return _free(pointer, NULL if stream is None else stream.pointer)
+        if _deferred:
+            _free_deferred()
+        return _free(pointer, stream)
 
     # --- properties and closing -----------------------------------------------------------------------
 
@@ -243,25 +247,51 @@ cdef class PoolMemoryResource(MemoryResource):
         raise RuntimeError(f"a {type(self).__name__} that is not shared between processes (IPC) cannot be pickled")
 
 
-cdef int _free(uintptr_t pointer, CUstream stream) except -1:
+# Memory whose release came while its stream was being captured, as (address, stream). The collector does not ask whether
+# the time is right, and the release of memory that is no part of the graph would spoil the capture.
+cdef list _deferred = []
+
+
+cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
+    """Free behind the work in `stream`, or later if that is being captured."""
+    cdef CUstream native = NULL if stream is None else stream.pointer
+    cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
     cdef CUresult status
     cdef CUcontext context = NULL
     cdef int pushed
     if pointer == 0:
         return 0
     with nogil:
-        status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, stream)
+        status = cu.cuStreamIsCapturing(native, &capture)
+        if capture == CU_STREAM_CAPTURE_STATUS_NONE and status != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+            status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)
+    if capture != CU_STREAM_CAPTURE_STATUS_NONE or status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+        _deferred.append((pointer, stream))
+        return 0
     if status == CUDA_SUCCESS:
         return 0
-    if status == CUDA_ERROR_INVALID_CONTEXT and cu.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS:
+    if status == CUDA_ERROR_INVALID_CONTEXT and cu.cuStreamGetCtx(native, &context) == CUDA_SUCCESS:
         # The collector may run on a thread that never had a context; lend it the one of the stream.
         pushed = enter(context)
         with nogil:
-            status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, stream)
+            status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)
         leave(pushed)
     if status == CUDA_ERROR_INVALID_CONTEXT or status == CUDA_ERROR_CONTEXT_IS_DESTROYED:
         return 0    # the memory went with its context
     return check(status, b"cuMemFreeAsync")
+
+
+cdef int _free_deferred() except -1:
+    """Free what had to wait, as far as its streams are no longer captured."""
+    global _deferred
+    waiting, _deferred = _deferred, []
+    try:
+        while waiting:
+            pointer, stream = waiting.pop()
+            _free(pointer, stream)
+    finally:
+        _deferred += waiting    # nothing, unless one failed
+    return 0
 
 
 cdef class PoolAttributes:

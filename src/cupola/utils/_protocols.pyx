@@ -13,7 +13,6 @@ API fill a DLTensor. What they see is what the protocols would have said.
 
 import sys
 
-from cpython.exc cimport PyErr_Occurred
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
 from libc.stdint cimport intptr_t, int64_t, uint8_t, uintptr_t
 
@@ -108,21 +107,24 @@ cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) exc
 
 cdef int _consume(StridedMemory view, object capsule) except -1:
     """Take over the tensor in a capsule; the view runs its deleter in the end."""
-    cdef DLTensor* tensor
+    cdef void* pointer
     if PyCapsule_IsValid(capsule, b"dltensor_versioned"):
-        view.managed_versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+        pointer = PyCapsule_GetPointer(capsule, b"dltensor_versioned")
         PyCapsule_SetName(capsule, b"used_dltensor_versioned")
-        if view.managed_versioned.version.major != 1:
-            raise BufferError(f"DLPack version {view.managed_versioned.version.major} is not known, only version 1")
-        view.readonly = view.managed_versioned.flags & DLPACK_READ_ONLY != 0
-        tensor = &view.managed_versioned.dl_tensor
-    elif PyCapsule_IsValid(capsule, b"dltensor"):
+        return adopt(view, <DLManagedTensorVersioned*>pointer)
+    if PyCapsule_IsValid(capsule, b"dltensor"):
         view.managed = <DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")
         PyCapsule_SetName(capsule, b"used_dltensor")
-        tensor = &view.managed.dl_tensor
-    else:
-        raise BufferError("__dlpack__ did not return a DLPack capsule that is still unused")
-    return _read_tensor(view, tensor)
+        return _read_tensor(view, &view.managed.dl_tensor)
+    raise BufferError("__dlpack__ did not return a DLPack capsule that is still unused")
+
+
+cdef int adopt(StridedMemory view, DLManagedTensorVersioned* managed) except -1:
+    view.managed_versioned = managed
+    if managed.version.major != 1:
+        raise BufferError(f"DLPack version {managed.version.major} is not known, only version 1")
+    view.readonly = managed.flags & DLPACK_READ_ONLY != 0
+    return _read_tensor(view, &managed.dl_tensor)
 
 
 cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
@@ -168,18 +170,16 @@ cdef int _import_through_api(
     StridedMemory view, object source, object stream_ptr, const DLPackExchangeAPI* api
 ) except -1:
     cdef DLTensor tensor
+    cdef DLManagedTensorVersioned* managed = NULL
     cdef void* producer = NULL
     cdef intptr_t consumer
     if api.dltensor_from_py_object_no_sync != NULL and type(source).__module__.startswith("torch"):
         # PyTorch knows no read-only tensors, so the borrowed tensor, which has no flags, says all.
-        if api.dltensor_from_py_object_no_sync(<void*>source, &tensor) != 0:
-            return _raise_from(api)
+        api.dltensor_from_py_object_no_sync(<void*>source, &tensor)
         _read_tensor(view, &tensor)
     else:
-        if api.managed_tensor_from_py_object_no_sync(<void*>source, &view.managed_versioned) != 0:
-            return _raise_from(api)
-        view.readonly = view.managed_versioned.flags & DLPACK_READ_ONLY != 0
-        _read_tensor(view, &view.managed_versioned.dl_tensor)
+        api.managed_tensor_from_py_object_no_sync(<void*>source, &managed)
+        adopt(view, managed)
     if view.device_type == kDLCPU:
         return 0
     if view.device_type not in (kDLCUDA, kDLCUDAHost, kDLCUDAManaged):
@@ -191,16 +191,8 @@ cdef int _import_through_api(
     consumer = _stream_number(stream_ptr)
     if consumer == -1:
         return 0
-    if api.current_work_stream(view.device_type, view.device_id, &producer) != 0:
-        return _raise_from(api)
+    api.current_work_stream(view.device_type, view.device_id, &producer)
     return wait_for(<CUstream>producer, <CUstream>consumer)
-
-
-cdef int _raise_from(const DLPackExchangeAPI* api) except -1:
-    """A function of the exchange API failed; it should have set an exception."""
-    if not PyErr_Occurred():
-        raise BufferError("the exporter's DLPack exchange API failed without saying why")
-    return -1
 
 
 # --- NumPy ------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from cupola.utils._protocols cimport (
 )
 from cupola.utils._strided_memory cimport OTHER_TYPE, StridedMemory
 
+from cupola.utils._exchange_api import capsule as _exchange_api_capsule
 from cupola.utils._layout import _StridedLayout
 
 
@@ -37,6 +38,10 @@ cdef class StridedMemoryView(StridedMemory):
     exporting_obj : object
         The object that the view was made from.
     """
+
+    # DLPack's C exchange API, under its name and the one it had while it was drafted.
+    __dlpack_c_exchange_api__ = _exchange_api_capsule
+    __c_dlpack_exchange_api__ = _exchange_api_capsule
 
     def __init__(self, obj=None, stream_ptr=None):
         warnings.warn(
