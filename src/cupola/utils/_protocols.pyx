@@ -252,7 +252,7 @@ cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) 
 
 cdef int import_cuda_array_interface(StridedMemory view, object source, object stream_ptr) except -1:
     cdef intptr_t consumer
-    cdef int device = 0
+    cdef int device = -1
     cdef CUdevice current
     cdef CUresult status
     view.exporting_obj = source
@@ -267,7 +267,7 @@ cdef int import_cuda_array_interface(StridedMemory view, object source, object s
         device = current
     else:
         status = cu.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, <CUdeviceptr>view.ptr)
-        if status == CUDA_ERROR_INVALID_VALUE:
+        if status == CUDA_ERROR_INVALID_VALUE or device < 0:
             raise BufferError(f"the address {view.ptr:#x} in the CUDA array interface is unknown to CUDA")
         check(status, b"cuPointerGetAttribute")
     view.device_type = kDLCUDA
