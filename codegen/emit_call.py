@@ -197,7 +197,8 @@ class _Call:
             length = self._capacity(a)
             if not length.isdigit():
                 yield f"    if ({length} < 0) {{"
-                yield f'        PyErr_SetString(PyExc_ValueError, "{self.name}(), {a.details[0]} must not be negative");'
+                message = f"{self.name}(), {a.details[0]} must not be negative"
+                yield f'        PyErr_SetString(PyExc_ValueError, "{message}");'
                 yield "        goto done;\n    }"
             room = f"scratch_array(&scratch, 1, (size_t){length})"
         elif a.role == "out_value":

@@ -243,6 +243,6 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    from cupola.bindings import driver  # noqa: F401
+    from cupola.bindings import driver
 
     serve()

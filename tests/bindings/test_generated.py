@@ -53,11 +53,10 @@ def assertions(module: Module) -> Iterator[str]:
     """C11 assertions of all sizes, offsets and values in the IR."""
     types = Types(module)
     for cls in types.records.values():
-        if cls.base or cls.name != cls.record.tag:
-            ctype = cls.name
-        else:
-            ctype = f"{cls.record.kind} {cls.name}"
-        yield f"_Static_assert(sizeof({ctype}) == {cls.record.size} && _Alignof({ctype}) == {cls.record.align}, {ctype!r});"
+        plain = cls.base or cls.name != cls.record.tag
+        ctype = cls.name if plain else f"{cls.record.kind} {cls.name}"
+        size, align = f"sizeof({ctype}) == {cls.record.size}", f"_Alignof({ctype}) == {cls.record.align}"
+        yield f"_Static_assert({size} && {align}, {ctype!r});"
         yield from (
             f"_Static_assert(offsetof({ctype}, {path}) == {offset}, {path!r});"
             for path, offset in paths(cls.record, "", 0)

@@ -17,7 +17,11 @@ int cuMemcpy(void *a, void *b, unsigned long n) { (void)a, (void)b, (void)n; ret
 int cuMemcpy_ptds(void *a, void *b, unsigned long n) { (void)a, (void)b, (void)n; return 12; }
 int cuEventElapsedTime(float *ms, void *a, void *b) { (void)a, (void)b; *ms = 2.5f; return 0; }
 static int stream_id(void *stream, unsigned long long *id) { (void)stream; *id = 42; return 0; }
-static int old_create(void **context, unsigned flags, int device) { (void)flags, (void)device; *context = (void *)1; return 0; }
+static int old_create(void **context, unsigned flags, int device) {
+    (void)flags, (void)device;
+    *context = (void *)1;
+    return 0;
+}
 int cuGetProcAddress_v2(const char *name, function *f, int version, unsigned long long flags, int *found) {
     (void)flags;
     *found = 0;
