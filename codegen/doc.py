@@ -15,6 +15,9 @@ _SKIPPED = re.compile(
     r"defgroup[^\n]*|addtogroup[^\n]*|struct[^\n]*|typedef[^\n]*|enum[^\n]*|file[^\n]*|\{|\})"
 )
 
+_TAGS = "b|i|em|ul|ol|p|tt|code|pre|small|table|tr|td|th|tbody|thead|caption|sub|sup"
+_HEADINGS = "par|notes?|warning|attention|deprecated|remarks|details|brief|li|arg|sa"
+
 
 @dataclass
 class Doc:
@@ -28,22 +31,30 @@ class Doc:
 
 def plain(comment: str) -> str:
     """Running text without Doxygen and HTML markup."""
-    text = _SKIPPED.sub("", comment)
+    text = re.sub(r"[\\@](latexonly|htmlonly)\b.*?[\\@]end\1\b", "", comment, flags=re.S)
+    text = _SKIPPED.sub("", text)
     text = re.sub(r"[\\@](?:verbatim|code)\b\n?", "", text)
-    text = re.sub(r"[\\@](?:p|c|e|b|em|ref|a)\s+(\*?[\w.\->:]+)", r"`\1`", text)
+    text = re.sub(r"[\\@](?:p|c|e|b|em|ref|a)\s+(\*?\w+(?:(?:\.|->|::)\w+)*)", r"`\1`", text)
+    text = re.sub(r"[\\@]param\s+(\w+)\s*-?", r"`\1`:", text)
+    text = re.sub(r"[\\@]returns?\b", "Returns", text)
     text = re.sub(r"::(\w+)", r"\1", text)
     text = re.sub(r"<br\s*/?>|\\n\b", "", text)
-    text = re.sub(r"</?(?:b|i|em|ul|ol|p|tt|code|pre)>", "", text)
+    text = re.sub(r"</tr>", "\n", re.sub(r"</t[dh]>", " ", text))
+    text = re.sub(rf"</?(?:{_TAGS})\b[^>]*>", "", text)
     text = re.sub(r"<li>", "- ", text).replace("</li>", "")
-    text = re.sub(
-        r"[\\@](?:par|note|warning|attention|deprecated|remarks|details|brief|li|arg|sa|htmlonly|endhtmlonly)\b *",
-        "",
-        text,
-    )
+    text = re.sub(rf"[\\@](?:{_HEADINGS})\b *", "", text)
     text = re.sub(r"[\\@](\w+)\{([^}]*)\}", r"\2", text)
-    text = text.replace("\\*", "*").replace("\\#", "#").replace("\\%", "%").replace("&lt;", "<").replace("&gt;", ">")
+    text = re.sub(r"\\([*#%])", r"\1", text).replace("&lt;", "<").replace("&gt;", ">")
     text = re.sub(r"[ \t]+\n", "\n", text)
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
+    return "\n\n".join(_unindented(p) for p in re.split(r"\n{2,}", text.strip()))
+
+
+def _unindented(paragraph: str) -> str:
+    """A paragraph whose first line is at the margin has no reason to indent the others, unless it is a list."""
+    lines = paragraph.splitlines()
+    if not lines or lines[0][:1].isspace() or any(re.match(r"\s*[-+*]\s", line) for line in lines):
+        return paragraph
+    return "\n".join(line.strip() for line in lines)
 
 
 def brief(comment: str) -> str:

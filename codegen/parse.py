@@ -240,25 +240,39 @@ def _signatures(cursor: ci.Cursor) -> dict[str, tuple[str, ...]]:
     return {c.spelling: _signature(c.type) for c in cursor.walk_preorder() if c.kind == CursorKind.FUNCTION_DECL}
 
 
+def _split(symbol: str) -> tuple[str, int]:
+    """The name without its version, and the version: 1 when there is none."""
+    match = re.fullmatch(r"(\w+)_v(\d)", symbol)
+    return (match[1], int(match[2])) if match else (symbol, 1)
+
+
 def _add_versions(module: Module, library: Library, include: Path) -> None:
-    """Fill `since` and `base`: of all ``PFN_base_vN`` with the function's signature, the newest."""
+    """Fill `since` and `base` from the types ``PFN_base_vN``.
+
+    They do not name the symbol, so it is found by its signature. Several symbols can have the same (a change of
+    meaning alone): their order is that of the CUDA versions.
+    """
     cursor = _translate(library, include, extra=library.typedefs)
-    signatures = _signatures(cursor)
-    versions: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    internal = _translate(library, include, "__CUDA_API_VERSION_INTERNAL")
+    signatures = _signatures(internal) | _signatures(cursor)
+    versions: dict[tuple[str, tuple[str, ...]], set[int]] = {}
     for child in cursor.walk_preorder():
-        if child.kind == CursorKind.TYPEDEF_DECL and (
-            m := re.fullmatch(r"PFN_(\w+?)_v(\d{4,})(_pt[ds][sz])?", child.spelling)
-        ):
-            pointee = child.underlying_typedef_type.get_pointee()
-            versions.setdefault(m[1], []).append((int(m[2]), _signature(pointee.get_canonical())))
+        match = re.fullmatch(r"PFN_(\w+?)_v(\d{4,})(?:_pt[ds][sz])?", child.spelling)
+        if child.kind == CursorKind.TYPEDEF_DECL and match:
+            pointee = child.underlying_typedef_type.get_pointee().get_canonical()
+            versions.setdefault((match[1], _signature(pointee)), set()).add(int(match[2]))
     for function in module.functions:
-        for base in (function.symbol, re.sub(r"_v\d$", "", function.symbol)):
-            matching = [v for v, signature in versions.get(base, ()) if signature == signatures[function.symbol]]
-            if matching:
-                function.base, function.since = base, max(matching)
-                break
-        else:
+        signature = signatures[function.symbol]
+        function.base = function.symbol if (function.symbol, signature) in versions else _split(function.symbol)[0]
+        known = sorted(versions.get((function.base, signature), ()))
+        alike = [s for s, other in signatures.items() if other == signature and function.base in (s, _split(s)[0])]
+        alike.sort(key=_split)
+        position = alike.index(function.symbol) - len(alike)
+        if -position > len(known):
             print(f"{module.library}: no version known for {function.name}")
+            function.base = ""
+        else:
+            function.since = known[position]
 
 
 def _add_symbols(module: Module, library: Library, include: Path) -> None:
@@ -269,7 +283,7 @@ def _add_symbols(module: Module, library: Library, include: Path) -> None:
     variants = {re.sub(r"_pt[ds][sz]$", "", s): s for s in threaded if re.search(r"_pt[ds][sz]$", s)}
     for function in module.functions:
         function.thread_symbol = variants.get(function.symbol, "")
-        newest = re.fullmatch(r"(\w+)_v(\d)", function.symbol)
-        older = [f"{newest[1]}_v{n}" for n in range(int(newest[2]) - 1, 1, -1)] + [newest[1]] if newest else []
+        name, version = _split(function.symbol)
+        older = [f"{name}_v{n}" for n in range(version - 1, 1, -1)] + [name] * (version > 1)
         taken = {f.symbol for f in module.functions}
         function.aliases = [s for s in older if s not in taken and internal.get(s) == plain[function.symbol]]

@@ -135,3 +135,23 @@ def test_headers_serve_c_and_cpp(tmp_path):
         str(tmp_path / "probe.c"),
     ]
     assert subprocess.run(command, capture_output=True, text=True).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol", "since", "aliases"),
+    [
+        ("cuMemAlloc", "cuMemAlloc_v2", 3020, []),
+        ("cuCtxCreate", "cuCtxCreate_v4", 12050, []),
+        ("cuEventElapsedTime", "cuEventElapsedTime_v2", 12080, ["cuEventElapsedTime"]),
+        ("cuGraphAddNode", "cuGraphAddNode_v2", 12030, []),
+        ("cuGraphAddNode_v3", "cuGraphAddNode_v3", 13040, []),
+        ("cuGraphNodeSetParams", "cuGraphNodeSetParams", 12020, []),
+        ("cuGraphInstantiate", "cuGraphInstantiateWithFlags", 11040, []),
+        ("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v3", 12030, []),
+        ("cuProfilerStart", "cuProfilerStart", 4000, []),
+    ],
+)
+def test_versions(name, symbol, since, aliases):
+    functions = {f.name: f for f in Module.load(LIBRARIES["driver"].ir_path).functions}
+    function = functions[name]
+    assert (function.symbol, function.since, function.aliases) == (symbol, since, aliases)

@@ -1720,24 +1720,23 @@ class CUgreenCtx(_Handle):
     Created via cuGreenCtxCreate"""
 
 class CUasyncCallback(_Handle):
-    """CUDA async notification callback \\param info Information describing what actions to take as
-    a result of this notification. \\param userData Pointer to user defined data provided at
-    callback registration. \\param callback The callback handle associated with this specific
-    callback."""
+    """CUDA async notification callback `info`:Information describing what actions to take as a
+    result of this notification. `userData`:Pointer to user defined data provided at callback
+    registration. `callback`:The callback handle associated with this specific callback."""
 
 class CUlinkState(_Handle): ...
 
 class CUhostFn(_Handle):
-    """CUDA host function \\param userData Argument value passed to the function"""
+    """CUDA host function `userData`:Argument value passed to the function"""
 
 class CUstreamCallback(_Handle):
-    """CUDA stream callback \\param hStream The stream the callback was added to, as passed to
-    cuStreamAddCallback. May be NULL. \\param status CUDA_SUCCESS or any persistent error on the
-    stream. \\param userData User parameter provided at registration."""
+    """CUDA stream callback `hStream`:The stream the callback was added to, as passed to
+    cuStreamAddCallback. May be NULL. `status`:CUDA_SUCCESS or any persistent error on the stream.
+    `userData`:User parameter provided at registration."""
 
 class CUoccupancyB2DSize(_Handle):
-    """Block size to per-block dynamic shared memory mapping for a certain kernel \\param blockSize
-    Block size of the kernel. \\return The dynamic shared memory needed by a block."""
+    """Block size to per-block dynamic shared memory mapping for a certain kernel `blockSize`:Block
+    size of the kernel. Returns The dynamic shared memory needed by a block."""
 
 class CUmemGenericAllocationHandle_v1(_Handle): ...
 
@@ -1751,12 +1750,12 @@ class CUlogicalEndpointId(cuuint32_t):
 
 class CUgraphRecaptureCallback(_Handle):
     """Callback function invoked when node parameter mismatches are detected while recapturing to an
-    existing graph. Parameter struct pointers are only valid within the callback. \\param data User
-    parameter provided at beginning of recapture \\param node Graph node with the parameter mismatch
-    \\param originalParams The original node parameters from the graph \\param recaptureParams The
-    node parameters received during the recapture \\param status Status code for the recapture of
-    the node \\return Error code for the callback. Anything other than CUDA_SUCCESS will cause the
-    recapture to fail immediately."""
+    existing graph. Parameter struct pointers are only valid within the callback. `data`:User
+    parameter provided at beginning of recapture `node`:Graph node with the parameter mismatch
+    `originalParams`:The original node parameters from the graph `recaptureParams`:The node
+    parameters received during the recapture `status`:Status code for the recapture of the node
+    Returns Error code for the callback. Anything other than CUDA_SUCCESS will cause the recapture
+    to fail immediately."""
 
 class CUcoredumpCallbackHandle(_Handle):
     """Opaque handle representing a registered coredump status callback This handle is returned when
@@ -1768,9 +1767,9 @@ class CUcoredumpStatusCallback(_Handle):
     used. The callback executes synchronously during the coredump process. Callbacks must not
     directly or indirectly call any cuCoredumpRegisterStartCallback,
     cuCoredumpRegisterCompleteCallback, cuCoredumpDeregisterStartCallback, or
-    cuCoredumpDeregisterCompleteCallback API. Such calls return CUDA_ERROR_NOT_PERMITTED. \\param
-    userData - User-provided data pointer that was passed during registration \\param pid - Process
-    ID of the faulted process \\param dev - Device ordinal where the coredump occurred"""
+    cuCoredumpDeregisterCompleteCallback API. Such calls return CUDA_ERROR_NOT_PERMITTED.
+    `userData`: User-provided data pointer that was passed during registration `pid`: Process ID of
+    the faulted process `dev`: Device ordinal where the coredump occurred"""
 
 class CUdevResourceDesc(_Handle):
     """An opaque descriptor handle. The descriptor encapsulates multiple created and configured
@@ -5183,11 +5182,11 @@ def cuOccupancyAvailableDynamicSMemPerBlock(func: CUfunction | int | None, numBl
 
 def cuOccupancyMaxPotentialClusterSize(func: CUfunction | int | None, config: CUlaunchConfig | None) -> tuple[CUresult, int | Any]:
     """Given the kernel function (`func`) and launch configuration (`config`), return the maximum
-    cluster size in `*clusterSize.`"""
+    cluster size in `*clusterSize`."""
 
 def cuOccupancyMaxActiveClusters(func: CUfunction | int | None, config: CUlaunchConfig | None) -> tuple[CUresult, int | Any]:
     """Given the kernel function (`func`) and launch configuration (`config`), return the maximum
-    number of clusters that could co-exist on the target device in `*numClusters.`"""
+    number of clusters that could co-exist on the target device in `*numClusters`."""
 
 def cuTexRefSetArray(hTexRef: CUtexref | int | None, hArray: CUarray | int | None, Flags: int) -> tuple[CUresult]:
     """Binds an array as a texture reference"""
