@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from typing import Any
 
-from cupola.bindings import driver
+from cupola.bindings import driver, nvrtc
 
 SUCCESS = driver.CUresult.CUDA_SUCCESS
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -63,3 +64,39 @@ class HostWork:
 
     def release(self) -> None:
         self._released.set()
+
+
+@functools.cache
+def compiled(source: str, kind: str = "cubin") -> bytes:
+    """CUDA C++ compiled by NVRTC for the device in use: ``"cubin"``, or ``"ptx"`` with its closing zero."""
+    attribute = driver.CUdevice_attribute
+    major = ok(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0))
+    minor = ok(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0))
+    options = [f"-arch=sm_{major}{minor}".encode(), b"-lineinfo", b"-default-device"]
+    program = ok(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, [], []))
+    result = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if int(result[0]):
+        log = b"\0" * ok(nvrtc.nvrtcGetProgramLogSize(program))
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise AssertionError(log.decode())
+    if kind == "cubin":
+        image = bytes(ok(nvrtc.nvrtcGetCUBINSize(program)))
+        ok(nvrtc.nvrtcGetCUBIN(program, image))
+    else:
+        image = bytes(ok(nvrtc.nvrtcGetPTXSize(program)))
+        ok(nvrtc.nvrtcGetPTX(program, image))
+    return image
+
+
+def pack(*arguments: Any) -> tuple[Any, Any]:
+    """ctypes values as the kernelParams of a launch, and what must be kept until the launch returns."""
+    pointers = (ctypes.c_void_p * max(1, len(arguments)))(*(ctypes.addressof(a) for a in arguments))
+    return pointers, arguments
+
+
+def launch(function: Any, stream: Any, *arguments: Any, grid: Any = 1, block: Any = 1, shared: int = 0) -> Any:
+    """The result of cuLaunchKernel."""
+    grid = (grid, 1, 1) if isinstance(grid, int) else grid
+    block = (block, 1, 1) if isinstance(block, int) else block
+    pointers, _kept = pack(*arguments)
+    return driver.cuLaunchKernel(function, *grid, *block, shared, stream, ctypes.addressof(pointers), 0)
