@@ -103,7 +103,7 @@ def test_every_symbol_resolves_to_itself():
     assert not lookup(b"cuStreamCreate_ptsz") and not lookup(b"cuNoSuchThing") and not lookup(b"")
 
 
-# --- processes of their own ---------------------------------------------------------------------------------------------
+# --- processes of their own -------------------------------------------------------------------------------
 
 
 def run_checks(run_python, source, **environment):
@@ -128,7 +128,8 @@ cupola.cpu.use({model.key!r}, devices=2)
 d.cuInit(0)
 assert d.cuDeviceGetCount()[1] == 2
 {ATTRIBUTES}
-assert (attribute("COMPUTE_CAPABILITY_MAJOR", 1), attribute("COMPUTE_CAPABILITY_MINOR", 1)) == {model.compute_capability}
+capability = attribute("COMPUTE_CAPABILITY_MAJOR", 1), attribute("COMPUTE_CAPABILITY_MINOR", 1)
+assert capability == {model.compute_capability}
 assert attribute("MULTIPROCESSOR_COUNT") == {model.multiprocessor_count}
 assert d.cuDeviceTotalMem(0)[1] == {model.memory_bytes}
 assert d.cuDeviceGetName(64, 0)[1].rstrip(b"\\0").decode() == {model.name!r}

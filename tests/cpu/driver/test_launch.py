@@ -229,7 +229,7 @@ def test_a_launch_costs_little(kernel, make_stream):
     assert time.perf_counter() - start < 2
 
 
-# --- faults: in processes of their own, for they spoil the context ---------------------------------------------------------
+# --- faults: in processes of their own, for they spoil the context ----------------------------------------
 
 FAULTY = """
 import ctypes

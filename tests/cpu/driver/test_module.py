@@ -192,7 +192,10 @@ def test_a_library_in_two_contexts(library, context):
 @pytest.mark.parametrize(
     "image, expected",
     [
-        (b".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { foo.bar; }\0", "CUDA_ERROR_INVALID_PTX"),
+        (
+            b".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { foo.bar; }\0",
+            "CUDA_ERROR_INVALID_PTX",
+        ),
         (b"hello\0", "CUDA_ERROR_INVALID_PTX"),
         (b"\0", "CUDA_ERROR_INVALID_IMAGE"),
     ],
@@ -252,4 +255,35 @@ def test_a_cubin_survives_a_file(context, tmp_path):
 def test_a_file_that_is_cut_off_is_refused(context, tmp_path):
     path = tmp_path / "test.cubin"
     path.write_bytes(compiled(SOURCE)[:-100])
-    assert status(driver.cuModuleLoad(str(path).encode())) in ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU")
+    assert status(driver.cuModuleLoad(str(path).encode())) in (
+        "CUDA_ERROR_INVALID_IMAGE",
+        "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    )
+
+
+def test_the_linker_makes_an_image_of_ptx(context, make_stream, memory):
+    ptx = compiled(SOURCE, "ptx")
+    state = ok(driver.cuLinkCreate(0, [], []))
+    kind = driver.CUjitInputType.CU_JIT_INPUT_PTX
+    ok(driver.cuLinkAddData(state, kind, ptx, len(ptx), b"test.ptx", 0, [], []))
+    image, size = ok(driver.cuLinkComplete(state))
+    loaded = ok(driver.cuModuleLoadData(ctypes.string_at(int(image), size)))
+    ok(driver.cuLinkDestroy(state))
+    stream = make_stream()
+    function = ok(driver.cuModuleGetFunction(loaded, b"through_pointer"))
+    ok(launch(function, stream, ctypes.c_uint64(ctypes.addressof(memory))))
+    ok(driver.cuStreamSynchronize(stream))
+    assert memory[0] == 100
+    ok(driver.cuModuleUnload(loaded))
+
+
+def test_the_linker_refuses_what_is_no_ptx(context):
+    option = driver.CUjit_option
+    log = bytearray(1000)
+    options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+    state = ok(driver.cuLinkCreate(2, options, [log, len(log)]))
+    text = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n  foo.bar %r1;\n}\0"
+    result = driver.cuLinkAddData(state, driver.CUjitInputType.CU_JIT_INPUT_PTX, text, len(text), b"t", 0, [], [])
+    assert status(result) == "CUDA_ERROR_INVALID_PTX"
+    assert b"foo" in log
+    ok(driver.cuLinkDestroy(state))

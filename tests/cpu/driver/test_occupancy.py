@@ -45,7 +45,9 @@ def test_blocks_on_a_multiprocessor(kernel, name, threads, dynamic, blocks):
     assert ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel(name), threads, dynamic)) == blocks
 
 
-@pytest.mark.parametrize("name, limit, block, per_sm", [("small", 0, 1024, 2), ("small", 128, 128, 16), ("bounded", 0, 256, 8)])
+@pytest.mark.parametrize(
+    "name, limit, block, per_sm", [("small", 0, 1024, 2), ("small", 128, 128, 16), ("bounded", 0, 256, 8)]
+)
 def test_the_best_block(kernel, name, limit, block, per_sm):
     count = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
     multiprocessors = ok(driver.cuDeviceGetAttribute(count, 0))
@@ -70,4 +72,6 @@ def test_dynamic_shared_memory_left(kernel, blocks, threads):
 def test_bad_arguments(kernel):
     call = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
     assert status(call(kernel("small"), 0, 0)) == "CUDA_ERROR_INVALID_VALUE"
-    assert status(driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel("small"), 99, 1024)) == "CUDA_ERROR_INVALID_VALUE"
+    assert (
+        status(driver.cuOccupancyAvailableDynamicSMemPerBlock(kernel("small"), 99, 1024)) == "CUDA_ERROR_INVALID_VALUE"
+    )

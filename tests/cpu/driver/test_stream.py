@@ -178,7 +178,7 @@ def test_a_foreign_handle_is_refused_without_a_crash(context, handle):
         assert status(call(kind(handle))) == "CUDA_ERROR_INVALID_HANDLE"
 
 
-# --- stream memory operations ----------------------------------------------------------------------------------------
+# --- stream memory operations -----------------------------------------------------------------------------
 
 GEQ, EQ, AND, NOR = 0, 1, 2, 3
 
@@ -211,7 +211,7 @@ def test_streams_hand_over_through_memory(make_stream, host, memory):
     assert host.notes == ["first", "second"]
 
 
-# --- all at once -------------------------------------------------------------------------------------------------------
+# --- all at once ------------------------------------------------------------------------------------------
 
 
 def chain(context, seed, seconds, failures):

@@ -355,15 +355,24 @@ static CUresult load(const void *data, size_t limit, struct image **result) {
 
 CUresult image_load(const void *data, struct image **image) { return load(data, SIZE_MAX, image); }
 
-CUresult image_load_file(const char *path, struct image **image) {
+CUresult read_file(const char *path, char **data, size_t *size) {
     FILE *file = fopen(path, "rb");
     if (!file) return fail(CUDA_ERROR_FILE_NOT_FOUND, "cannot open '%s': %s", path, strerror(errno));
-    char *data = NULL;
-    long size = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
-    if (size >= 0 && !fseek(file, 0, SEEK_SET)) data = calloc(1, (size_t)size + PTX_FRAME_SIZE);
-    bool read = data && fread(data, 1, (size_t)size, file) == (size_t)size;
+    long length = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+    *size = length < 0 ? 0 : (size_t)length;
+    *data = length < 0 || fseek(file, 0, SEEK_SET) ? NULL : calloc(1, *size + PTX_FRAME_SIZE);
+    bool read = *data && fread(*data, 1, *size, file) == *size;
     fclose(file);
-    CUresult status = read ? load(data, (size_t)size, image) : fail(CUDA_ERROR_INVALID_IMAGE, "cannot read '%s'", path);
+    if (read) return CUDA_SUCCESS;
+    free(*data);
+    return fail(CUDA_ERROR_INVALID_IMAGE, "cannot read '%s'", path);
+}
+
+CUresult image_load_file(const char *path, struct image **image) {
+    char *data = NULL;
+    size_t size = 0;
+    RETURN_IF(read_file(path, &data, &size));
+    CUresult status = load(data, size, image);
     free(data);
     return status;
 }

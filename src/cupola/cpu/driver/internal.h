@@ -399,7 +399,10 @@ struct image {
 /* Compile PTX text or an image that carries it. May take the GIL. */
 CUresult image_load(const void *data, struct image **image);
 CUresult image_load_file(const char *path, struct image **image);
-/* The same with options of the just-in-time compiler: fills the log buffers (module.c). */
+CUresult read_file(const char *path, char **data, size_t *size); /* to be freed; zeros follow the data */
+CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values); /* module.c */
+void jit_write_logs(unsigned count, const CUjit_option *options, void **values, CUresult status);
+/* image_load() with options of the just-in-time compiler: fills the log buffers. */
 CUresult image_load_with_options(const void *data, unsigned count, CUjit_option *options, void **values,
                                  struct image **image);
 void image_release(struct image *image); /* any thread, without the GIL */

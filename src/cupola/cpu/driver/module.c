@@ -161,47 +161,45 @@ CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, 
 
 /* ---- options of the just-in-time compiler: of use here are the log buffers ------------------------------------------------ */
 
-struct log {
-    char *buffer;
-    size_t size;
-    void **size_value; /* where the number of bytes written is returned */
-};
-
-static void find_log(struct log *log, unsigned count, const CUjit_option *options, void **values,
-                     CUjit_option buffer, CUjit_option size) {
-    for (unsigned i = 0; i < count; i++) {
-        if (options[i] == buffer) log->buffer = values[i];
-        if (options[i] == size) {
-            log->size = (size_t)(unsigned)(uintptr_t)values[i];
-            log->size_value = &values[i];
-        }
-    }
-}
-
-static void write_log(struct log *log, const char *text) {
-    size_t length = 0;
-    if (log->buffer && log->size) {
-        length = strnlen(text, log->size - 1);
-        memcpy(log->buffer, text, length);
-        log->buffer[length] = '\0';
-    }
-    if (log->size_value) *log->size_value = (void *)(uintptr_t)length;
-}
-
-CUresult image_load_with_options(const void *data, unsigned count, CUjit_option *options, void **values,
-                                 struct image **image) {
-    struct log info = {0}, error = {0};
-    if (!data) return fail_null("image");
+CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values) {
     if (count && !options) return fail_null("options");
     if (count && !values) return fail_null("optionValues");
     for (unsigned i = 0; i < count; i++)
         if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
             return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUjit_option", (int)options[i]);
-    find_log(&info, count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
-    find_log(&error, count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    return CUDA_SUCCESS;
+}
+
+/* The size option gives the size of the buffer and takes the number of bytes written. */
+static void write_log(unsigned count, const CUjit_option *options, void **values, CUjit_option buffer_option,
+                      CUjit_option size_option, const char *text) {
+    char *buffer = NULL;
+    void **size = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (options[i] == buffer_option) buffer = values[i];
+        if (options[i] == size_option) size = &values[i];
+    }
+    size_t room = size ? (size_t)(unsigned)(uintptr_t)*size : 0, length = 0;
+    if (buffer && room) {
+        length = strnlen(text, room - 1);
+        memcpy(buffer, text, length);
+        buffer[length] = '\0';
+    }
+    if (size) *size = (void *)(uintptr_t)length;
+}
+
+void jit_write_logs(unsigned count, const CUjit_option *options, void **values, CUresult status) {
+    write_log(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, "");
+    write_log(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+              status ? thread_state.explanation : "");
+}
+
+CUresult image_load_with_options(const void *data, unsigned count, CUjit_option *options, void **values,
+                                 struct image **image) {
+    if (!data) return fail_null("image");
+    RETURN_IF(jit_check_options(count, options, values));
     CUresult status = image_load(data, image);
-    write_log(&info, "");
-    write_log(&error, status ? thread_state.explanation : "");
+    jit_write_logs(count, options, values, status);
     return status;
 }
 
