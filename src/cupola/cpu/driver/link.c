@@ -10,8 +10,8 @@
 
 struct CUlinkState_st {
     struct handle handle;
-    unsigned option_count;
-    CUjit_option *options; /* the caller's, to be kept until the state is destroyed */
+    unsigned option_count; /* copies: callers do not all keep the arrays, though CUDA asks them to */
+    CUjit_option *options;
     void **option_values;
     char *image;
     size_t size;
@@ -36,6 +36,13 @@ static CUresult check_input(CUlinkState state, CUjitInputType type, const char *
     return CUDA_SUCCESS;
 }
 
+static void link_free(CUlinkState state) {
+    free(state->options);
+    free(state->option_values);
+    free(state->image);
+    handle_free(HANDLE_LINK, state);
+}
+
 CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUlinkState *state) {
     RETURN_IF(enter());
     if (!state) return fail_null("stateOut");
@@ -43,8 +50,16 @@ CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUli
     CUlinkState made = handle_new(HANDLE_LINK, sizeof *made);
     if (!made) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a link state");
     made->option_count = count;
-    made->options = options;
-    made->option_values = values;
+    made->options = malloc((count + 1) * sizeof *options);
+    made->option_values = malloc((count + 1) * sizeof *values);
+    if (!made->options || !made->option_values) {
+        link_free(made);
+        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a link state");
+    }
+    for (unsigned i = 0; i < count; i++) {
+        made->options[i] = options[i];
+        made->option_values[i] = values[i];
+    }
     *state = made;
     return CUDA_SUCCESS;
 }
@@ -106,8 +121,7 @@ CUresult cuLinkComplete(CUlinkState state, void **image, size_t *size) {
 CUresult cuLinkDestroy(CUlinkState state) {
     RETURN_IF(enter_link(state));
     if (!handle_kill(state)) return fail_handle("link state", state, HANDLE_LINK);
-    free(state->image);
-    handle_free(HANDLE_LINK, state);
+    link_free(state);
     return CUDA_SUCCESS;
 }
 
