@@ -72,3 +72,20 @@ except p.DynamicLibNotFoundError as error:
     print(error)
 """
     assert run_python(source).stdout.strip() == 'nvrtc: pip install "cupola[cu13]"'
+
+
+def test_a_cubin_needs_a_valid_choice_of_device(run_python):
+    """The CPU device adds the PTX to cubins, so the choice is made then; elsewhere NVRTC does without a device."""
+    source = """
+from cupola.bindings import nvrtc
+program = nvrtc.nvrtcCreateProgram(b"", b"", 0, [], [])[1]
+for _ in range(2):
+    try:
+        nvrtc.nvrtcGetCUBINSize(program)
+    except ValueError as error:
+        print(error)
+print(nvrtc.nvrtcGetPTXSize(program)[0])
+"""
+    lines = run_python(source, CUPOLA_DEVICE="tpu").stdout.splitlines()
+    assert lines[:2] == ["CUPOLA_DEVICE must be auto, gpu or cpu, got 'tpu'"] * 2
+    assert "NVRTC_" in lines[2]

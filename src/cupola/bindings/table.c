@@ -31,9 +31,13 @@ static _Thread_local struct {
     PyObject *exception;
 } pending;
 
-static void set_pending(int missing, PyObject *exception) {
-    pending.missing = missing;
-    Py_XSETREF(pending.exception, exception);
+/* What nobody raised is forgotten when the thread resolves its next function, with or without the GIL. */
+static void forget_pending(void) {
+    pending.missing = 0;
+    if (LIKELY(!pending.exception)) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_CLEAR(pending.exception);
+    PyGILState_Release(state);
 }
 
 static void *find_versioned(const FunctionInfo *info) {
@@ -62,8 +66,18 @@ static void *find_alias(const FunctionInfo *info) {
     return NULL;
 }
 
+/* The exception that is set becomes what this thread's failing call leaves. */
+static void keep_exception(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) PyException_SetTraceback(value, traceback);
+    Py_XSETREF(pending.exception, value);
+    Py_XDECREF(type), Py_XDECREF(traceback);
+}
+
 /* The CPU device wraps some functions of other libraries: it is asked for them first, when it is what runs kernels. */
-static void *find_override(const FunctionInfo *info) {
+static int find_override(const FunctionInfo *info, void **function) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -71,16 +85,19 @@ static void *find_override(const FunctionInfo *info) {
     PyObject *capsule = module ? PyObject_CallMethod(module, "override_lookup", NULL) : NULL;
     LookupFunction lookup = NULL;
     if (capsule && capsule != Py_None) *(void **)&lookup = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
-    if (PyErr_Occurred()) PyErr_WriteUnraisable(module);
+    int status = PyErr_Occurred() ? -1 : 0;
+    if (status < 0) keep_exception();
     Py_XDECREF(capsule), Py_XDECREF(module);
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(state);
-    return lookup ? lookup(info->symbol) : NULL;
+    *function = lookup ? lookup(info->symbol) : NULL;
+    return status;
 }
 
 static void *find(const FunctionInfo *info) {
     const char *symbol = provider.per_thread && info->thread_symbol ? info->thread_symbol : info->symbol;
-    void *function = info->wrapped ? find_override(info) : NULL;
+    void *function = NULL;
+    if (info->wrapped && find_override(info, &function) < 0) return NULL;
     if (!function && provider.lookup) {
         function = provider.lookup(symbol);
         if (!function && symbol != info->symbol) function = provider.lookup(info->symbol);
@@ -130,12 +147,7 @@ static int choose(void) {
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *choice = module ? PyObject_CallMethod(module, "provide", "s", module_info.library) : NULL;
     if (!chosen && (!choice || adopt(choice) < 0)) { /* another thread may have been here while Python code ran */
-        PyObject *failure_type, *failure, *failure_traceback;
-        PyErr_Fetch(&failure_type, &failure, &failure_traceback);
-        PyErr_NormalizeException(&failure_type, &failure, &failure_traceback);
-        if (failure_traceback) PyException_SetTraceback(failure, failure_traceback);
-        set_pending(0, failure);
-        Py_XDECREF(failure_type), Py_XDECREF(failure_traceback);
+        keep_exception();
         status = -1;
     }
     Py_XDECREF(choice), Py_XDECREF(module);
@@ -145,11 +157,12 @@ static int choose(void) {
 }
 
 void *table_resolve(int index) {
+    forget_pending();
     if (choose() < 0) return NULL;
     void *function = find(&module_info.functions[index]);
     if (function)
         __atomic_store_n(&module_info.slots[index], function, __ATOMIC_RELEASE);
-    else
+    else if (!pending.exception)
         pending.missing = index + 1;
     return function;
 }
