@@ -171,7 +171,7 @@ REFUSED = [
     ("double2", np.longdouble(1), TypeError, "nothing on the device"),
     ("long long", np.datetime64(0, "s"), TypeError, "nothing on the device"),
     ("signed char", ctypes.c_char(b"a"), TypeError, "unsupported type ctypes.c_char"),
-    ("char*", object(), TypeError, "unsupported type object"),
+    ("char*", Ellipsis, TypeError, "unsupported type ellipsis"),
 ]
 
 
