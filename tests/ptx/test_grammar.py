@@ -69,6 +69,8 @@ def plausible(text: str) -> bool:
             if type in ("b8", "u8", "s8", "b128"):
                 return False
             floating = type in ("f32", "f64") or "16" in type and type[0] in "fb" and type != "b16"
+            if type.endswith("x2") and types[0] not in ("f16x2", "bf16x2", "u32", "s32"):
+                return False
             if floating:
                 return not names & {"lo", "ls", "hi", "hs"} and ("ftz" not in names or type != "f64")
             ordered = names & {"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}
@@ -139,6 +141,9 @@ def test_the_table_has_nothing_that_the_grammar_does_not_know() -> None:
         ("popc.f32 d, a", "'popc' is not supported for the type 'f32'"),
         ("add.approx.u32 d, a, b", "the modifier '.approx' is not supported for 'add.u32'"),
         ("add.u32 d, a", "'add' takes 2 source operands, not 1"),
+        ("cvt.rn.f16x2.f32 d, a", "'cvt.f16x2.f32' takes 2 source operands, not 1"),
+        ("cvt.rn.f16x2.f64 d, a", "there is no conversion 'f16x2.f64'"),
+        ("set.eq.f32.f16x2 d, a, b", "a packed comparison has no result of type 'f32'"),
     ],
 )
 def test_reasons(text: str, reason: str) -> None:

@@ -37,7 +37,24 @@ def convert_types(op: Operation, destinations: int, sources: int) -> OperandType
     return OperandTypes((LLVM_TYPE[to],), (LLVM_TYPE[source],) * sources, to.startswith("s"))
 
 
-@instruction("cvt", on=INTEGERS, modifiers=MODIFIERS, sources=1, types=convert_types)
+SIMPLE = frozenset(INTEGERS.split()) | {"f16", "bf16", "f32", "f64"}
+PAIRS: dict[tuple[str, ...], int] = {
+    **dict.fromkeys((("f16x2", "f32"), ("bf16x2", "f32"), ("e4m3x2", "f32"), ("e5m2x2", "f32")), 2),
+    **dict.fromkeys((("e4m3x2", "f16x2"), ("e5m2x2", "f16x2"), ("f16x2", "e4m3x2"), ("f16x2", "e5m2x2")), 1),
+    ("tf32", "f32"): 1,
+}
+"""Conversions to and from packed and short formats, with their number of sources."""
+
+
+def objection(op: Operation, sources: int) -> str | None:
+    wanted = 1 if len(op.types) == 2 and SIMPLE.issuperset(op.types) else PAIRS.get(op.types)
+    name = ".".join(op.types)
+    if wanted is None:
+        return f"there is no conversion '{name}'"
+    return None if sources == wanted else f"'cvt.{name}' takes {wanted} source operands, not {sources}"
+
+
+@instruction("cvt", on=INTEGERS, modifiers=MODIFIERS, sources=1, types=convert_types, objection=objection)
 def from_integer(b: Builder, op: Operation, x: Value) -> Value:
     to, source = op.types
     is_signed = source.startswith("s")
@@ -94,7 +111,14 @@ def integer_to_double(b: Builder, x: Value, is_signed: bool, mode: str) -> Value
     return step_toward(b, total, negative, b.select(negative, below, above))
 
 
-@instruction("cvt", on="f32 f64 f16 bf16", modifiers=MODIFIERS, sources=(1, 2), types=convert_types)
+@instruction(
+    "cvt",
+    on="f32 f64 f16 bf16",
+    modifiers=MODIFIERS,
+    sources=(1, 2),
+    types=convert_types,
+    objection=objection,
+)
 def from_floating(b: Builder, op: Operation, x: Value, *more: Value) -> Results:
     to, source = op.types
     if to in ("f16x2", "bf16x2"):
@@ -214,13 +238,13 @@ def pack_eight(b: Builder, op: Operation, to: str, high: Value, low: Value) -> V
     return b.cast("trunc", b.binary("or", upper, float_to_eight(b, op, to, low)), "i16")
 
 
-@instruction("cvt", on="f16x2", modifiers="rn satfinite relu", sources=1, types=convert_types)
+@instruction("cvt", on="f16x2", modifiers="rn satfinite relu", sources=1, types=convert_types, objection=objection)
 def from_half_pair(b: Builder, op: Operation, x: Value) -> Value:
     halves = [b.cast("trunc", b.binary("lshr", x, constant("i32", at)), "i16") for at in (16, 0)]
     return pack_eight(b, op, op.types[0], *(widen(b, half, "f16") for half in halves))
 
 
-@instruction("cvt", on="e4m3x2 e5m2x2", modifiers="rn relu", sources=1, types=convert_types)
+@instruction("cvt", on="e4m3x2 e5m2x2", modifiers="rn relu", sources=1, types=convert_types, objection=objection)
 def from_eight_pair(b: Builder, op: Operation, x: Value) -> Value:
     """Two 8-bit numbers to f16x2; every one of them is an f16."""
     result = constant("i32", 0)

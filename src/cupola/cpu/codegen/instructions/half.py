@@ -183,7 +183,20 @@ def set_types(op: Operation, destinations: int, sources: int) -> OperandTypes:
     return OperandTypes((LLVM_TYPE[op.types[0]],), (own, own, "i1")[:sources])
 
 
-@instruction("set", on=f"{SINGLE} {PACKED}", modifiers=COMPARISON_MODIFIERS, sources=(2, 3), types=set_types)
+def set_objection(op: Operation, sources: int) -> str | None:
+    if op.type.endswith("x2") and op.types[0] not in ("f16x2", "bf16x2", "u32", "s32"):
+        return f"a packed comparison has no result of type '{op.types[0]}'"
+    return None
+
+
+@instruction(
+    "set",
+    on=f"{SINGLE} {PACKED}",
+    modifiers=COMPARISON_MODIFIERS,
+    sources=(2, 3),
+    types=set_types,
+    objection=set_objection,
+)
 def set_value(b: Builder, op: Operation, x: Value, y: Value, *more: Value) -> Value:
     if not op.type.endswith("x2"):
         return as_flag(b, op.types[0], combine(b, op, compare_halves(b, op, op.type, x, y), more))

@@ -69,6 +69,7 @@ class OperandTypes:
 Results = Value | Sequence[Value]
 Lowering = Callable[..., Results]
 Typing = Callable[[Operation, int, int], OperandTypes]
+Objection = Callable[[Operation, int], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Entry:
     typing: Typing
     modifiers: frozenset[str]
     sources: tuple[int, ...]
+    objection: Objection | None
 
 
 TABLE: dict[tuple[str, str], Entry] = {}
@@ -111,6 +113,7 @@ def instruction(
     modifiers: str = "",
     types: Typing = same_types,
     sources: int | tuple[int, ...],
+    objection: Objection | None = None,
 ) -> Callable[[Lowering], Lowering]:
     """Enter a function into the table.
 
@@ -126,11 +129,13 @@ def instruction(
         Tells the LLVM types of the operands.
     sources
         How many source operands, flattened, there may be.
+    objection
+        Says what is wrong with a combination of modifiers and a number of sources, or None.
     """
 
     def enter(lowering: Lowering) -> Lowering:
         counts = (sources,) if isinstance(sources, int) else sources
-        entry = Entry(lowering, types, frozenset(modifiers.split()), counts)
+        entry = Entry(lowering, types, frozenset(modifiers.split()), counts, objection)
         for opcode in opcodes:
             for type in on.split() or [""]:
                 if (opcode, type) in TABLE:
@@ -185,7 +190,7 @@ def describe_unsupported(instruction: ast.Instruction) -> str | None:
     if len(sources) not in entry.sources:
         counts = " or ".join(map(str, entry.sources))
         return f"'{operation.opcode}' takes {counts} source operands, not {len(sources)}"
-    return None
+    return entry.objection(operation, len(sources)) if entry.objection else None
 
 
 def lower(builder: Builder, instruction: ast.Instruction, sources: Sequence[Value]) -> list[Value]:
