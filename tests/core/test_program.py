@@ -190,3 +190,23 @@ def test_ptx_passes_through(program):
         again.compile("ltoir")
     with pytest.warns(UserWarning, match="numba_debug"):
         Program(text, "ptx", {"numba_debug": True, **ARCH})
+
+
+def test_ptx_is_linked_by_the_driver(device, stream):
+    import numpy as np
+
+    from cupola import CUDAError, LaunchConfig, PinnedMemoryResource, launch
+
+    arch = {"arch": f"sm_{device.arch}"}
+    source = 'extern "C" __global__ void answer(int* x) { *x = 42; }'
+    text = Program(source, "c++", arch).compile("ptx").code.rstrip(b"\0").decode()
+    program = Program(text, "PTX", {"max_register_count": 32, "lineinfo": True, "name": "mine", **arch})
+    for _ in range(2):
+        code = program.compile("cubin")
+        assert (code.name, code.code_type) == ("mine", "cubin")
+        with PinnedMemoryResource().allocate(4, stream=stream) as buffer:
+            launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("answer"), buffer)
+            stream.sync()
+            assert np.from_dlpack(buffer).view(np.int32) == 42
+    with pytest.raises(CUDAError, match="cuLink"):
+        Program("this is no PTX", "ptx", arch).compile("cubin")

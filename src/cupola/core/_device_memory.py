@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from cupola.core._pool import LOCATION_DEVICE, PoolMemoryResource
 
 if TYPE_CHECKING:
     from cupola.core._device import Device
+    from cupola.core._peer_access import PeerAccessibleBySetProxy
 
 
 @dataclass
@@ -66,6 +68,19 @@ class DeviceMemoryResource(PoolMemoryResource):
     def device_id(self) -> int:
         """int: ordinal of the device."""
         return self._device_id
+
+    @property
+    def peer_accessible_by(self) -> PeerAccessibleBySetProxy:
+        """PeerAccessibleBySetProxy: the other devices that may access the memory; assign devices to replace them."""
+        from cupola.core._peer_access import PeerAccessibleBySetProxy
+
+        if self.is_closed:
+            raise RuntimeError("DeviceMemoryResource has been closed")
+        return PeerAccessibleBySetProxy(self)
+
+    @peer_accessible_by.setter
+    def peer_accessible_by(self, devices: Iterable[Device | int]) -> None:
+        self.peer_accessible_by._replace(devices)
 
     @property
     def is_device_accessible(self) -> bool:

@@ -11,12 +11,13 @@ from libc.string cimport memset
 from cupola.core._buffer cimport new_buffer
 from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
-    CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE,
+    CU_MEM_ACCESS_FLAGS_PROT_NONE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE,
     CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
     CU_MEMPOOL_ATTR_USED_MEM_HIGH, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUmemLocation,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags,
+    CUmemLocation,
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, initialise, report,
 )
@@ -24,6 +25,9 @@ from cupola.core._memory_resource cimport MemoryResource
 from cupola.core._stream cimport Stream, StreamHandle, stream_argument
 
 from cupola.core._errors import CUDAError
+
+cdef enum:
+    MOST_DEVICES = 64
 
 LOCATION_DEVICE = <int>CU_MEM_LOCATION_TYPE_DEVICE
 LOCATION_HOST = <int>CU_MEM_LOCATION_TYPE_HOST
@@ -106,6 +110,38 @@ cdef class PoolMemoryResource(MemoryResource):
         handle.pointer, handle.owned = pool, owned
         self.pool = handle
         self.cached_attributes = None
+
+    # --- who may access the memory --------------------------------------------------------------------
+
+    def _has_access(self, int device_id):
+        """Whether a device may read and write the memory (cuMemPoolGetAccess)."""
+        cdef CUmemLocation location
+        cdef CUmemAccess_flags flags
+        if self.pool is None:
+            raise closed_error(self)
+        memset(&location, 0, sizeof(location))
+        location.type, location.id = CU_MEM_LOCATION_TYPE_DEVICE, device_id
+        check(cu.cuMemPoolGetAccess(&flags, self.pool.pointer, &location), b"cuMemPoolGetAccess")
+        return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+    def _change_access(self, list added, list removed):
+        """Give devices access and take it from others, in one call (cuMemPoolSetAccess)."""
+        cdef CUmemAccessDesc descriptions[MOST_DEVICES]
+        cdef size_t count = 0
+        if self.pool is None:
+            raise closed_error(self)
+        if len(added) + len(removed) > MOST_DEVICES:
+            raise ValueError(f"the access of at most {MOST_DEVICES} devices can be changed at once")
+        memset(descriptions, 0, sizeof(descriptions))
+        for devices, flags in (
+            (added, <int>CU_MEM_ACCESS_FLAGS_PROT_READWRITE), (removed, <int>CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        ):
+            for number in devices:
+                descriptions[count].location.type = CU_MEM_LOCATION_TYPE_DEVICE
+                descriptions[count].location.id = number
+                descriptions[count].flags = <CUmemAccess_flags><int>flags
+                count += 1
+        check(cu.cuMemPoolSetAccess(self.pool.pointer, descriptions, count), b"cuMemPoolSetAccess")
 
     # --- allocation -----------------------------------------------------------------------------------
 
