@@ -94,19 +94,19 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         """Give access to those of these devices that have none, and take it from those that have it."""
         self._change(self._numbers() ^ self._valid(other))
 
-    def __ior__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:  # type: ignore[override,misc]
+    def __ior__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:  # type: ignore[misc]
         self.update(other)
         return self
 
-    def __isub__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:  # type: ignore[override,misc]
+    def __isub__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:
         self.difference_update(other)
         return self
 
-    def __iand__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:  # type: ignore[override,misc]
+    def __iand__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:
         self.intersection_update(other)
         return self
 
-    def __ixor__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:  # type: ignore[override,misc]
+    def __ixor__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:  # type: ignore[misc]
         self.symmetric_difference_update(other)
         return self
 
