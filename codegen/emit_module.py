@@ -295,7 +295,6 @@ const ModuleInfo module_info = {{
     .constant_count = {len(types.module.constants)},
     .function_count = {len(types.module.functions)},
     .status = {layout.enums[library.status]},
-    .not_found = {layout.overrides["module"]["not_found"]},
     .table = &table.head,
     .slots = (void **)&table.{first},
 }};

@@ -10,7 +10,8 @@ static const AttributeType *find(const AttributeTable *table, long long attribut
     return NULL;
 }
 
-/* Room for the attribute's value. `*size` is the size that the caller asked for, or 0; it becomes that of the room. */
+/* Room for the attribute's value. `*size` is the size that the caller asked for, or 0; it becomes that of the
+ * room. */
 void *attribute_room(const AttributeTable *table, long long attribute, Scratch *scratch, size_t *size) {
     const AttributeType *type = find(table, attribute);
     if (!type) return NULL;
@@ -29,7 +30,8 @@ PyObject *attribute_from(const AttributeTable *table, long long attribute, void 
     return record;
 }
 
-int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch, void **out, size_t *size) {
+int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch,
+                 void **out, size_t *size) {
     const AttributeType *type = find(table, attribute);
     if (!type) return -1;
     if (type->type.kind == KIND_TEXT) {
@@ -46,7 +48,8 @@ int attribute_to(const AttributeTable *table, long long attribute, PyObject *obj
     return 0;
 }
 
-void **attribute_rooms(const AttributeTable *table, const int *attributes, long long count, size_t *sizes, Scratch *scratch) {
+void **attribute_rooms(const AttributeTable *table, const int *attributes, long long count, size_t *sizes,
+                       Scratch *scratch) {
     void **rooms = scratch_alloc(scratch, sizeof *rooms * (size_t)(count > 0 ? count : 0) + 1);
     for (long long i = 0; rooms && i < count; i++) {
         size_t none = 0;
@@ -56,12 +59,15 @@ void **attribute_rooms(const AttributeTable *table, const int *attributes, long 
     return rooms;
 }
 
-PyObject *attributes_from(const AttributeTable *table, const int *attributes, void **data, long long count, const size_t *sizes) {
+PyObject *attributes_from(const AttributeTable *table, const int *attributes, void **data, long long count,
+                          const size_t *sizes) {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (long long i = 0; list && i < count; i++) {
         PyObject *value = attribute_from(table, attributes[i], data[i], sizes ? sizes[i] : 0);
-        if (value) PyList_SET_ITEM(list, i, value);
-        else Py_CLEAR(list);
+        if (value)
+            PyList_SET_ITEM(list, i, value);
+        else
+            Py_CLEAR(list);
     }
     return list;
 }
@@ -72,7 +78,8 @@ static int to_option(PyObject *object, OptionKind kind, Scratch *scratch, void *
     switch (kind) {
     case OPTION_FLOAT: return to_f32(object, (float *)out);
     case OPTION_STRINGS: return to_strings(object, -1, scratch, (const char *const **)out);
-    case OPTION_ADDRESSES: return to_list(object, (ValueType){KIND_ADDRESS, 0, sizeof(void *)}, -1, scratch, out);
+    case OPTION_ADDRESSES:
+        return to_list(object, (ValueType){KIND_ADDRESS, 0, sizeof(void *)}, -1, scratch, out);
     case OPTION_BUFFER:
         if (PyBytes_Check(object)) return to_buffer(object, scratch, (char **)out);
         return to_address(object, scratch, out);
@@ -86,7 +93,8 @@ static int to_option(PyObject *object, OptionKind kind, Scratch *scratch, void *
     return 0;
 }
 
-int to_options(PyObject *object, const OptionType *types, size_t type_count, const int *keys, long long count, Scratch *scratch, void ***out) {
+int to_options(PyObject *object, const OptionType *types, size_t type_count, const int *keys, long long count,
+               Scratch *scratch, void ***out) {
     *out = NULL;
     if (count > 0 && !PyList_Check(object) && !PyTuple_Check(object)) {
         PyErr_Format(PyExc_TypeError, "expected a list or tuple, got %.200s", Py_TYPE(object)->tp_name);
@@ -94,7 +102,8 @@ int to_options(PyObject *object, const OptionType *types, size_t type_count, con
     }
     if (count <= 0) return 0;
     if (PySequence_Fast_GET_SIZE(object) < count) {
-        PyErr_Format(PyExc_RuntimeError, "List is too small: %zd < %lld", PySequence_Fast_GET_SIZE(object), count);
+        PyErr_Format(PyExc_RuntimeError, "List is too small: %zd < %lld", PySequence_Fast_GET_SIZE(object),
+                     count);
         return -1;
     }
     void **values = scratch_alloc(scratch, sizeof *values * (size_t)count);

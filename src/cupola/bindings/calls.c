@@ -3,10 +3,11 @@
 
 PyObject *succeeded_alone;
 
-int bind_arguments(const char *function, const char *const *keywords, int count, int required, PyObject *const *args,
-                   Py_ssize_t nargs, PyObject *names, PyObject **bound) {
+int bind_arguments(const char *function, const char *const *keywords, int count, int required,
+                   PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **bound) {
     if (nargs > count) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %d argument%s, got %zd", function, count, count == 1 ? "" : "s", nargs);
+        PyErr_Format(PyExc_TypeError, "%s() takes %d argument%s, got %zd", function, count,
+                     count == 1 ? "" : "s", nargs);
         return -1;
     }
     for (int i = 0; i < count; i++) bound[i] = i < nargs ? args[i] : NULL;
@@ -37,7 +38,8 @@ PyObject *bad_argument(const char *function, const char *argument) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    if (type == PyExc_TypeError || type == PyExc_OverflowError || type == PyExc_RuntimeError || type == PyExc_IndexError)
+    if (type == PyExc_TypeError || type == PyExc_OverflowError || type == PyExc_RuntimeError ||
+        type == PyExc_IndexError)
         PyErr_Format(type, "%s, argument '%s': %S", function, argument, value);
     else
         PyErr_Restore(Py_XNewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));

@@ -6583,7 +6583,6 @@ const ModuleInfo module_info = {
     .constant_count = 74,
     .function_count = 522,
     .status = 64,
-    .not_found = CUDA_ERROR_NOT_FOUND,
     .table = &table.head,
     .slots = (void **)&table.cuGetErrorString,
 };

@@ -1,5 +1,6 @@
-/* Light integer enumerations: subclasses of int with a metaclass of their own, made from the module's tables when they
- * are first used. They behave like enum.IntEnum where both have a meaning, without the import of enum. */
+/* Light integer enumerations: subclasses of int with a metaclass of their own, made from the module's tables
+ * when they are first used. They behave like enum.IntEnum where both have a meaning, without the import of
+ * enum. */
 #include "support.h"
 
 static PyTypeObject EnumMeta, EnumBase;
@@ -31,7 +32,8 @@ static PyObject *make_member(PyObject *type, long long value) {
     return member;
 }
 
-/* All members, a name that repeats a value being the same object; fills `by_value` and the attributes of the class. */
+/* All members, a name that repeats a value being the same object; fills `by_value` and the attributes of the
+ * class. */
 static int add_members(const EnumInfo *info, EnumState *state) {
     for (int i = 0; i < info->count; i++) {
         PyObject *key = PyLong_FromLongLong(info->members[i].value);
@@ -55,8 +57,8 @@ PyObject *enum_type(int index) {
     if (LIKELY(state->type != NULL)) return state->type;
     const EnumInfo *info = &module_info.enums[index];
     PyObject *doc = PyDict_GetItemString(EnumBase.tp_dict, "__doc__");
-    PyObject *type = PyObject_CallFunction((PyObject *)&EnumMeta, "s(O){s:s,s:(),s:O}", info->name, &EnumBase, "__module__",
-                                           module_info.name, "__slots__", "__doc__", doc);
+    PyObject *type = PyObject_CallFunction((PyObject *)&EnumMeta, "s(O){s:s,s:(),s:O}", info->name, &EnumBase,
+                                           "__module__", module_info.name, "__slots__", "__doc__", doc);
     if (!type) return NULL;
     EnumState made = {type, PyDict_New()};
     if (!made.by_value || add_members(info, &made) < 0) {
@@ -68,8 +70,8 @@ PyObject *enum_type(int index) {
     return state->type;
 }
 
-/* A value that the tables do not have, such as the status of a newer driver or a union of flags, gets an instance
- * without a name of its own rather than an error: the call that returned it did happen. */
+/* A value that the tables do not have, such as the status of a newer driver or a union of flags, gets an
+ * instance without a name of its own rather than an error: the call that returned it did happen. */
 PyObject *enum_value(int index, long long value) {
     if (!enum_type(index)) return NULL;
     PyObject *key = PyLong_FromLongLong(value);
@@ -91,7 +93,8 @@ static PyObject *lookup(PyObject *type, PyObject *value) {
 }
 
 static PyObject *meta_call(PyObject *type, PyObject *args, PyObject *kwargs) {
-    if (type == (PyObject *)&EnumMeta || type == (PyObject *)&EnumBase) return PyType_Type.tp_call(type, args, kwargs);
+    if (type == (PyObject *)&EnumMeta || type == (PyObject *)&EnumBase)
+        return PyType_Type.tp_call(type, args, kwargs);
     PyObject *value;
     static char *keywords[] = {"value", NULL};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &value)) return NULL;
@@ -191,7 +194,8 @@ static const EnumMember *member_of(PyObject *self) {
 static PyObject *member_name(PyObject *self, void *closure) {
     (void)closure;
     const EnumMember *member = member_of(self);
-    return member ? PyUnicode_FromString(member->name) : PyUnicode_FromFormat("UNKNOWN_%lld", PyLong_AsLongLong(self));
+    return member ? PyUnicode_FromString(member->name)
+                  : PyUnicode_FromFormat("UNKNOWN_%lld", PyLong_AsLongLong(self));
 }
 
 static PyObject *member_value(PyObject *self, void *closure) {
@@ -209,7 +213,8 @@ static PyObject *member_doc(PyObject *self, void *closure) {
 static PyObject *member_repr(PyObject *self) {
     PyObject *name = member_name(self, NULL);
     if (!name) return NULL;
-    PyObject *text = PyUnicode_FromFormat("<%s.%U: %lld>", Py_TYPE(self)->tp_name, name, PyLong_AsLongLong(self));
+    PyObject *text = PyUnicode_FromFormat("<%s.%U: %lld>", Py_TYPE(self)->tp_name, name,
+                                          PyLong_AsLongLong(self));
     Py_DECREF(name);
     return text;
 }

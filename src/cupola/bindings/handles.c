@@ -1,7 +1,7 @@
 /* Classes for opaque pointers (CUstream), named integers (CUdeviceptr) and function pointers (CUhostFn).
  *
- * An object holds its value, or with `_ptr` it is a view of a value in foreign memory. Handles compare and hash by
- * value within their chain of classes, never with a plain int. */
+ * An object holds its value, or with `_ptr` it is a view of a value in foreign memory. Handles compare and
+ * hash by value within their chain of classes, never with a plain int. */
 #include "support.h"
 
 static const HandleInfo *info_of(const HandleObject *self) {
@@ -35,7 +35,8 @@ static void store(HandleObject *self, uint64_t value) {
 
 static PyObject *as_long(PyObject *object) {
     HandleObject *self = (HandleObject *)object;
-    return info_of(self)->kind == KIND_I32 ? PyLong_FromLong(*(int32_t *)self->data) : PyLong_FromUnsignedLong(handle_load(self));
+    return info_of(self)->kind == KIND_I32 ? PyLong_FromLong(*(int32_t *)self->data)
+                                           : PyLong_FromUnsignedLong(handle_load(self));
 }
 
 int to_handle_slow(PyObject *object, int index, uint64_t *out) {
@@ -105,7 +106,8 @@ static void destroy(PyObject *self) {
 
 static PyObject *repr(PyObject *object) {
     HandleObject *self = (HandleObject *)object;
-    PyObject *value = info_of(self)->family == HANDLE_INTEGER ? as_long(object) : hexadecimal(handle_load(self));
+    PyObject *value = info_of(self)->family == HANDLE_INTEGER ? as_long(object)
+                                                              : hexadecimal(handle_load(self));
     PyObject *text = value ? PyUnicode_FromFormat("<%s %S>", short_name(Py_TYPE(object)), value) : NULL;
     Py_XDECREF(value);
     return text;
@@ -142,7 +144,8 @@ static PyObject *cuda_stream(PyObject *self, PyObject *unused) {
 }
 
 static PyMethodDef methods[] = {
-    {"getPtr", get_pointer, METH_NOARGS, "getPtr($self, /)\n--\n\nAddress of the memory that holds the handle, usable as a pointer to it in C."},
+    {"getPtr", get_pointer, METH_NOARGS,
+     "getPtr($self, /)\n--\n\nAddress of the memory that holds the handle, usable as a pointer to it in C."},
     {0},
 };
 static PyMethodDef stream_methods[] = {
@@ -172,7 +175,8 @@ PyTypeObject *handle_type(int index) {
     if (!base) return NULL;
     PyType_Slot slots[] = {
         {Py_tp_doc, (void *)info->doc},
-        {Py_tp_dealloc, destroy}, /* a class made from a spec would get subtype_dealloc, which drops the type itself */
+        /* Without this a class made from a spec gets subtype_dealloc, which drops the type itself. */
+        {Py_tp_dealloc, destroy},
         {info->stream ? Py_tp_methods : 0, stream_methods},
         {0, NULL},
     };

@@ -1,8 +1,8 @@
 /* Kernel arguments: `void **kernelParams`, one pointer for each argument's value.
  *
- * Python gives them as an address, as a buffer of addresses, or as a pair ((values), (types)). A type is a ctypes
- * scalar, into which the value is converted, or None for a value that has memory of its own (a ctypes structure, a
- * handle, a record) or that is an enum member. */
+ * Python gives them as an address, as a buffer of addresses, or as a pair ((values), (types)). A type is a
+ * ctypes scalar, into which the value is converted, or None for a value that has memory of its own (a ctypes
+ * structure, a handle, a record) or that is an enum member. */
 #include "support.h"
 
 #define SLOT 16 /* bytes for one converted value */
@@ -28,7 +28,8 @@ static int own_memory(PyObject *value, char *slot, void **pointer) {
         PyBuffer_Release(&buffer);
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "a kernel argument of type %.200s needs a ctypes type", Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "a kernel argument of type %.200s needs a ctypes type",
+                 Py_TYPE(value)->tp_name);
     return -1;
 }
 
@@ -36,7 +37,8 @@ static int own_memory(PyObject *value, char *slot, void **pointer) {
 static char code_of(PyObject *type) {
     PyObject *code = PyObject_GetAttrString(type, "_type_");
     char letter = 0;
-    if (code && PyUnicode_Check(code) && PyUnicode_GET_LENGTH(code) == 1 && PyUnicode_READ_CHAR(code, 0) < 128)
+    if (code && PyUnicode_Check(code) && PyUnicode_GET_LENGTH(code) == 1 &&
+        PyUnicode_READ_CHAR(code, 0) < 128)
         letter = (char)PyUnicode_READ_CHAR(code, 0);
     Py_XDECREF(code);
     if (!letter || !strchr("cbBhHiIlLqQfd?P", letter)) {
@@ -102,7 +104,8 @@ static bool is_sequence(PyObject *object) {
 
 /* The number of arguments of a pair, or -1. */
 static Py_ssize_t check_pair(PyObject *pair) {
-    if (PyTuple_GET_SIZE(pair) != 2 || !is_sequence(PyTuple_GET_ITEM(pair, 0)) || !is_sequence(PyTuple_GET_ITEM(pair, 1))) {
+    if (PyTuple_GET_SIZE(pair) != 2 || !is_sequence(PyTuple_GET_ITEM(pair, 0)) ||
+        !is_sequence(PyTuple_GET_ITEM(pair, 1))) {
         PyErr_SetString(PyExc_TypeError, "kernel arguments are a pair of tuples, (values, ctypes types)");
         return -1;
     }
@@ -138,9 +141,12 @@ int to_kernel_arguments(PyObject *object, Scratch *scratch, void ***out) {
 
 int to_kernel_storage(PyObject *object, PyObject **keep, void ***out) {
     *keep = NULL;
-    if (!PyTuple_Check(object)) return value_set((ValueType){KIND_ADDRESS, 0, sizeof(void *)}, out, object, keep);
+    if (!PyTuple_Check(object))
+        return value_set((ValueType){KIND_ADDRESS, 0, sizeof(void *)}, out, object, keep);
     Py_ssize_t count = check_pair(object);
-    Storage *storage = count < 0 ? NULL : storage_new((size_t)count * (SLOT + sizeof(void *)) + 1, 16, (size_t)count);
+    Storage *storage = count < 0
+                           ? NULL
+                           : storage_new((size_t)count * (SLOT + sizeof(void *)) + 1, 16, (size_t)count);
     if (!storage) return -1;
     if (fill(object, count, storage->data) < 0 || storage_keep(storage, storage->data, object) < 0) {
         Py_DECREF(storage);

@@ -12,7 +12,8 @@ static PyObject *find_enum(const char *name) {
 static PyObject *find_class(const char *name) {
     size_t prefix = strlen(module_info.name) + 1;
     for (int i = 0; i < module_info.handle_count; i++)
-        if (!strcmp(module_info.handles[i].name + prefix, name)) return Py_XNewRef((PyObject *)handle_type(i));
+        if (!strcmp(module_info.handles[i].name + prefix, name))
+            return Py_XNewRef((PyObject *)handle_type(i));
     for (int i = 0; i < module_info.record_count; i++)
         if (!module_info.records[i].hidden && !strcmp(module_info.records[i].name + prefix, name))
             return Py_XNewRef((PyObject *)record_type(i));
@@ -21,7 +22,8 @@ static PyObject *find_class(const char *name) {
 
 static PyObject *find_constant(const char *name) {
     for (int i = 0; i < module_info.constant_count; i++)
-        if (!strcmp(module_info.constants[i].name, name)) return PyLong_FromLongLong(module_info.constants[i].value);
+        if (!strcmp(module_info.constants[i].name, name))
+            return PyLong_FromLongLong(module_info.constants[i].value);
     return NULL;
 }
 
@@ -37,13 +39,18 @@ static PyObject *all_names(void) {
     PyObject *list = PyList_New(0);
     size_t prefix = strlen(module_info.name) + 1;
     int status = list ? 0 : -1;
-    for (int i = 0; !status && i < module_info.function_count; i++) status = append(list, module_info.functions[i].name);
-    for (int i = 0; !status && i < module_info.enum_count; i++) status = append(list, module_info.enums[i].name);
-    for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2) status = append(list, *alias);
-    for (int i = 0; !status && i < module_info.handle_count; i++) status = append(list, module_info.handles[i].name + prefix);
+    for (int i = 0; !status && i < module_info.function_count; i++)
+        status = append(list, module_info.functions[i].name);
+    for (int i = 0; !status && i < module_info.enum_count; i++)
+        status = append(list, module_info.enums[i].name);
+    for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2)
+        status = append(list, *alias);
+    for (int i = 0; !status && i < module_info.handle_count; i++)
+        status = append(list, module_info.handles[i].name + prefix);
     for (int i = 0; !status && i < module_info.record_count; i++)
         if (!module_info.records[i].hidden) status = append(list, module_info.records[i].name + prefix);
-    for (int i = 0; !status && i < module_info.constant_count; i++) status = append(list, module_info.constants[i].name);
+    for (int i = 0; !status && i < module_info.constant_count; i++)
+        status = append(list, module_info.constants[i].name);
     if (!status) status = append(list, "sizeof");
     if (status) Py_CLEAR(list);
     return list;
@@ -55,7 +62,8 @@ static PyObject *module_getattr(PyObject *module, PyObject *name) {
     PyObject *value = !strcmp(text, "__all__") ? all_names() : find_enum(text);
     if (!value && !PyErr_Occurred()) value = find_class(text);
     if (!value && !PyErr_Occurred()) value = find_constant(text);
-    if (!value && !PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", module_info.name, name);
+    if (!value && !PyErr_Occurred())
+        PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", module_info.name, name);
     if (value && PyObject_SetAttr(module, name, value) < 0) Py_CLEAR(value);
     return value;
 }
@@ -81,7 +89,8 @@ static PyObject *size_of(PyObject *module, PyObject *cls) {
 static PyMethodDef methods[] = {
     {"__getattr__", module_getattr, METH_O, NULL},
     {"__dir__", module_dir, METH_NOARGS, NULL},
-    {"sizeof", size_of, METH_O, "sizeof(cls, /)\n--\n\nSize in bytes of the C type behind a handle or record class."},
+    {"sizeof", size_of, METH_O,
+     "sizeof(cls, /)\n--\n\nSize in bytes of the C type behind a handle or record class."},
     {0},
 };
 

@@ -1,12 +1,13 @@
 /* Python numbers to C. */
 #include "support.h"
 
-/* Besides ints, whatever has __index__ stands for its number, and so does a foreign handle that only has __int__. A
- * float, which also has __int__, would lose its fraction silently, and a str has none. */
+/* Besides ints, whatever has __index__ stands for its number, and so does a foreign handle that only has
+ * __int__. A float, which also has __int__, would lose its fraction silently, and a str has none. */
 PyObject *as_integer(PyObject *object) {
     PyNumberMethods *number = Py_TYPE(object)->tp_as_number;
     if (number && number->nb_index) return PyNumber_Index(object);
-    if (number && number->nb_int && !number->nb_add && !PyObject_CheckBuffer(object)) return PyNumber_Long(object);
+    if (number && number->nb_int && !number->nb_add && !PyObject_CheckBuffer(object))
+        return PyNumber_Long(object);
     PyErr_Format(PyExc_TypeError, "an integer is required, got %.200s", Py_TYPE(object)->tp_name);
     return NULL;
 }
@@ -22,7 +23,8 @@ int to_unsigned_slow(PyObject *object, uint64_t max, uint64_t *out) {
     }
     if (UNLIKELY(*out == (uint64_t)-1) && PyErr_Occurred()) return -1;
     if (UNLIKELY(*out > max)) {
-        PyErr_Format(PyExc_OverflowError, "%llu is larger than %llu", (unsigned long long)*out, (unsigned long long)max);
+        PyErr_Format(PyExc_OverflowError, "%llu is larger than %llu", (unsigned long long)*out,
+                     (unsigned long long)max);
         return -1;
     }
     return 0;
@@ -39,7 +41,8 @@ int to_signed_slow(PyObject *object, int64_t min, int64_t max, int64_t *out) {
     }
     if (UNLIKELY(*out == -1) && PyErr_Occurred()) return -1;
     if (UNLIKELY(*out < min || *out > max)) {
-        PyErr_Format(PyExc_OverflowError, "%lld is not between %lld and %lld", (long long)*out, (long long)min, (long long)max);
+        PyErr_Format(PyExc_OverflowError, "%lld is not between %lld and %lld", (long long)*out,
+                     (long long)min, (long long)max);
         return -1;
     }
     return 0;
@@ -57,8 +60,8 @@ int to_f32(PyObject *object, float *out) {
     return 0;
 }
 
-/* The sign of C enums is not fixed, and flags such as 1 << 31 are negative in one reading and positive in the other:
- * both are taken. */
+/* The sign of C enums is not fixed, and flags such as 1 << 31 are negative in one reading and positive in the
+ * other: both are taken. */
 int to_enum(PyObject *object, int *out) {
     if (object == Py_None) {
         PyErr_SetString(PyExc_TypeError, "must not be None");

@@ -272,7 +272,6 @@ const ModuleInfo module_info = {
     .constant_count = 3,
     .function_count = 29,
     .status = 0,
-    .not_found = NVRTC_ERROR_INTERNAL_ERROR,
     .table = &table.head,
     .slots = (void **)&table.nvrtcGetErrorString,
 };

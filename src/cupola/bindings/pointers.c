@@ -1,8 +1,8 @@
 /* Arguments that are pointers: memory, strings, buffers and handles that the call writes. */
 #include "support.h"
 
-/* A number that exports a buffer, such as a NumPy scalar, is still a number: it has no dimensions and cannot be
- * written, which tells it from an array without dimensions. */
+/* A number that exports a buffer, such as a NumPy scalar, is still a number: it has no dimensions and cannot
+ * be written, which tells it from an array without dimensions. */
 static bool is_scalar(PyObject *object, const Py_buffer *buffer) {
     return PyIndex_Check(object) && buffer->ndim == 0 && buffer->readonly;
 }
@@ -11,9 +11,10 @@ static int to_number(PyObject *object, void **out) {
     uint64_t address;
     if (to_u64(object, &address) < 0) {
         if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_OverflowError))
-            PyErr_Format(PyExc_TypeError,
-                         "Provided argument is of type %.200s but expected Type None, int or object with Buffer Protocol",
-                         Py_TYPE(object)->tp_name);
+            PyErr_Format(
+                PyExc_TypeError,
+                "Provided argument is of type %.200s but expected Type None, int or object with Buffer Protocol",
+                Py_TYPE(object)->tp_name);
         return -1;
     }
     *out = (void *)address;
@@ -57,7 +58,8 @@ int to_string(PyObject *object, bool optional, Scratch *scratch, const char **ou
         *out = buffer->buf;
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "expected bytes%s, %.200s found", optional ? " or None" : "", Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected bytes%s, %.200s found", optional ? " or None" : "",
+                 Py_TYPE(object)->tp_name);
     return -1;
 }
 

@@ -39,12 +39,14 @@ int to_record(PyObject *object, int index, bool optional, void **out) {
         *out = NULL;
         return 0;
     }
-    if (LIKELY(is_record(object)) && ((RecordObject *)object)->info->root == module_info.records[index].root) {
+    if (LIKELY(is_record(object)) &&
+        ((RecordObject *)object)->info->root == module_info.records[index].root) {
         *out = record_data(object);
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "expected %s%s, got %.200s", strrchr(module_info.records[index].name, '.') + 1,
-                 optional ? " or None" : "", Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected %s%s, got %.200s",
+                 strrchr(module_info.records[index].name, '.') + 1, optional ? " or None" : "",
+                 Py_TYPE(object)->tp_name);
     return -1;
 }
 
@@ -59,7 +61,8 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     PyObject *address = kwargs ? PyDict_GetItemString(kwargs, "_ptr") : NULL;
     if (PyTuple_GET_SIZE(args) > 1 || (PyTuple_GET_SIZE(args) == 1 && address)) {
-        PyErr_Format(PyExc_TypeError, "%s() takes an address as its only positional argument", short_name(type));
+        PyErr_Format(PyExc_TypeError, "%s() takes an address as its only positional argument",
+                     short_name(type));
         return NULL;
     }
     if (PyTuple_GET_SIZE(args)) address = PyTuple_GET_ITEM(args, 0);
@@ -109,13 +112,17 @@ static size_t count_of(const RecordObject *self, const FieldInfo *field) {
 static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
     void **pointer = (void **)(self->data + field->offset);
     PyObject *kept = storage_kept(self->storage, pointer);
-    Storage *target = kept && Py_IS_TYPE(kept, &StorageType) && ((Storage *)kept)->data == *pointer ? (Storage *)kept : NULL;
+    Storage *target = kept && Py_IS_TYPE(kept, &StorageType) && ((Storage *)kept)->data == *pointer
+                          ? (Storage *)kept
+                          : NULL;
     size_t count = !*pointer ? 0 : target ? target->count : count_of(self, field);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
         PyObject *item = value_get(field->type, (char *)*pointer + i * field->type.size, target);
-        if (item) PyList_SET_ITEM(list, i, item);
-        else Py_CLEAR(list);
+        if (item)
+            PyList_SET_ITEM(list, i, item);
+        else
+            Py_CLEAR(list);
     }
     return list;
 }
@@ -154,9 +161,12 @@ static int set_pointed(RecordObject *self, const FieldInfo *field, PyObject *val
 static PyObject *get_array(RecordObject *self, const FieldInfo *field) {
     PyObject *list = PyList_New(field->count);
     for (uint32_t i = 0; list && i < field->count; i++) {
-        PyObject *item = value_get(field->type, self->data + field->offset + i * field->type.size, self->storage);
-        if (item) PyList_SET_ITEM(list, i, item);
-        else Py_CLEAR(list);
+        PyObject *item = value_get(field->type, self->data + field->offset + i * field->type.size,
+                                   self->storage);
+        if (item)
+            PyList_SET_ITEM(list, i, item);
+        else
+            Py_CLEAR(list);
     }
     return list;
 }
@@ -166,7 +176,8 @@ static int set_array(RecordObject *self, const FieldInfo *field, PyObject *value
     if (!items) return -1;
     int status = 0;
     if (PyTuple_GET_SIZE(items) != (Py_ssize_t)field->count) {
-        PyErr_Format(PyExc_IndexError, "%s has %u items, got %zd", field->name, field->count, PyTuple_GET_SIZE(items));
+        PyErr_Format(PyExc_IndexError, "%s has %u items, got %zd", field->name, field->count,
+                     PyTuple_GET_SIZE(items));
         status = -1;
     }
     for (uint32_t i = 0; status == 0 && i < field->count; i++) {
@@ -202,7 +213,8 @@ static PyObject *get_nested(RecordObject *self, const FieldInfo *field) {
     PyObject *view = self->views ? PyDict_GetItemString(self->views, field->name) : NULL;
     if (view) return Py_NewRef(view);
     view = value_get(field->type, self->data + field->offset, self->storage);
-    if (view && ((!self->views && !(self->views = PyDict_New())) || PyDict_SetItemString(self->views, field->name, view) < 0))
+    if (view && ((!self->views && !(self->views = PyDict_New())) ||
+                 PyDict_SetItemString(self->views, field->name, view) < 0))
         Py_CLEAR(view);
     return view;
 }
@@ -258,11 +270,14 @@ static PyObject *field_text(PyObject *self, const FieldInfo *field) {
     PyObject *value = field_get(self, (void *)field);
     PyObject *text = NULL;
     if (value && is_record(value)) {
-        PyObject *inner = PyObject_Str(value), *newline = PyUnicode_FromString("\n"), *indented = PyUnicode_FromString("\n    ");
-        PyObject *moved = inner && newline && indented ? PyUnicode_Replace(inner, newline, indented, -1) : NULL;
+        PyObject *inner = PyObject_Str(value), *newline = PyUnicode_FromString("\n"),
+                 *indented = PyUnicode_FromString("\n    ");
+        PyObject *moved = inner && newline && indented ? PyUnicode_Replace(inner, newline, indented, -1)
+                                                       : NULL;
         if (moved) text = PyUnicode_FromFormat("%s :\n    %U", field->name, moved);
         Py_XDECREF(inner), Py_XDECREF(newline), Py_XDECREF(indented), Py_XDECREF(moved);
-    } else if (value && (field->type.kind == KIND_ADDRESS || field->type.kind == KIND_KERNEL) && PyLong_Check(value)) {
+    } else if (value && (field->type.kind == KIND_ADDRESS || field->type.kind == KIND_KERNEL) &&
+               PyLong_Check(value)) {
         PyObject *address = hexadecimal(PyLong_AsUnsignedLongLongMask(value));
         text = address ? PyUnicode_FromFormat("%s : %U", field->name, address) : NULL;
         Py_XDECREF(address);
@@ -325,7 +340,8 @@ PyTypeObject *record_type(int index) {
     PyType_Slot slots[] = {
         {Py_tp_doc, (void *)info->doc},
         {Py_tp_getset, accessors},
-        {Py_tp_dealloc, destroy}, /* a class made from a spec would get subtype_dealloc, which drops the type itself */
+        /* Without this a class made from a spec gets subtype_dealloc, which drops the type itself. */
+        {Py_tp_dealloc, destroy},
         {0, NULL},
     };
     PyType_Spec spec = {info->name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};

@@ -24,7 +24,8 @@ static PyObject *item_at(PyObject *sequence, Py_ssize_t i) {
 
 int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch, void **out) {
     *out = NULL;
-    if (type.kind == KIND_RECORD && count <= 1 && is_record(object)) return to_record(object, type.index, false, out);
+    if (type.kind == KIND_RECORD && count <= 1 && is_record(object))
+        return to_record(object, type.index, false, out);
     Py_ssize_t length = length_of(object, count);
     if (length <= 0) return (int)length;
     uint32_t align = type.kind == KIND_RECORD ? module_info.records[type.index].align : 1;
@@ -67,8 +68,10 @@ PyObject *list_from(ValueType type, const void *data, size_t count) {
         } else {
             item = value_get(type, where, NULL);
         }
-        if (item) PyList_SET_ITEM(list, i, item);
-        else Py_CLEAR(list);
+        if (item)
+            PyList_SET_ITEM(list, i, item);
+        else
+            Py_CLEAR(list);
     }
     return list;
 }

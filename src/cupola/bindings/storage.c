@@ -1,4 +1,5 @@
-/* Memory of records. Views of a record's parts share its storage, so that they outlive the object they came from. */
+/* Memory of records. Views of a record's parts share its storage, so that they outlive the object they came
+ * from. */
 #include "support.h"
 
 #include <stdlib.h>

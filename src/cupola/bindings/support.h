@@ -1,8 +1,9 @@
 /* What the generated modules (driver.c, nvrtc.c) and the hand-written files beside them share.
  *
- * A generated module describes its library with the constant tables below and has one short function for each CUDA
- * function, made of the conversions declared here. Each extension module is linked with its own copy of the support
- * files, so their static state belongs to one library. Classes are made when they are first needed. */
+ * A generated module describes its library with the constant tables below and has one short function for each
+ * CUDA function, made of the conversions declared here. Each extension module is linked with its own copy of
+ * the support files, so their static state belongs to one library. Classes are made when they are first
+ * needed. */
 #ifndef CUPOLA_SUPPORT_H
 #define CUPOLA_SUPPORT_H
 
@@ -21,7 +22,16 @@
 /* ---- tables of the generated modules ---- */
 
 typedef enum {
-    KIND_I8, KIND_U8, KIND_I16, KIND_U16, KIND_I32, KIND_U32, KIND_I64, KIND_U64, KIND_F32, KIND_F64,
+    KIND_I8,
+    KIND_U8,
+    KIND_I16,
+    KIND_U16,
+    KIND_I32,
+    KIND_U32,
+    KIND_I64,
+    KIND_U64,
+    KIND_F32,
+    KIND_F64,
     KIND_BOOL,    /* int that is 0 or 1 */
     KIND_ENUM,    /* int; index: into `enums` */
     KIND_HANDLE,  /* index: into `handles` */
@@ -116,8 +126,7 @@ typedef struct {
     const FunctionInfo *functions;
     const char *const *enum_aliases; /* pairs: alias, name; NULL-terminated */
     uint16_t enum_count, handle_count, record_count, constant_count, function_count;
-    uint16_t status;  /* enum of the result */
-    int not_found;    /* status of a function that the loaded library lacks */
+    uint16_t status; /* enum of the result */
     cupola_table_head *table;
     void **slots;
 } ModuleInfo;
@@ -137,7 +146,14 @@ typedef struct {
     uint16_t count;
 } AttributeTable;
 
-typedef enum { OPTION_INTEGER, OPTION_FLOAT, OPTION_BUFFER, OPTION_STRINGS, OPTION_ADDRESSES, OPTION_RECORD } OptionKind;
+typedef enum {
+    OPTION_INTEGER,
+    OPTION_FLOAT,
+    OPTION_BUFFER,
+    OPTION_STRINGS,
+    OPTION_ADDRESSES,
+    OPTION_RECORD
+} OptionKind;
 
 typedef struct {
     long long option;
@@ -162,7 +178,7 @@ static inline void scratch_init(Scratch *scratch) {
     scratch->blocks = NULL;
     scratch->used = 0;
 }
-void *scratch_alloc(Scratch *scratch, size_t size);          /* zeroed; NULL with MemoryError set */
+void *scratch_alloc(Scratch *scratch, size_t size); /* zeroed; NULL with MemoryError set */
 void *scratch_array(Scratch *scratch, size_t size, size_t count);
 int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer);
 void scratch_release(Scratch *scratch);
@@ -179,19 +195,19 @@ PyObject *as_integer(PyObject *object); /* new reference to the int that `object
 static inline int to_u64(PyObject *object, uint64_t *out) {
     return to_unsigned_slow(object, UINT64_MAX, out);
 }
-#define UNSIGNED_CONVERSION(name, type, max)                                                                           \
-    static inline int name(PyObject *object, type *out) {                                                              \
-        uint64_t wide;                                                                                                 \
-        if (to_unsigned_slow(object, max, &wide) < 0) return -1;                                                       \
-        *out = (type)wide;                                                                                             \
-        return 0;                                                                                                      \
+#define UNSIGNED_CONVERSION(name, type, max)                     \
+    static inline int name(PyObject *object, type *out) {        \
+        uint64_t wide;                                           \
+        if (to_unsigned_slow(object, max, &wide) < 0) return -1; \
+        *out = (type)wide;                                       \
+        return 0;                                                \
     }
-#define SIGNED_CONVERSION(name, type, min, max)                                                                        \
-    static inline int name(PyObject *object, type *out) {                                                              \
-        int64_t wide;                                                                                                  \
-        if (to_signed_slow(object, min, max, &wide) < 0) return -1;                                                    \
-        *out = (type)wide;                                                                                             \
-        return 0;                                                                                                      \
+#define SIGNED_CONVERSION(name, type, min, max)                     \
+    static inline int name(PyObject *object, type *out) {           \
+        int64_t wide;                                               \
+        if (to_signed_slow(object, min, max, &wide) < 0) return -1; \
+        *out = (type)wide;                                          \
+        return 0;                                                   \
     }
 UNSIGNED_CONVERSION(to_u8, uint8_t, UINT8_MAX)
 UNSIGNED_CONVERSION(to_u16, uint16_t, UINT16_MAX)
@@ -216,7 +232,8 @@ typedef struct {
 
 /* The Python object for the value at `data`; `storage` keeps that memory alive (for records), NULL copies it. */
 PyObject *value_get(ValueType type, void *data, Storage *storage);
-/* Stores `object` at `data`; objects that must live as long as the memory go to `*keep` (a new reference or NULL). */
+/* Stores `object` at `data`; objects that must live as long as the memory go to `*keep` (a new reference or
+ * NULL). */
 int value_set(ValueType type, void *data, PyObject *object, PyObject **keep);
 
 /* ---- classes ---- */
@@ -233,7 +250,8 @@ typedef struct {
     char *data;
     const RecordInfo *info;
     Storage *storage;
-    PyObject *views; /* dict: field name -> view of a nested record, so that each read gives the same object */
+    PyObject
+        *views; /* dict: field name -> view of a nested record, so that each read gives the same object */
 } RecordObject;
 
 int enums_init(void);
@@ -251,7 +269,8 @@ static inline bool is_handle(PyObject *object) {
     return PyObject_TypeCheck(object, &HandleBase);
 }
 static inline int to_handle(PyObject *object, int index, uint64_t *out) {
-    if (LIKELY(Py_TYPE(object) == handle_types[index]) && ((HandleObject *)object)->data == &((HandleObject *)object)->value) {
+    if (LIKELY(Py_TYPE(object) == handle_types[index]) &&
+        ((HandleObject *)object)->data == &((HandleObject *)object)->value) {
         *out = ((HandleObject *)object)->value;
         return 0;
     }
@@ -259,7 +278,7 @@ static inline int to_handle(PyObject *object, int index, uint64_t *out) {
 }
 
 extern PyTypeObject RecordBase;
-PyTypeObject *record_type(int index); /* borrowed */
+PyTypeObject *record_type(int index);     /* borrowed */
 PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has asked for it */
 PyObject *record_new(int index);
 PyObject *record_view(int index, void *data, Storage *storage);
@@ -271,7 +290,7 @@ static inline void *record_data(PyObject *object) {
     return ((RecordObject *)object)->data;
 }
 extern PyTypeObject StorageType;
-Storage *storage_new(size_t size, size_t align, size_t count); /* zeroed; no memory for size 0 */
+Storage *storage_new(size_t size, size_t align, size_t count);           /* zeroed; no memory for size 0 */
 int storage_keep(Storage *storage, const void *where, PyObject *object); /* replaces what was kept there */
 PyObject *storage_kept(Storage *storage, const void *where);             /* borrowed or NULL, no exception */
 int records_init(void);
@@ -295,20 +314,25 @@ PyObject *text_from(const char *text); /* bytes, or None for NULL */
 int to_kernel_arguments(PyObject *object, Scratch *scratch, void ***out);
 int to_kernel_storage(PyObject *object, PyObject **keep, void ***out); /* the same, kept alive by `*keep` */
 
-int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch, void **out, size_t *size);
+int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch,
+                 void **out, size_t *size);
 void *attribute_room(const AttributeTable *table, long long attribute, Scratch *scratch, size_t *size);
 PyObject *attribute_from(const AttributeTable *table, long long attribute, void *data, size_t size);
-void **attribute_rooms(const AttributeTable *table, const int *attributes, long long count, size_t *sizes, Scratch *scratch);
-PyObject *attributes_from(const AttributeTable *table, const int *attributes, void **data, long long count, const size_t *sizes);
-int to_options(PyObject *object, const OptionType *types, size_t type_count, const int *keys, long long count, Scratch *scratch, void ***out);
+void **attribute_rooms(const AttributeTable *table, const int *attributes, long long count, size_t *sizes,
+                       Scratch *scratch);
+PyObject *attributes_from(const AttributeTable *table, const int *attributes, void **data, long long count,
+                          const size_t *sizes);
+int to_options(PyObject *object, const OptionType *types, size_t type_count, const int *keys, long long count,
+               Scratch *scratch, void ***out);
 
 /* ---- calls (calls.c) ---- */
 
 #define CALL_PARAMETERS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names
 
-/* Puts positional and keyword arguments in order; `required` of `count` must be there, the others become NULL. */
-int bind_arguments(const char *function, const char *const *keywords, int count, int required, PyObject *const *args,
-                   Py_ssize_t nargs, PyObject *names, PyObject **bound);
+/* Puts positional and keyword arguments in order; `required` of `count` must be there, the others become
+ * NULL. */
+int bind_arguments(const char *function, const char *const *keywords, int count, int required,
+                   PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **bound);
 /* Names the function and argument in the exception that is set; returns NULL. */
 PyObject *bad_argument(const char *function, const char *argument);
 PyObject *failed(long long status, int outputs);
@@ -322,7 +346,7 @@ PyObject *result_tuple(long long status, PyObject **outputs, int count);
 
 /* ---- the function table (table.c) ---- */
 
-/* Finds function `index`, stores it in its slot and returns it; NULL with a pending error when there is none. */
+/* Finds function `index` and stores it in its slot; NULL with a pending error when there is none. */
 void *table_resolve(int index);
 int table_raise_pending(void);
 int table_init(PyObject *module);

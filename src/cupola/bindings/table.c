@@ -1,9 +1,10 @@
 /* Filling the function table: which provider, which symbol, and what happens when there is none.
  *
- * `cupola.bindings._provider` decides in Python which provider is used; here symbols are looked up. The driver of one
- * CUDA version serves callers made for another, so a symbol is tried in this order: the exact versioned name;
- * cuGetProcAddress with the version that brought it (CUDA Driver API, section 6.35), but only when the driver is at
- * least that new, since it answers with an older signature otherwise; an older name of the same signature. */
+ * `cupola.bindings._provider` decides in Python which provider is used; here symbols are looked up. The
+ * driver of one CUDA version serves callers made for another, so a symbol is tried in this order: the exact
+ * versioned name; cuGetProcAddress with the version that brought it (CUDA Driver API, section 6.35), but only
+ * when the driver is at least that new, since it answers with an older signature otherwise; an older name of
+ * the same signature. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -41,11 +42,15 @@ static void forget_pending(void) {
 }
 
 static void *find_versioned(const FunctionInfo *info) {
-    if (!provider.get_proc_address || !info->base || !info->since || provider.version < info->since) return NULL;
+    if (!provider.get_proc_address || !info->base || !info->since || provider.version < info->since)
+        return NULL;
     void *function = NULL;
     int found = 0;
-    uint64_t flags = provider.per_thread && info->thread_symbol ? 2 : 0; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
-    return provider.get_proc_address(info->base, &function, info->since, flags, &found) == 0 ? function : NULL;
+    uint64_t flags = provider.per_thread && info->thread_symbol
+                         ? 2
+                         : 0; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+    return provider.get_proc_address(info->base, &function, info->since, flags, &found) == 0 ? function
+                                                                                             : NULL;
 }
 
 static void *find_alias(const FunctionInfo *info) {
@@ -76,7 +81,8 @@ static void keep_exception(void) {
     Py_XDECREF(type), Py_XDECREF(traceback);
 }
 
-/* The CPU device wraps some functions of other libraries: it is asked for them first, when it is what runs kernels. */
+/* The CPU device wraps some functions of other libraries: it is asked for them first, when it is what runs
+ * kernels. */
 static int find_override(const FunctionInfo *info, void **function) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
@@ -84,7 +90,8 @@ static int find_override(const FunctionInfo *info, void **function) {
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *capsule = module ? PyObject_CallMethod(module, "override_lookup", NULL) : NULL;
     LookupFunction lookup = NULL;
-    if (capsule && capsule != Py_None) *(void **)&lookup = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+    if (capsule && capsule != Py_None)
+        *(void **)&lookup = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     int status = PyErr_Occurred() ? -1 : 0;
     if (status < 0) keep_exception();
     Py_XDECREF(capsule), Py_XDECREF(module);
@@ -131,8 +138,12 @@ static int adopt(PyObject *choice) {
         if (!handle) return -1;
         adopt_library(handle);
     }
-    if (lookup != Py_None && !(*(void **)&provider.lookup = PyCapsule_GetPointer(lookup, PyCapsule_GetName(lookup)))) return -1;
-    if (explain != Py_None && !(*(void **)&provider.explain = PyCapsule_GetPointer(explain, PyCapsule_GetName(explain)))) return -1;
+    if (lookup != Py_None &&
+        !(*(void **)&provider.lookup = PyCapsule_GetPointer(lookup, PyCapsule_GetName(lookup))))
+        return -1;
+    if (explain != Py_None &&
+        !(*(void **)&provider.explain = PyCapsule_GetPointer(explain, PyCapsule_GetName(explain))))
+        return -1;
     __atomic_store_n(&chosen, 1, __ATOMIC_RELEASE);
     return 0;
 }
@@ -146,7 +157,8 @@ static int choose(void) {
     int status = 0;
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *choice = module ? PyObject_CallMethod(module, "provide", "s", module_info.library) : NULL;
-    if (!chosen && (!choice || adopt(choice) < 0)) { /* another thread may have been here while Python code ran */
+    if (!chosen &&
+        (!choice || adopt(choice) < 0)) { /* another thread may have been here while Python code ran */
         keep_exception();
         status = -1;
     }
@@ -186,8 +198,9 @@ int table_raise_pending(void) {
     }
     const FunctionInfo *info = &module_info.functions[missing - 1];
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
-    PyObject *error = module ? PyObject_CallMethod(module, "missing_function", "sssii", module_info.library, info->name,
-                                                   provider.name, provider.version, info->since) : NULL;
+    PyObject *error = module ? PyObject_CallMethod(module, "missing_function", "sssii", module_info.library,
+                                                   info->name, provider.name, provider.version, info->since)
+                             : NULL;
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error), Py_XDECREF(module);
     return -1;
@@ -219,11 +232,9 @@ static PyObject *count_devices(PyObject *module, PyObject *library) {
     *(void **)&initialise = dlsym(handle, "cuInit");
     *(void **)&count = dlsym(handle, "cuDeviceGetCount");
     int status = -1, devices = 0;
-    Py_BEGIN_ALLOW_THREADS
-    if (initialise && count) status = initialise(0);
+    Py_BEGIN_ALLOW_THREADS if (initialise && count) status = initialise(0);
     if (status == 0) status = count(&devices);
-    Py_END_ALLOW_THREADS
-    return Py_BuildValue("(ii)", status, devices);
+    Py_END_ALLOW_THREADS return Py_BuildValue("(ii)", status, devices);
 }
 
 static PyObject *name_provider(PyObject *module, PyObject *unused) {
@@ -235,8 +246,10 @@ static PyObject *name_provider(PyObject *module, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"_open", open_library, METH_O, "_open(path, /)\n--\n\nLoad a library; returns its handle and path."},
-    {"_count_devices", count_devices, METH_O, "_count_devices(library, /)\n--\n\nThe status of cuInit or cuDeviceGetCount and the number of devices."},
-    {"_provider_name", name_provider, METH_NOARGS, "_provider_name()\n--\n\nWhat fills the function table, or None as long as that is open."},
+    {"_count_devices", count_devices, METH_O,
+     "_count_devices(library, /)\n--\n\nThe status of cuInit or cuDeviceGetCount and the number of devices."},
+    {"_provider_name", name_provider, METH_NOARGS,
+     "_provider_name()\n--\n\nWhat fills the function table, or None as long as that is open."},
     {0},
 };
 
