@@ -56,9 +56,17 @@ def test_destroying_a_stream_lets_its_work_finish(context, host):
     host.block(stream)
     host.note(stream, "after")
     ok(driver.cuStreamDestroy(stream))
-    assert status(driver.cuStreamQuery(stream)) == "CUDA_ERROR_INVALID_HANDLE"
     host.release()
     assert eventually(lambda: host.notes == ["after"])
+
+
+@pytest.mark.cpu_only
+def test_a_destroyed_stream_is_refused(context, host):
+    stream = ok(driver.cuStreamCreate(NON_BLOCKING))
+    host.block(stream)
+    ok(driver.cuStreamDestroy(stream))
+    for call in (driver.cuStreamQuery, driver.cuStreamSynchronize, driver.cuStreamDestroy):
+        assert status(call(stream)) == "CUDA_ERROR_INVALID_HANDLE"
 
 
 @pytest.mark.parametrize("flags, waits", [(BLOCKING, True), (NON_BLOCKING, False)])
