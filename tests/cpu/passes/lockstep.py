@@ -1,8 +1,8 @@
 """A warp in Python, twice: each thread on its own, and all lanes together as the engine runs them.
 
-`alone` runs one thread after the other, straight from the statements. `together` follows an `Analysis` the way the
-engine does: blocks lowest index first with a mask for each, one scalar for a uniform register, base and stride for an affine
-one. Where the analysis is wrong, lanes overwrite each other's values and the two differ; that every block which
+`alone` runs one thread after the other, straight from the statements. `Together` follows an `Analysis` the way the
+engine does: blocks lowest index first with a mask for each, one scalar for a uniform register, base and stride for an
+affine one. Where the analysis is wrong, lanes overwrite each other's values and the two differ; that every block which
 claims to be convergent has all live lanes is checked as well.
 
 Only what the tests need is known: ``mov add sub mul mad shl setp selp and ld.param vote shfl st bra ret bar.sync``, on
@@ -65,6 +65,20 @@ def _special(operand: ast.Special, lane: int) -> int:
     return {"tid": lane, "laneid": lane}.get(operand.name, 5)
 
 
+def _reader(registers: dict[str, int], lane: int) -> Read:
+    def read(operand: ast.Operand) -> int:
+        match operand:
+            case ast.Register(name):
+                return registers.get(name, 0)
+            case ast.Immediate(number):
+                return number & MASK
+            case ast.Special():
+                return _special(operand, lane)
+        raise NotImplementedError(operand)
+
+    return read
+
+
 def alone(function: ast.Function, width: int, steps: int = 4000) -> list[list[tuple[int, int]]]:
     """What each thread stores, as (address, value) in order."""
     body = function.body or []
@@ -74,16 +88,7 @@ def alone(function: ast.Function, width: int, steps: int = 4000) -> list[list[tu
         registers: dict[str, int] = {}
         stored: list[tuple[int, int]] = []
 
-        def read(operand: ast.Operand, registers: dict[str, int] = registers, lane: int = lane) -> int:
-            match operand:
-                case ast.Register(name):
-                    return registers.get(name, 0)
-                case ast.Immediate(value):
-                    return value & MASK
-                case ast.Special():
-                    return _special(operand, lane)
-            raise NotImplementedError(operand)
-
+        read = _reader(registers, lane)
         place = 0
         budget = steps
         while place < len(body):
@@ -114,7 +119,7 @@ def alone(function: ast.Function, width: int, steps: int = 4000) -> list[list[tu
     return results
 
 
-class together:  # noqa: N801 - used like the function `alone`
+class Together:
     """Run the blocks of an analysis; ``stored`` is as `alone` gives it."""
 
     def __init__(self, analysis: Analysis, steps: int = 100_000) -> None:

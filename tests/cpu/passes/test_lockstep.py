@@ -9,7 +9,7 @@ import pytest
 from cupola.cpu.passes import analyse, prepare
 from cupola.cpu.ptx import parse
 
-from .lockstep import TooLong, alone, together
+from .lockstep import Together, TooLong, alone
 
 WIDTH = 8
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u32 n)\n{\n"
@@ -188,7 +188,7 @@ def compare(text: str) -> bool:
         expected = alone(function, WIDTH)
     except TooLong:
         return False
-    assert together(analysis).stored == expected
+    assert Together(analysis).stored == expected
     return True
 
 

@@ -14,7 +14,7 @@ from cupola.cpu.ptx.declarations import SPACES, parameters, variables
 from cupola.cpu.ptx.locations import Locations
 from cupola.cpu.ptx.names import TYPE_BITS
 from cupola.cpu.ptx.operands import OperandParser
-from cupola.cpu.ptx.scopes import Scope
+from cupola.cpu.ptx.scopes import Scopes
 
 _NOTHING = ast.ArgumentList(())
 _CACHED = (ast.Register, ast.Special, ast.Immediate, ast.Symbol, ast.Address)
@@ -31,9 +31,8 @@ class BodyParser:
         self.cursor = cursor
         self.function = function
         self.locations = locations
-        self.operands = OperandParser(cursor, function.registers, module_names)
-        self.scope = self.operands.scope
-        self.scopes = 0
+        self.scopes = Scopes(function.registers)
+        self.operands = OperandParser(cursor, self.scopes, module_names)
         self.statements: list[ast.Statement] = []
 
     def read(self, end: int) -> None:
@@ -42,9 +41,9 @@ class BodyParser:
         for parameter in [*self.function.parameters, *self.function.returns]:
             if parameter.is_register:
                 self.function.registers[parameter.name] = parameter.type
-                self.scope.names[parameter.name] = ast.Register(parameter.name)
+                self.scopes.declare(parameter.name, ast.Register(parameter.name))
             elif parameter.name != "_":
-                self.scope.names[parameter.name] = ast.Symbol(parameter.name)
+                self.scopes.declare(parameter.name, ast.Symbol(parameter.name))
 
         cursor = self.cursor
         words = cursor.words
@@ -54,29 +53,20 @@ class BodyParser:
                 self._directive(word)
             elif word == "{":
                 cursor.index += 1
-                self.scopes += 1
-                self._enter(Scope(self.scope, self.scopes))
+                self.scopes.enter()
             elif word == "}":
                 cursor.index += 1
-                self._leave()
+                self.scopes.leave()
             elif words[cursor.index + 1] == ":":
                 self._label(word)
             elif word == ";":
                 cursor.index += 1
             else:
                 self._instruction(word)
-        self.scope.close()
-        for label, uses in self.scope.pending.items():
+        self.scopes.settle(self.scopes.current)
+        for label, uses in self.scopes.current.pending.items():
             cursor.fail(f"the name {label!r} is not declared", at=uses[0][1])
         self.function.body = self.statements
-
-    def _enter(self, scope: Scope) -> None:
-        self.scope = self.operands.scope = scope
-
-    def _leave(self) -> None:
-        self.scope.close()
-        assert self.scope.parent is not None  # the braces of a body are balanced
-        self._enter(self.scope.parent)
 
     # --- declarations ---------------------------------------------------------------------------------------
 
@@ -92,8 +82,8 @@ class BodyParser:
             at = cursor.index
             for variable in variables(cursor, None):
                 name = variable.name
-                self._declare(name, ast.Symbol(self.scope.unique(name)), at)
-                variable.name = self.scope.unique(name)
+                self._declare(name, ast.Symbol(self.scopes.current.unique(name)), at)
+                variable.name = self.scopes.current.unique(name)
                 self.function.variables.append(variable)
                 self.operands.elements[variable.name] = max(1, TYPE_BITS[variable.type] // 8)
         elif word == ".pragma":
@@ -111,10 +101,8 @@ class BodyParser:
                 cursor.unexpected("';'")
 
     def _declare(self, name: str, operand: ast.Operand, at: int) -> None:
-        if name in self.scope.names:
+        if not self.scopes.declare(name, operand):
             self.cursor.fail(f"{name!r} is already declared in this scope", at=at)
-        self.scope.names[name] = operand
-        self.scope.cache.clear()  # an outer name may be hidden from here on
 
     def _registers(self) -> None:
         """``.reg .b32 %r<10>, %a, b;`` and the vectors ``.reg .v4 .f32 v;``."""
@@ -127,15 +115,14 @@ class BodyParser:
         kind = word[1:]
         if word[:1] != "." or kind not in TYPE_BITS:
             cursor.unexpected("a type such as '.b32'", cursor.index - 1)
-        scope = self.scope
+        scope = self.scopes.current
         while True:
             at = cursor.index
             name = cursor.name("the name of a register")
             if cursor.accept("<"):
                 if vector:
                     cursor.fail("a range of vectors is not supported", at=at)
-                scope.ranges[name] = (kind, cursor.integer("a number of registers"))
-                scope.cache.clear()
+                self.scopes.declare_range(name, kind, cursor.integer("a number of registers"))
                 cursor.expect(">")
             elif vector:
                 parts = []
@@ -143,7 +130,7 @@ class BodyParser:
                     unique = scope.unique(f"{name}.{part}")
                     self.function.registers[unique] = kind
                     parts.append(ast.Register(unique))
-                    scope.names[f"{name}.{part}"] = parts[-1]
+                    self._declare(f"{name}.{part}", parts[-1], at)
                 self._declare(name, ast.Vector(tuple(parts)), at)
             else:
                 unique = scope.unique(name)
@@ -161,9 +148,9 @@ class BodyParser:
         at = cursor.index
         if not is_name(word):
             cursor.unexpected("a label")
-        if word in self.scope.labels:
+        if word in self.scopes.current.labels:
             cursor.fail(f"the label {word!r} is there twice")
-        unique = self.scope.labels[word] = self.scope.unique(word)
+        unique = self.scopes.current.labels[word] = self.scopes.current.unique(word)
         cursor.index += 2
         directive = cursor.words[cursor.index]
         if directive == ".branchtargets":
@@ -195,7 +182,7 @@ class BodyParser:
         while True:
             at = cursor.index
             label = cursor.name("a label")
-            self.scope.refer(label, partial(targets.__setitem__, len(targets)), at)
+            self.scopes.current.refer(label, partial(targets.__setitem__, len(targets)), at)
             targets.append(label)
             if cursor.accept(";"):
                 break
@@ -237,7 +224,7 @@ class BodyParser:
             operands = ()
         else:
             found: list[ast.Operand] = []
-            cache = self.scope.cache
+            cache = self.scopes.current.cache
             while True:
                 text = words[index]
                 operand = cache.get(text)
@@ -268,7 +255,7 @@ class BodyParser:
         self.statements.append(instruction)
         if labels:
             for label, place in labels:
-                self.scope.refer(label, partial(_rename_label, instruction, label), place)
+                self.scopes.current.refer(label, partial(_rename_label, instruction, label), place)
             labels.clear()
 
     def _check(self, opcode: str, modifiers: tuple[str, ...], operands: tuple[ast.Operand, ...], at: int) -> None:

@@ -282,7 +282,7 @@ class _Initializer:
         at = cursor.index
         mask = cursor.integer()
         byte = (mask.bit_length() - 1) // 8
-        if mask != 0xFF << (8 * byte) or byte > 7 or self.width != 1:
+        if byte < 0 or byte > 7 or mask != 0xFF << (8 * byte) or self.width != 1:
             cursor.fail("this mask does not take one byte of an address", "0xFF, 0xFF00, ...", at)
         cursor.expect("(")
         is_generic = cursor.words[cursor.index] == "generic" and cursor.words[cursor.index + 1] == "("

@@ -29,6 +29,7 @@ _TOKEN = re.compile(
     | << | >> | <= | >= | == | != | && | \|\|
     | /\*(?s:.*+)                                            # a comment that never ends
     | (?s:.)
+    | \Z                                                     # nothing but white space is left
     )
     """,
     re.VERBOSE | re.ASCII,
@@ -46,6 +47,8 @@ class Tokens:
     def __init__(self, text: str) -> None:
         self.text = text
         self._matches = list(_TOKEN.finditer(text))
+        while self._matches and not self._matches[-1][1]:
+            self._matches.pop()
         self.words = [match[1] for match in self._matches]
         self.words += ("", "")
         self._lines: list[int] | None = None

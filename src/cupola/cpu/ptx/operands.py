@@ -6,7 +6,7 @@ from cupola.cpu.ptx import ast
 from cupola.cpu.ptx.constants import constant, constant_integer
 from cupola.cpu.ptx.cursor import Cursor, is_name, parse_integer
 from cupola.cpu.ptx.names import SPECIAL_REGISTERS
-from cupola.cpu.ptx.scopes import Scope
+from cupola.cpu.ptx.scopes import Scopes
 
 _SELECTORS = frozenset(
     [
@@ -38,19 +38,18 @@ class OperandParser:
 
     Attributes
     ----------
-    scope : Scope
-        Set by the reader of the body as scopes open and close.
+    scopes : Scopes
+        The names; the reader of the body opens and closes scopes.
     labels : list
         References to labels in the operands read since it was cleared, with the index of their words.
     """
 
-    def __init__(self, cursor: Cursor, registers: dict[str, str], module_names: dict[str, int]) -> None:
+    def __init__(self, cursor: Cursor, scopes: Scopes, module_names: dict[str, int]) -> None:
         self.cursor = cursor
-        self.registers = registers
+        self.scopes = scopes
         self.module_names = module_names
         self.elements: dict[str, int] = {}
         self.labels: list[tuple[str, int]] = []
-        self.scope = Scope(None, 0)
 
     def read(self, depth: int = 0) -> ast.Operand:
         """The next operand."""
@@ -93,7 +92,7 @@ class OperandParser:
         """The next operand, which must be a register."""
         at = self.cursor.index
         word = self.cursor.words[at]
-        operand = self.scope.lookup(word, self.registers)
+        operand = self.scopes.lookup(word)
         if not isinstance(operand, ast.Register):
             self.cursor.unexpected(what)
         self.cursor.index += 1
@@ -176,22 +175,21 @@ class OperandParser:
 
     def resolve(self, word: str, at: int) -> ast.Operand:
         """What a name stands for; a reference to a label when it is nothing else."""
-        operand = self.scope.lookup(word, self.registers)
+        operand = self.scopes.lookup(word)
         if operand is not None:
             return operand
-        if word in SPECIAL_REGISTERS or word.startswith("%envreg"):
+        if word in SPECIAL_REGISTERS:
             name, _, component = word[1:].partition(".")
             return ast.Special(name, component or None)
         if word in self.module_names:
             return ast.Symbol(word)
-        if word[0] == "%":
-            self.cursor.fail(f"the register {word!r} is not declared", at=at)
         base, _, part = word.partition(".")
         if part:
-            register = self.scope.lookup(base, self.registers)
+            register = self.scopes.lookup(base)
             if part in _SELECTORS and isinstance(register, ast.Register):
                 return ast.Selector(register, part)
-            self.cursor.unexpected("an operand", at)
+        if word[0] == "%":
+            self.cursor.fail(f"the register {word!r} is not declared", at=at)
         if not is_name(word):
             self.cursor.unexpected("an operand", at)
         self.labels.append((word, at))

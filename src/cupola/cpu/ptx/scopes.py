@@ -3,13 +3,15 @@
 Inline assembly brings nested scopes whose registers and labels hide outer ones of the same name, and which often
 exist many times over. What an inner scope declares is renamed to ``name.number``, which no PTX name can be.
 
-Labels may be used before they are declared, so a name that is nothing else becomes a reference to a label, and
-each scope settles, when it closes, the references to its own labels; the rest is its parent's.
+A name has a stack of meanings, the innermost on top, so that finding one does not take longer the deeper it is nested.
+Labels may be used before they are declared: a name that is nothing else becomes a reference to a label, and each scope
+settles, when it closes, the references to its own labels; the rest is its parent's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from cupola.cpu.ptx import ast
 
@@ -18,15 +20,14 @@ _LONGEST_NUMBER = 9  # digits of a register in a range
 Rename = Callable[[str], None]
 
 
+@dataclass(eq=False, slots=True)
 class Scope:
-    """The names of one pair of braces.
+    """One pair of braces.
 
     Attributes
     ----------
-    names : dict
-        What each declared name stands for.
-    ranges : dict
-        Registers declared as ``%r<10>``: the type and the count by prefix.
+    number, depth : int
+        Every inner scope of a function has its own number; the function's own has number and depth 0.
     cache : dict
         Operands of one word that were met in this scope, by their text.
     labels : dict
@@ -35,61 +36,124 @@ class Scope:
         References to labels that are not settled: how to rename each, and the index of its word.
     """
 
-    __slots__ = ("cache", "labels", "names", "number", "parent", "pending", "ranges")
-
-    def __init__(self, parent: Scope | None, number: int) -> None:
-        self.parent = parent
-        self.number = number
-        self.names: dict[str, ast.Operand] = {}
-        self.ranges: dict[str, tuple[str, int]] = {}
-        self.cache: dict[str, ast.Operand] = {}
-        self.labels: dict[str, str] = {}
-        self.pending: dict[str, list[tuple[Rename, int]]] = {}
+    number: int
+    depth: int
+    cache: dict[str, ast.Operand] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, list[tuple[Rename, int]]] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    found: list[str] = field(default_factory=list)  # registers of this scope's ranges that are in use
+    ranges: list[str] = field(default_factory=list)
 
     def unique(self, name: str) -> str:
         """The name in the flattened function of what this scope declares as ``name``."""
         return f"{name}.{self.number}" if self.number else name
 
-    def lookup(self, name: str, registers: dict[str, str]) -> ast.Operand | None:
-        """What a name stands for here; a register of a range enters ``registers`` on first use."""
-        scope: Scope | None = self
-        while scope is not None:
-            operand = scope.names.get(name)
-            if operand is None and scope.ranges:
-                operand = scope._from_range(name, registers)
-            if operand is not None:
-                return operand
-            scope = scope.parent
-        return None
-
-    def _from_range(self, name: str, registers: dict[str, str]) -> ast.Register | None:
-        digits = len(name) - len(name.rstrip("0123456789"))
-        for count in range(min(digits, _LONGEST_NUMBER), 0, -1):
-            prefix, number = name[:-count], name[-count:]
-            declared = self.ranges.get(prefix)
-            if declared and int(number) < declared[1] and (number[0] != "0" or number == "0"):
-                unique = self.unique(name)
-                registers[unique] = declared[0]
-                register = self.names[name] = ast.Register(unique)
-                return register
-        return None
-
     def refer(self, label: str, rename: Rename, index: int) -> None:
         """Note a use of a label."""
         self.pending.setdefault(label, []).append((rename, index))
 
-    def close(self) -> None:
-        """Settle the references to this scope's labels and hand the others to the parent."""
-        for label, unique in self.labels.items():
-            for rename, _ in self.pending.pop(label, ()):
-                rename(unique)
-        if self.parent is None:
-            return
-        mine, other = self.pending, self.parent.pending
+
+class Scopes:
+    """The names that can be seen at one place of a function.
+
+    Attributes
+    ----------
+    current : Scope
+        The innermost open scope.
+    registers : dict
+        The types of the registers in use, by unique name: a register of a range enters here when it is first named.
+    """
+
+    def __init__(self, registers: dict[str, str]) -> None:
+        self.registers = registers
+        self.current = Scope(0, 0)
+        self._open = [self.current]
+        self._count = 0
+        self._names: dict[str, list[tuple[int, ast.Operand]]] = {}  # (depth, meaning), innermost last
+        self._ranges: dict[str, list[tuple[int, str, int]]] = {}  # by prefix: (depth, type, count), innermost last
+        self._range_depths = [-1]
+
+    def enter(self) -> None:
+        """Open a scope."""
+        self._count += 1
+        self.current = Scope(self._count, self.current.depth + 1)
+        self._open.append(self.current)
+
+    def leave(self) -> None:
+        """Close the innermost scope, settle its labels, and go on in its parent."""
+        scope = self._open.pop()
+        self.settle(scope)
+        for name in (*scope.declared, *scope.found):
+            self._names[name].pop()
+        for prefix in scope.ranges:
+            self._ranges[prefix].pop()
+        if self._range_depths[-1] == scope.depth:
+            self._range_depths.pop()
+        self.current = parent = self._open[-1]
+        mine, other = scope.pending, parent.pending
         if len(mine) > len(other):  # join the smaller one to the larger: deep nesting stays cheap
             mine, other = other, mine
         for label, uses in mine.items():
             known = other.setdefault(label, uses)
             if known is not uses:
                 known.extend(uses)
-        self.parent.pending = other
+        parent.pending = other
+
+    @staticmethod
+    def settle(scope: Scope) -> None:
+        """Rename the references to the scope's own labels."""
+        for label, unique in scope.labels.items():
+            for rename, _ in scope.pending.pop(label, ()):
+                rename(unique)
+
+    def declare(self, name: str, meaning: ast.Operand) -> bool:
+        """Give a name a meaning in the current scope; False when it has one there already."""
+        scope = self.current
+        if name in scope.declared:
+            return False
+        scope.declared.add(name)
+        self._names.setdefault(name, []).append((scope.depth, meaning))
+        scope.cache.clear()  # an outer name may be hidden from here on
+        return True
+
+    def declare_range(self, prefix: str, kind: str, count: int) -> None:
+        """Declare the registers ``prefix0`` to ``prefix(count-1)``."""
+        scope = self.current
+        scope.ranges.append(prefix)
+        self._ranges.setdefault(prefix, []).append((scope.depth, kind, count))
+        if self._range_depths[-1] != scope.depth:
+            self._range_depths.append(scope.depth)
+        scope.cache.clear()
+
+    def lookup(self, name: str) -> ast.Operand | None:
+        """What a name stands for here, if it is declared; labels are not."""
+        stack = self._names.get(name)
+        depth, meaning = stack[-1] if stack else (-1, None)
+        if self._range_depths[-1] > depth:
+            return self._from_range(name, depth) or meaning
+        return meaning
+
+    def _from_range(self, name: str, outer: int) -> ast.Register | None:
+        """The register of the innermost range that has it, among those deeper than ``outer``."""
+        digits = len(name) - len(name.rstrip("0123456789"))
+        best: tuple[int, str] = (outer, "")
+        for count in range(min(digits, _LONGEST_NUMBER), 0, -1):
+            number = name[-count:]
+            if number[0] == "0" and count > 1:
+                continue
+            for depth, kind, size in reversed(self._ranges.get(name[:-count], ())):
+                if depth <= best[0]:
+                    break
+                if int(number) < size:
+                    best = (depth, kind)
+                    break
+        depth, kind = best
+        if depth == outer:
+            return None
+        scope = self._open[depth]
+        register = ast.Register(scope.unique(name))
+        self.registers[register.name] = kind
+        self._names.setdefault(name, []).append((depth, register))
+        scope.found.append(name)
+        return register

@@ -12,7 +12,6 @@ prefetch{.global|local|const|param}{.L1|L2|L2::evict_last|L2::evict_normal|tenso
 prefetchu.L1 [a]
 applypriority{.global}.L2::evict_normal [a], size
 discard{.global}.L2 [a], size
-createpolicy.fractional{.L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}.<evict2>|L2::evict_unchanged{.b64} d{, fraction}
 createpolicy.fractional.<evict2>|L2::evict_unchanged.b64 d{, fraction}
 createpolicy.range{.global}.<evict2>|L2::evict_unchanged{.<evict2>|L2::evict_unchanged}.b64 d, [a], primary, total
 createpolicy.cvt.L2.b64 d, a
