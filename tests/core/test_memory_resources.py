@@ -13,10 +13,13 @@ from cupola import (
     CUDAError,
     DeviceMemoryResource,
     DeviceMemoryResourceOptions,
+    LaunchConfig,
     LegacyPinnedMemoryResource,
     MemoryResource,
     PinnedMemoryResource,
     PinnedMemoryResourceOptions,
+    Program,
+    launch,
 )
 from cupola.core._unpooled import SynchronousMemoryResource
 
@@ -279,3 +282,21 @@ def test_a_resource_in_python_behind_device_allocate(device, stream):
         device.memory_resource = before
     with pytest.raises(TypeError):
         device.memory_resource = "pool"
+
+
+@pytest.mark.parametrize("options", [None, {}, {"numa_id": 0}])
+def test_kernels_reach_pinned_memory(device, stream, options):
+    numa = options == {"numa_id": 0}
+    properties = device.properties
+    if not (properties.host_numa_memory_pools_supported if numa else properties.host_memory_pools_supported):
+        pytest.skip("the device has no such pools")
+    pool = PinnedMemoryResource(options)
+    assert pool._has_access(0)
+    assert pool.numa_id == (0 if numa else -1)
+    source = 'extern "C" __global__ void k(int* x) { *x += 1; }'
+    kernel = Program(source, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin").get_kernel("k")
+    with pool.allocate(4, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        launch(stream, LaunchConfig(grid=1, block=1), kernel, buffer)
+        stream.sync()
+        assert np.from_dlpack(buffer).view(np.int32) == 1

@@ -1,4 +1,4 @@
-from cupola.core._cuda cimport CUmemoryPool, CUmemPool_attribute, CUresult
+from cupola.core._cuda cimport CUdevice_attribute, CUmemoryPool, CUmemPool_attribute, CUresult
 from cupola.core._memory_resource cimport MemoryResource
 
 
@@ -12,6 +12,7 @@ cdef class PoolMemoryResource(MemoryResource):
     cdef PoolHandle pool                # None once closed
     cdef object cached_attributes
     cdef bint overridden                # a subclass in Python has its own `deallocate`
+    cdef _let_devices_in(self, CUdevice_attribute supported)
     cdef _hold(self, CUmemoryPool pool, bint owned)
     cdef _fail(self, CUresult status, object stream)
 

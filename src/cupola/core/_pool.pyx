@@ -11,12 +11,13 @@ from libc.string cimport memset
 from cupola.core._buffer cimport new_buffer
 from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
+    CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
     CU_MEM_ACCESS_FLAGS_PROT_NONE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE,
     CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
     CU_MEMPOOL_ATTR_USED_MEM_HIGH, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUdevice_attribute, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags,
     CUmemLocation,
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, initialise, report,
@@ -87,6 +88,7 @@ cdef class PoolMemoryResource(MemoryResource):
                 )
         check(status, b"cuMemGetMemPool")
         self._hold(pool, False)
+        self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
 
     def _make_pool(self, int location_type, int location_id, size_t max_size):
         """Make a pool and own it (cuMemPoolCreate)."""
@@ -104,6 +106,10 @@ cdef class PoolMemoryResource(MemoryResource):
             status = cu.cuMemPoolCreate(&pool, &properties)
         check(status, b"cuMemPoolCreate")
         self._hold(pool, True)
+        if location_type == LOCATION_HOST:
+            self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+        elif location_type == LOCATION_HOST_NUMA:
+            self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED)
 
     cdef _hold(self, CUmemoryPool pool, bint owned):
         cdef PoolHandle handle = PoolHandle.__new__(PoolHandle)
@@ -142,6 +148,19 @@ cdef class PoolMemoryResource(MemoryResource):
                 descriptions[count].flags = <CUmemAccess_flags><int>flags
                 count += 1
         check(cu.cuMemPoolSetAccess(self.pool.pointer, descriptions, count), b"cuMemPoolSetAccess")
+
+    cdef _let_devices_in(self, CUdevice_attribute supported):
+        """Give all devices that can use it access to host memory, which at first is the host's only (cuMemPoolCreate)."""
+        cdef int count = 0, able
+        check(cu.cuDeviceGetCount(&count), b"cuDeviceGetCount")
+        missing = []
+        for number in range(count):
+            able = 0
+            check(cu.cuDeviceGetAttribute(&able, supported, number), b"cuDeviceGetAttribute")
+            if able and not self._has_access(number):
+                missing.append(number)
+        if missing:
+            self._change_access(missing, [])
 
     # --- allocation -----------------------------------------------------------------------------------
 
