@@ -10,20 +10,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from cupola.cpu._models import Model as Model
+    from cupola.cpu._models import models as models
 
-    class Model(NamedTuple):
-        """A GPU that the CPU device can stand for."""
-
-        key: str
-        name: str
-        compute_capability: tuple[int, int]
-        multiprocessor_count: int
-        memory_bytes: int
-
-    models: tuple[Model, ...]
-
-__all__ = ["models", "use"]
+__all__ = ["Model", "models", "use"]
 
 
 def use(model: str = "h200", devices: int = 1, threads: int | None = None) -> None:
@@ -70,12 +60,8 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None) -> No
 
 
 def __getattr__(name: str) -> object:
-    if name != "models":
-        raise AttributeError(f"module 'cupola.cpu' has no attribute {name!r}")
-    from collections import namedtuple
+    if name in {"Model", "models"}:
+        from cupola.cpu import _models
 
-    from cupola.cpu import _driver
-
-    row = namedtuple("Model", "key name compute_capability multiprocessor_count memory_bytes")
-    globals()["models"] = tuple(row(*fields) for fields in _driver.models())
-    return globals()["models"]
+        return getattr(_models, name)
+    raise AttributeError(f"module 'cupola.cpu' has no attribute {name!r}")
