@@ -400,8 +400,13 @@ static uint32_t free_run(uint32_t from, uint32_t to, uint32_t count, uint32_t st
     return NO_CHUNK;
 }
 
-/* Take `count` chunks; with the lock. */
-static uint32_t take_chunks(uint32_t count, uint32_t step) {
+/* Take `count` chunks, those from `hint` on if they are free (NO_CHUNK: no hint); with the lock. */
+static uint32_t take_chunks(uint32_t count, uint32_t step, uint32_t hint) {
+    uint64_t hint_end = (uint64_t)hint + count;
+    if (hint != NO_CHUNK && hint_end <= arena.chunks && free_run(hint, (uint32_t)hint_end, count, step) == hint) {
+        set_taken(hint, count, 1);
+        return hint;
+    }
     uint32_t first = free_run(arena.cursor, arena.chunks, count, step);
     if (first == NO_CHUNK) {
         uint64_t end = (uint64_t)arena.cursor + count;
@@ -469,7 +474,7 @@ static void unlink_slab(int class, uint32_t index) {
 /* Make a slab; with the lock. It commits a whole chunk, which no other thread knows of yet, and happens once for
  * thousands of small allocations. */
 static int new_slab(int class, uint32_t slot) {
-    uint32_t index = take_chunks(1, 1);
+    uint32_t index = take_chunks(1, 1, NO_CHUNK);
     if (index == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
     struct chunk *slab = &arena.chunk[index];
     uint32_t slots = (uint32_t)(CHUNK / slot);
@@ -545,11 +550,14 @@ static void release_slot(struct chunk *slab, uint32_t s) {
 
 /* ------------------------------------------------------------------------------------------ spans */
 
-static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, void *owner, uint64_t *base, uint64_t *room) {
-    uint64_t count = (size + PAGE + CHUNK - 1) >> CHUNK_SHIFT;
+static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint, void *owner, uint64_t *base,
+                       uint64_t *room) {
+    uint64_t guard = tag_state(tag) == RESERVED ? 0 : PAGE; /* reservations may adjoin */
+    uint64_t count = (size + guard + CHUNK - 1) >> CHUNK_SHIFT, offset = hint - arena.base;
     if (count > arena.chunks) return CPU_MEMORY_ARENA_FULL;
+    uint32_t at = offset < arena.size && offset % step == 0 ? (uint32_t)(offset >> CHUNK_SHIFT) : NO_CHUNK;
     pthread_mutex_lock(&arena.lock);
-    uint32_t first = take_chunks((uint32_t)count, (uint32_t)(step >> CHUNK_SHIFT));
+    uint32_t first = take_chunks((uint32_t)count, (uint32_t)(step >> CHUNK_SHIFT), at);
     pthread_mutex_unlock(&arena.lock);
     if (first == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
     struct chunk *head = &arena.chunk[first];
@@ -587,7 +595,7 @@ int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t
     if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
     uint64_t tag = make_tag(size, device, kind, LIVE);
     if (size + GAP <= LARGEST_SLOT) return obtain_slot(tag, size, owner, base, room);
-    return obtain_span(tag, size, CHUNK, owner, base, room);
+    return obtain_span(tag, size, CHUNK, 0, owner, base, room);
 }
 
 /* The record whose allocation begins exactly at an address, NULL with the status when there is none. */
@@ -685,12 +693,19 @@ int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id) {
     return CPU_MEMORY_OK;
 }
 
-int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t *base) {
+int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *base) {
     uint64_t room;
     ensure_started();
     if (size == 0 || size >= arena.size || alignment > ARENA_ALIGNMENT) return CPU_MEMORY_ARENA_FULL;
     uint64_t step = alignment > CHUNK ? alignment : CHUNK;
-    return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, NULL, base, &room);
+    return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, hint, NULL, base, &room);
+}
+
+int cpu_memory_is_reserved(uint64_t address, uint64_t size) {
+    uint64_t base;
+    const struct record *record = record_at(address, &base);
+    uint64_t tag = record ? load(&record->tag) : 0;
+    return tag_state(tag) == RESERVED && address - base + size <= tag_size(tag);
 }
 
 int cpu_memory_unreserve(uint64_t base) {

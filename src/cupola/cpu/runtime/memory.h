@@ -83,9 +83,10 @@ int cpu_memory_register(uint64_t base, uint64_t size, int device, int kind, void
 int cpu_memory_unregister(uint64_t base);
 
 /* A range of addresses in the arena without memory behind it. It begins at a multiple of CPU_MEMORY_STEP, and of
- * `alignment`, a power of two up to 1 GiB. */
+ * `alignment`, a power of two up to 1 GiB; at `hint`, when that is not 0 and free. */
 enum { CPU_MEMORY_STEP = 1 << 21 };
-int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t *base);
+int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *base);
+int cpu_memory_is_reserved(uint64_t address, uint64_t size); /* all of it, by one reservation */
 int cpu_memory_unreserve(uint64_t base);
 
 #endif
