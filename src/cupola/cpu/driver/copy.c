@@ -5,7 +5,7 @@
  *
  * An asynchronous copy between pinned memory and the device only queues. From pageable memory, the bytes are taken
  * before the call returns, as CUDA does: small copies into a staging buffer, larger ones by waiting. A copy to pageable
- * memory has been done when the call returns. */
+ * memory has been done when the call returns. Synchronous calls always wait, also where CUDA only may. */
 #include <stdlib.h>
 
 #include "storage.h"
@@ -220,11 +220,10 @@ CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
     return plain(stream, (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
 }
 
-/* Between device memory nothing waits for the copy, not even the synchronous form. */
 CUresult cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyDtoD", &stream));
-    return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
+    return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
 }
 
 static CUresult check_peers(CUcontext target, CUcontext source) {

@@ -66,11 +66,7 @@ static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_
     struct op *op = op_new(OP_FILL, stream->context);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a fill.");
     op->fill = fill;
-    cpu_allocation found;
-    /* Of device memory not even the synchronous form waits. */
-    if (synchronous && cpu_memory_find(target, &found) && found.kind != CPU_MEMORY_DEVICE)
-        return stream_submit_and_wait(stream, op);
-    return stream_submit(stream, op);
+    return synchronous ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
 }
 
 static CUresult fill_now(const char *call, uint64_t target, uint32_t value, uint32_t element, size_t width, size_t height,

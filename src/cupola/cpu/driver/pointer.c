@@ -1,6 +1,8 @@
 /* What an address is (CUDA Driver API, "Unified Addressing"). */
 #include "storage.h"
 
+enum { SYNC_MEMOPS = 2 }; /* in the flags of device memory */
+
 static bool is_host_accessible(const cpu_allocation *a) {
     return a->kind == CPU_MEMORY_PINNED || a->kind == CPU_MEMORY_MANAGED;
 }
@@ -28,7 +30,9 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
         *(void **)data = host ? (void *)address : NULL;
         return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(unsigned *)data = 0; return unknown;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        *(unsigned *)data = known && a->kind == CPU_MEMORY_DEVICE && a->flags & SYNC_MEMOPS;
+        return unknown;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(unsigned long long *)data = known ? a->id : 0; return unknown;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)data = known && a->kind == CPU_MEMORY_MANAGED; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = known ? a->device : -2; return CUDA_SUCCESS;
@@ -93,7 +97,10 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
         return fail(CUDA_ERROR_INVALID_VALUE, "attribute %d of an address cannot be set.", (int)attribute);
     if (!cpu_memory_find(ptr, &found) || found.kind != CPU_MEMORY_DEVICE)
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not device memory.", (unsigned long long)ptr);
-    return CUDA_SUCCESS; /* what it asks for (see copy.c) is done for all memory */
+    /* Synchronous calls wait whatever the memory (see copy.c), so that this need only be remembered. */
+    unsigned flag = *(const unsigned *)value ? SYNC_MEMOPS : 0;
+    cpu_memory_set_flags(found.base, (found.flags & ~(unsigned)SYNC_MEMOPS) | flag);
+    return CUDA_SUCCESS;
 }
 
 const struct entry pointer_entries[] = {
