@@ -67,12 +67,12 @@ class HostWork:
 
 
 @functools.cache
-def compiled(source: str, kind: str = "cubin") -> bytes:
-    """CUDA C++ compiled by NVRTC for the device in use: ``"cubin"``, or ``"ptx"`` with its closing zero."""
+def compiled(source: str, kind: str = "cubin", target: str = "") -> bytes:
+    """CUDA C++ compiled by NVRTC, for the device in use unless a target is given: ``"cubin"`` or ``"ptx"``."""
     attribute = driver.CUdevice_attribute
     major = ok(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0))
     minor = ok(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0))
-    options = [f"-arch=sm_{major}{minor}".encode(), b"-lineinfo", b"-default-device"]
+    options = [f"-arch={target or f'sm_{major}{minor}'}".encode(), b"-lineinfo", b"-default-device"]
     program = ok(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, [], []))
     result = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(result[0]):

@@ -207,6 +207,36 @@ def test_images_that_cannot_be_loaded(context, image, expected):
     assert status(driver.cuLibraryLoadData(image, [], [], 0, [], [], 0)) == status(result)
 
 
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    "model, target, kind, expected",
+    [
+        ("h200", "sm_80", "ptx", "CUDA_SUCCESS"),
+        ("h200", "sm_90a", "ptx", "CUDA_SUCCESS"),
+        ("h200", "sm_100", "ptx", "CUDA_ERROR_INVALID_PTX"),
+        ("b200", "sm_90a", "ptx", "CUDA_ERROR_INVALID_PTX"),
+        ("b200", "sm_100f", "ptx", "CUDA_SUCCESS"),
+        ("t4", "sm_80", "ptx", "CUDA_ERROR_INVALID_PTX"),
+        ("h200", "sm_90", "cubin", "CUDA_SUCCESS"),
+        ("h200", "sm_80", "cubin", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+    ],
+)
+def test_an_image_must_be_for_the_modelled_gpu(run_python, model, target, kind, expected):
+    done = run_python(
+        f"""
+from cupola.bindings import driver as d
+from tests.cpu.driver.calls import compiled, explanation, ok, status
+ok(d.cuInit(0))
+ok(d.cuCtxSetCurrent(ok(d.cuDevicePrimaryCtxRetain(0))))
+result = d.cuModuleLoadData(compiled('extern "C" __global__ void k() {{}}', {kind!r}, {target!r}))
+assert status(result) == {expected!r}, (status(result), explanation(result))
+assert status(result) == "CUDA_SUCCESS" or "is for {target}, " in explanation(result), explanation(result)
+""",
+        CUPOLA_CPU_MODEL=model,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_error_log_of_the_just_in_time_compiler(context):
     option = driver.CUjit_option
     log = bytearray(2000)

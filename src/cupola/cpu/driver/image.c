@@ -4,6 +4,7 @@
  * (nvrtc.c), or a fat binary that contains either. The compiler is Python (cupola.cpu.compiler), so an image can be freed
  * only with the GIL, which a stream's thread must not wait for: released images go to a list that is swept by the next
  * call that may take the GIL. */
+#define _GNU_SOURCE /* memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -105,6 +106,29 @@ static CUresult find_extent(const void *data, const char **start, size_t *size) 
     if (magic == FAT_MAGIC) return find_in_fat(data, start, size);
     *size = memcmp(data, ELFMAG, SELFMAG) ? strlen(data) : cubin_size(data);
     return CUDA_SUCCESS;
+}
+
+/* ---- for which GPU an image is ---------------------------------------------------------------------------------- */
+
+/* PTX runs on its target and on newer GPUs; a cubin on GPUs of the same major number; what is for one GPU only (suffix a)
+ * on that one, for one family (f) on GPUs of the same major number. */
+static CUresult check_target(const char *start, size_t size) {
+    bool cubin = !memcmp(start, ELFMAG, size < SELFMAG ? size : SELFMAG);
+    const char *ptx = cubin ? start + elf_size(start) : start, *end = start + size;
+    const char *target = memmem(ptx, (size_t)(end - ptx), ".target", 7);
+    unsigned number;
+    char suffix = 0;
+    char text[32] = "";
+    if (target) memcpy(text, target, (size_t)(end - target) < sizeof text ? (size_t)(end - target) : sizeof text - 1);
+    if (sscanf(text, ".target sm_%u%c", &number, &suffix) < 1) return CUDA_SUCCESS; /* the compiler will say so */
+    const struct model *model = devices[0].model;
+    unsigned have = (unsigned)(model->major * 10 + model->minor), major = number / 10;
+    bool same_family = major == (unsigned)model->major && number <= have;
+    if (suffix == 'a' ? number == have : suffix == 'f' || cubin ? same_family : number <= have) return CUDA_SUCCESS;
+    if (suffix != 'a' && suffix != 'f') suffix = 0;
+    return fail(cubin ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_PTX,
+                "the %s is for sm_%u%.1s, but this device is %s, sm_%u: compile for sm_%u", cubin ? "cubin" : "PTX", number,
+                &suffix, model->name, have, have);
 }
 
 /* ---- reading what the compiler returns ---------------------------------------------------------------------------- */
@@ -334,6 +358,7 @@ static CUresult load(const void *data, size_t limit, struct image **result) {
     size_t size = 0;
     RETURN_IF(find_extent(data, &start, &size));
     if (size > limit) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is cut off: it has %zu of %zu bytes", limit, size);
+    RETURN_IF(check_target(start, size));
     struct image *image = calloc(1, sizeof *image);
     if (!image) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a module");
     image->references = 1;
