@@ -1,6 +1,8 @@
 """Integer arithmetic (PTX ISA, "Integer Arithmetic Instructions" and "Extended-Precision Integer …").
 
-A carry is an ordinary i1: ``.cc`` gives it as a second result, ``addc`` and its kin take it as a last source.
+A carry is an ordinary i1: ``.cc`` gives it as a second result, ``addc`` and its kin take it as a last source. The ISA
+calls what subtractions leave there a borrow, but the hardware subtracts by adding the complement, so it is the inverse
+of one; NVVM's division of 128-bit integers reads it with ``addc`` behind a ``subc.cc``.
 """
 
 from __future__ import annotations
@@ -24,21 +26,19 @@ def add(b: Builder, op: Operation, x: Value, y: Value) -> Results:
     result = b.binary(op.opcode, x, y)
     if not op.has("cc"):
         return result
-    # The hardware keeps a borrow as an inverted carry, but only subc can tell: here it is a borrow.
-    carry = b.compare("icmp ult", result, x) if op.opcode == "add" else b.compare("icmp ult", x, y)
+    carry = b.compare("icmp ult", result, x) if op.opcode == "add" else b.compare("icmp uge", x, y)
     return result, carry
 
 
 @instruction("addc", "subc", on="u32 s32 u64 s64", modifiers="cc", sources=3, types=fixed("T i1", "T T i1"))
 def add_with_carry(b: Builder, op: Operation, x: Value, y: Value, carry: Value) -> Results:
-    name = op.opcode[:3]
-    first = b.binary(name, x, y)
-    result = b.binary(name, first, b.cast("zext", carry, x.type))
+    if op.opcode == "subc":
+        y = b.binary("xor", y, constant(y.type, -1))
+    first = b.binary("add", x, y)
+    result = b.binary("add", first, b.cast("zext", carry, x.type))
     if not op.has("cc"):
         return result
-    if name == "add":
-        return result, b.binary("or", b.compare("icmp ult", first, x), b.compare("icmp ult", result, first))
-    return result, b.binary("or", b.compare("icmp ult", x, y), b.compare("icmp ult", first, result))
+    return result, b.binary("or", b.compare("icmp ult", first, x), b.compare("icmp ult", result, first))
 
 
 def wide_types(op: Operation, destinations: int, sources: int) -> OperandTypes:
