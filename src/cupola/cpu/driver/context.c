@@ -22,7 +22,7 @@ static const size_t default_limits[CU_LIMIT_MAX] = {
     [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
 };
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------ */
 
 static CUcontext context_new(struct device *device) {
     CUcontext context = handle_new(HANDLE_CONTEXT, sizeof *context);
@@ -71,7 +71,8 @@ CUresult context_new_primary(struct device *device) {
 
 CUresult context_check(CUcontext context) {
     if (unlikely(!atomic_load_explicit(&context->active, memory_order_acquire)))
-        return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, context->is_primary
+        return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                    context->is_primary
                         ? "nobody retains the primary context of device %d: call cuDevicePrimaryCtxRetain, or "
                           "Device(...).set_current(), first"
                         : "the context on device %d has been destroyed",
@@ -230,7 +231,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *acti
     return CUDA_SUCCESS;
 }
 
-/* ---- the current context ----------------------------------------------------------------------------------------- */
+/* ---- the current context --------------------------------------------------------------------------------------- */
 
 static CUresult push(CUcontext context) {
     if (thread_state.depth == CONTEXT_STACK)
@@ -312,7 +313,7 @@ CUresult cuCtxGetCurrent(CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* ---- what a context has -------------------------------------------------------------------------------------------- */
+/* ---- what a context has ---------------------------------------------------------------------------------------- */
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
     RETURN_IF(context_find(context, &context));
@@ -458,7 +459,7 @@ CUresult cuProfilerStop(void) {
     return enter_context(&context);
 }
 
-/* ---- peers ----------------------------------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------------------------- */
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     CUcontext context;
@@ -488,8 +489,9 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer) {
     bool enabled = context->peers & bit;
     context->peers &= ~bit;
     pthread_mutex_unlock(&context->lock);
-    return enabled ? CUDA_SUCCESS
-                   : fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "access to device %d is not enabled", peer->device->ordinal);
+    return enabled
+               ? CUDA_SUCCESS
+               : fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "access to device %d is not enabled", peer->device->ordinal);
 }
 
 const struct entry context_entries[] = {

@@ -11,8 +11,8 @@ int device_count;
 CUresult device_get(CUdevice ordinal, struct device **device) {
     RETURN_IF(enter());
     if (ordinal < 0 || ordinal >= device_count)
-        return fail(CUDA_ERROR_INVALID_DEVICE, "there is no device %d: the CPU device was set up with %d device%s", ordinal,
-                    device_count, device_count == 1 ? "" : "s");
+        return fail(CUDA_ERROR_INVALID_DEVICE, "there is no device %d: the CPU device was set up with %d device%s",
+                    ordinal, device_count, device_count == 1 ? "" : "s");
     *device = &devices[ordinal];
     return CUDA_SUCCESS;
 }
@@ -245,8 +245,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
     struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!text) return fail_null("pciBusId");
-    if (length < 13)
-        return fail(CUDA_ERROR_INVALID_VALUE, "a PCI bus id needs 13 bytes, the buffer has %d", length);
+    if (length < 13) return fail(CUDA_ERROR_INVALID_VALUE, "a PCI bus id needs 13 bytes, the buffer has %d", length);
     snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)(PCI_BUS_OF_FIRST + ordinal));
     return CUDA_SUCCESS;
 }

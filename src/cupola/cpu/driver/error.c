@@ -46,8 +46,7 @@ static const struct {
     ERROR(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the provided PTX was compiled with an unsupported toolchain."),
     ERROR(CUDA_ERROR_JIT_COMPILATION_DISABLED, "PTX JIT compilation was disabled"),
     ERROR(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, "the provided execution affinity is not supported"),
-    ERROR(CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC,
-          "the provided PTX contains unsupported call to cudaDeviceSynchronize"),
+    ERROR(CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, "the provided PTX contains unsupported call to cudaDeviceSynchronize"),
     ERROR(CUDA_ERROR_CONTAINED, "Invalid access of peer GPU memory over nvlink or a hardware error"),
     ERROR(CUDA_ERROR_INVALID_SOURCE, "device kernel image is invalid"),
     ERROR(CUDA_ERROR_FILE_NOT_FOUND, "file not found"),
@@ -86,7 +85,8 @@ static const struct {
     ERROR(CUDA_ERROR_MPS_CONNECTION_FAILED, "MPS client failed to connect to the MPS control daemon or the MPS server"),
     ERROR(CUDA_ERROR_MPS_RPC_FAILURE, "the remote procedural call between the MPS server and the MPS client failed"),
     ERROR(CUDA_ERROR_MPS_SERVER_NOT_READY, "MPS server is not ready to accept new MPS client requests"),
-    ERROR(CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, "the hardware resources required to create MPS client have been exhausted"),
+    ERROR(CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
+          "the hardware resources required to create MPS client have been exhausted"),
     ERROR(CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED,
           "the hardware resources required to support device connections have been exhausted"),
     ERROR(CUDA_ERROR_MPS_CLIENT_TERMINATED, "the MPS client has been terminated by the server"),
@@ -133,7 +133,7 @@ CUresult error_status(const char *name) {
     return CUDA_ERROR_UNKNOWN;
 }
 
-CUresult (fail)(CUresult status, const char *format, ...) {
+CUresult(fail)(CUresult status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(thread_state.explanation, sizeof thread_state.explanation, format, arguments);
@@ -143,11 +143,9 @@ CUresult (fail)(CUresult status, const char *format, ...) {
     return status;
 }
 
-CUresult (fail_null)(const char *what) {
-    return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is a null pointer", what);
-}
+CUresult(fail_null)(const char *what) { return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is a null pointer", what); }
 
-CUresult (fail_handle)(const char *what, const void *handle, enum handle_kind kind) {
+CUresult(fail_handle)(const char *what, const void *handle, enum handle_kind kind) {
     if (!handle) return fail(CUDA_ERROR_INVALID_HANDLE, "the %s is null", what);
     if (handle_was_live(handle, kind)) return fail(CUDA_ERROR_INVALID_HANDLE, "%s %p has been destroyed", what, handle);
     return fail(CUDA_ERROR_INVALID_HANDLE, "%p is not a %s of the CPU device", handle, what);

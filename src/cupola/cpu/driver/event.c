@@ -80,7 +80,7 @@ static void destroy_if_in(void *object, void *context) {
 
 void events_context_destroyed(CUcontext context) { handle_each(HANDLE_EVENT, destroy_if_in, context); }
 
-/* ---- entry points -------------------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 static CUresult enter_event(CUevent event) {
     RETURN_IF(enter());
@@ -95,7 +95,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
     if (flags & ~(unsigned)CREATE_FLAGS)
         return fail(CUDA_ERROR_INVALID_VALUE, "%#x are not flags of an event (CUevent_flags)", flags);
     if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
-        return fail(CUDA_ERROR_INVALID_VALUE, "an event for several processes cannot have timing: add CU_EVENT_DISABLE_TIMING");
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "an event for several processes cannot have timing: add CU_EVENT_DISABLE_TIMING");
     if (flags & CU_EVENT_INTERPROCESS)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device cannot share events between processes");
     CUevent made = handle_new(HANDLE_EVENT, sizeof *made);
@@ -146,10 +147,10 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) 
 CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
 
 static CUresult refuse_captured(CUevent event) {
-    return capture_owns_event(event)
-               ? fail(CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a stream that was capturing: it stands "
-                                                 "for a place in a graph and is never reached")
-               : CUDA_SUCCESS;
+    return capture_owns_event(event) ? fail(CUDA_ERROR_CAPTURED_EVENT,
+                                            "the event was last recorded in a stream that was capturing: it stands "
+                                            "for a place in a graph and is never reached")
+                                     : CUDA_SUCCESS;
 }
 
 CUresult cuEventQuery(CUevent event) {
@@ -176,7 +177,8 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     for (int i = 0; i < 2; i++) {
         const char *which = i ? "end" : "start";
         if (events[i]->flags & CU_EVENT_DISABLE_TIMING)
-            return fail(CUDA_ERROR_INVALID_HANDLE, "the %s event was made without timing (CU_EVENT_DISABLE_TIMING)", which);
+            return fail(CUDA_ERROR_INVALID_HANDLE, "the %s event was made without timing (CU_EVENT_DISABLE_TIMING)",
+                        which);
         RETURN_IF(refuse_captured(events[i]));
         uint64_t sequence;
         CUstream stream = place(events[i], &sequence);
@@ -184,7 +186,8 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
         bool completed = stream_has_completed(stream, sequence);
         stream_release(stream);
         if (!completed)
-            return fail(CUDA_ERROR_NOT_READY, "the %s event has not been reached yet: synchronize with it first", which);
+            return fail(CUDA_ERROR_NOT_READY, "the %s event has not been reached yet: synchronize with it first",
+                        which);
     }
     RETURN_IF(context_error(end->context));
     uint64_t from = atomic_load_explicit(&start->time, memory_order_relaxed);

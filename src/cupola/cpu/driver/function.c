@@ -49,7 +49,7 @@ static CUresult enter_kernel(CUkernel kernel) {
 
 static const struct image_kernel *image_of(CUkernel kernel) { return &kernel->library->image->kernels[kernel->index]; }
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------------ */
+/* ---- attributes ------------------------------------------------------------------------------------------------ */
 
 static int max_dynamic_shared(const struct function_attributes *attributes, const cpu_kernel_info *info,
                               const struct model *model) {
@@ -71,7 +71,8 @@ static int max_threads(const cpu_kernel_info *info, const struct model *model) {
 }
 
 int function_max_dynamic_shared(CUfunction function) {
-    return max_dynamic_shared(function->attributes, function->image_kernel->info, function->module->context->device->model);
+    return max_dynamic_shared(function->attributes, function->image_kernel->info,
+                              function->module->context->device->model);
 }
 
 int function_max_threads(CUfunction function) {
@@ -111,16 +112,18 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, struct 
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
             int limit = model->shared_per_block_optin - (int)info->static_shared;
             if (value < 0 || value > limit)
-                return fail(CUDA_ERROR_INVALID_VALUE,
-                            "%d bytes of dynamic shared memory: this device allows a block %d bytes, of which the kernel "
-                            "uses %u itself, so 0 to %d are possible",
-                            value, model->shared_per_block_optin, info->static_shared, limit);
+                return fail(
+                    CUDA_ERROR_INVALID_VALUE,
+                    "%d bytes of dynamic shared memory: this device allows a block %d bytes, of which the kernel "
+                    "uses %u itself, so 0 to %d are possible",
+                    value, model->shared_per_block_optin, info->static_shared, limit);
             attributes->max_dynamic_shared = value;
             break;
         }
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
             if (value < -1 || value > 100)
-                return fail(CUDA_ERROR_INVALID_VALUE, "the carveout is a percentage, or -1 for the default, not %d", value);
+                return fail(CUDA_ERROR_INVALID_VALUE, "the carveout is a percentage, or -1 for the default, not %d",
+                            value);
             attributes->carveout = value;
             break;
         case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: attributes->cluster_policy = value; break;
@@ -194,7 +197,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config) {
     return CUDA_SUCCESS; /* banks do not matter here, nor on GPUs since Maxwell */
 }
 
-/* ---- names, parameters, relations -------------------------------------------------------------------------------------------- */
+/* ---- names, parameters, relations ------------------------------------------------------------------------------ */
 
 CUresult cuFuncGetName(const char **name, CUfunction handle) {
     CUfunction function;

@@ -9,8 +9,8 @@ enum { RANGE_BITS = 28 }; /* 256 MiB of addresses for each kind; memory is taken
 
 struct range {
     pthread_mutex_t lock;
-    size_t slot;              /* bytes */
-    _Atomic size_t used;      /* bytes that hold slots, free ones included */
+    size_t slot;                           /* bytes */
+    _Atomic size_t used;                   /* bytes that hold slots, free ones included */
     struct handle *free_first, *free_last; /* a queue, so that a stale handle stays recognisable for long */
     size_t free_count;
 };

@@ -1,9 +1,9 @@
 /* Images: what cuModuleLoadData and its like are given, and what the compiler makes of it.
  *
  * An image is PTX text, or an ELF cubin that NVRTC made for the CPU device and that carries its PTX behind the ELF data
- * (nvrtc.c), or a fat binary that contains either. The compiler is Python (cupola.cpu.compiler), so an image can be freed
- * only with the GIL, which a stream's thread must not wait for: released images go to a list that is swept by the next
- * call that may take the GIL. */
+ * (nvrtc.c), or a fat binary that contains either. The compiler is Python (cupola.cpu.compiler), so an image can be
+ * freed only with the GIL, which a stream's thread must not wait for: released images go to a list that is swept by the
+ * next call that may take the GIL. */
 #define _GNU_SOURCE /* memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -16,7 +16,7 @@
 #include "image.h"
 #include "internal.h"
 
-/* ---- where an image ends ---------------------------------------------------------------------------------------- */
+/* ---- where an image ends --------------------------------------------------------------------------------------- */
 
 enum { FAT_MAGIC = 0xBA55ED50, FAT_WRAPPER_MAGIC = 0x466243B1, FAT_PTX = 1, FAT_COMPRESSED = 0xF000 };
 
@@ -71,7 +71,8 @@ static CUresult find_in_fat(const void *data, const char **start, size_t *size) 
     const char *at = (const char *)data + header->header_size, *end = at + header->size;
     bool compressed = false;
     const struct fat_entry *best = NULL;
-    for (; at + sizeof(struct fat_entry) <= end; at += ((const struct fat_entry *)at)->header_size + ((const struct fat_entry *)at)->size) {
+    for (; at + sizeof(struct fat_entry) <= end;
+         at += ((const struct fat_entry *)at)->header_size + ((const struct fat_entry *)at)->size) {
         const struct fat_entry *entry = (const struct fat_entry *)at;
         if (!entry->header_size) break;
         if (entry->kind != FAT_PTX) continue;
@@ -81,10 +82,11 @@ static CUresult find_in_fat(const void *data, const char **start, size_t *size) 
             best = entry;
     }
     if (!best)
-        return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, compressed
-                        ? "the PTX in this fat binary is compressed: build it with nvcc's --no-compress, or load the PTX"
-                        : "this fat binary has no PTX, which is what the CPU device runs: build it with "
-                          "-gencode arch=compute_XX,code=compute_XX as well");
+        return fail(
+            CUDA_ERROR_NO_BINARY_FOR_GPU,
+            compressed ? "the PTX in this fat binary is compressed: build it with nvcc's --no-compress, or load the PTX"
+                       : "this fat binary has no PTX, which is what the CPU device runs: build it with "
+                         "-gencode arch=compute_XX,code=compute_XX as well");
     *start = (const char *)best + best->header_size;
     *size = strnlen(*start, best->size);
     return CUDA_SUCCESS;
@@ -108,10 +110,10 @@ static CUresult find_extent(const void *data, const char **start, size_t *size) 
     return CUDA_SUCCESS;
 }
 
-/* ---- for which GPU an image is ---------------------------------------------------------------------------------- */
+/* ---- for which GPU an image is --------------------------------------------------------------------------------- */
 
-/* PTX runs on its target and on newer GPUs; a cubin on GPUs of the same major number; what is for one GPU only (suffix a)
- * on that one, for one family (f) on GPUs of the same major number. */
+/* PTX runs on its target and on newer GPUs; a cubin on GPUs of the same major number; what is for one GPU only (suffix
+ * a) on that one, for one family (f) on GPUs of the same major number. */
 static CUresult check_target(const char *start, size_t size) {
     bool cubin = !memcmp(start, ELFMAG, size < SELFMAG ? size : SELFMAG);
     const char *ptx = cubin ? start + elf_size(start) : start, *end = start + size;
@@ -127,13 +129,15 @@ static CUresult check_target(const char *start, size_t size) {
     if (suffix == 'a' ? number == have : suffix == 'f' || cubin ? same_family : number <= have) return CUDA_SUCCESS;
     if (suffix != 'a' && suffix != 'f') suffix = 0;
     return fail(cubin ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_PTX,
-                "the %s is for sm_%u%.1s, but this device is %s, sm_%u: compile for sm_%u", cubin ? "cubin" : "PTX", number,
-                &suffix, model->name, have, have);
+                "the %s is for sm_%u%.1s, but this device is %s, sm_%u: compile for sm_%u", cubin ? "cubin" : "PTX",
+                number, &suffix, model->name, have, have);
 }
 
-/* ---- reading what the compiler returns ---------------------------------------------------------------------------- */
+/* ---- reading what the compiler returns ------------------------------------------------------------------------- */
 
-static PyObject *get(PyObject *object, const char *name) { return object ? PyObject_GetAttrString(object, name) : NULL; }
+static PyObject *get(PyObject *object, const char *name) {
+    return object ? PyObject_GetAttrString(object, name) : NULL;
+}
 
 static int get_size(PyObject *object, const char *name, size_t *value) {
     PyObject *number = get(object, name);
@@ -219,9 +223,10 @@ static int read_relocations(PyObject *object, struct image *image, struct variab
             size_t target = 0;
             while (target < image->variable_count && strcmp(image->variables[target].name, symbol)) target++;
             if (target == image->variable_count) {
-                PyErr_Format(PyExc_NotImplementedError,
-                             "the initial value of '%s' holds the address of '%s', which is not a variable of the module",
-                             variable->name, symbol);
+                PyErr_Format(
+                    PyExc_NotImplementedError,
+                    "the initial value of '%s' holds the address of '%s', which is not a variable of the module",
+                    variable->name, symbol);
                 result = -1;
             } else if (width < 1 || width > 8 || (size_t)(offset + width) > variable->size) {
                 PyErr_Format(PyExc_ValueError, "a relocation of '%s' lies outside it", variable->name);
@@ -283,7 +288,7 @@ static int read_kernels(struct image *image) {
     return 0;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------------------------ */
 
 static _Atomic(struct image *) unused;
 
@@ -357,7 +362,8 @@ static CUresult load(const void *data, size_t limit, struct image **result) {
     const char *start;
     size_t size = 0;
     RETURN_IF(find_extent(data, &start, &size));
-    if (size > limit) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is cut off: it has %zu of %zu bytes", limit, size);
+    if (size > limit)
+        return fail(CUDA_ERROR_INVALID_IMAGE, "the image is cut off: it has %zu of %zu bytes", limit, size);
     RETURN_IF(check_target(start, size));
     struct image *image = calloc(1, sizeof *image);
     if (!image) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a module");

@@ -31,7 +31,8 @@ bool driver_configure(const struct model *model, int count) {
 static CUresult configure_from_environment(void) {
     const char *key = getenv("CUPOLA_CPU_MODEL"), *number = getenv("CUPOLA_CPU_DEVICES");
     const struct model *model = key && *key ? model_find(key) : &models[0];
-    if (!model) return fail(CUDA_ERROR_INVALID_VALUE, "CUPOLA_CPU_MODEL is '%s', which is not one of cupola.cpu.models", key);
+    if (!model)
+        return fail(CUDA_ERROR_INVALID_VALUE, "CUPOLA_CPU_MODEL is '%s', which is not one of cupola.cpu.models", key);
     char *end = NULL;
     long count = number && *number ? strtol(number, &end, 10) : 1;
     if ((end && *end) || count < 1 || count > MAX_DEVICES)
@@ -51,9 +52,10 @@ static void forked_child(void) {
 
 CUresult enter_refused(void) {
     if (driver_phase == DRIVER_FORKED)
-        return fail(CUDA_ERROR_NOT_INITIALIZED,
-                    "this process was forked from one that was using CUDA already, and CUDA does not survive a fork: "
-                    "start worker processes with the 'spawn' or 'forkserver' method, or fork before the first CUDA call");
+        return fail(
+            CUDA_ERROR_NOT_INITIALIZED,
+            "this process was forked from one that was using CUDA already, and CUDA does not survive a fork: "
+            "start worker processes with the 'spawn' or 'forkserver' method, or fork before the first CUDA call");
     return fail(CUDA_ERROR_NOT_INITIALIZED, "call cuInit(0) before any other function of the driver");
 }
 

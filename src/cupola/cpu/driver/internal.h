@@ -31,7 +31,7 @@
 
 #define EXPLANATION_SIZE 2048 /* bytes kept of an explanation */
 
-/* ---- errors (error.c) ------------------------------------------------------------------------------------- */
+/* ---- errors (error.c) ------------------------------------------------------------------------------------------ */
 
 /* Return a failing status and keep a sentence that says what is wrong and what to do, for explain(). */
 CUresult fail(CUresult status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
@@ -50,7 +50,7 @@ CUresult error_status(const char *name); /* the other way; CUDA_ERROR_UNKNOWN wh
 /* The explanation of the status last returned to this thread: writes at most size bytes, returns the full length. */
 size_t explain(int status, char *text, size_t size);
 
-/* ---- a thread's state (context.c) -------------------------------------------------------------------------- */
+/* ---- a thread's state (context.c) ------------------------------------------------------------------------------ */
 
 enum { CONTEXT_STACK = 64 };
 
@@ -66,7 +66,7 @@ struct thread_state {
 };
 extern __thread struct thread_state thread_state;
 
-/* ---- entering the driver (init.c) -------------------------------------------------------------------------- */
+/* ---- entering the driver (init.c) ------------------------------------------------------------------------------ */
 
 enum driver_phase { DRIVER_NEW, DRIVER_READY, DRIVER_FORKED };
 extern _Atomic int driver_phase;
@@ -92,7 +92,7 @@ CUresult enter_stream(CUstream handle, CUstream *stream);
         if (unlikely(return_if_status)) return return_if_status; \
     } while (0)
 
-/* ---- the devices (model.c, device.c) ----------------------------------------------------------------------- */
+/* ---- the devices (model.c, device.c) --------------------------------------------------------------------------- */
 
 /* The limits of a GPU that programs can see, as CUdevice_attribute and the occupancy rules need them. */
 struct model {
@@ -127,7 +127,7 @@ extern struct device devices[MAX_DEVICES];
 extern int device_count;
 CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
 
-/* ---- contexts (context.c) ---------------------------------------------------------------------------------- */
+/* ---- contexts (context.c) -------------------------------------------------------------------------------------- */
 
 /* The record of the kernel that spoiled a context: enough to explain it later, on the thread that asks. */
 struct fault_record {
@@ -171,7 +171,7 @@ size_t context_explain(CUcontext context, CUresult status, char *text, size_t si
 void context_fault(CUcontext context, CUresult status, CUmodule module, const cpu_launch *launch);
 CUresult context_synchronize(CUcontext context);
 
-/* ---- operations (op.c) ------------------------------------------------------------------------------------- */
+/* ---- operations (op.c) ----------------------------------------------------------------------------------------- */
 
 enum op_kind {
     OP_EMPTY,
@@ -266,7 +266,7 @@ void op_free(struct op *op);                                       /* any thread
 CUresult op_execute(struct op *op);
 CUresult value_execute(struct op *op); /* value.c: OP_WRITE_VALUE, OP_WAIT_VALUE */
 
-/* ---- streams (stream.c, worker.c) --------------------------------------------------------------------------- */
+/* ---- streams (stream.c, worker.c) ------------------------------------------------------------------------------ */
 
 enum stream_role { STREAM_USER, STREAM_LEGACY, STREAM_PER_THREAD };
 enum stream_state {
@@ -326,7 +326,7 @@ bool blocking_streams_are_idle(CUcontext context);
 /* An operation that waits for a place in a stream. Takes over a reference to the stream, also when it returns NULL. */
 struct op *op_new_wait(CUcontext context, CUstream stream, uint64_t sequence);
 void stream_wait_until(CUstream stream, uint64_t sequence); /* blocks; helps with the stream's work */
-void stream_run(CUstream stream, uint64_t until); /* the caller has made the state STREAM_RUNNING, and holds a reference */
+void stream_run(CUstream stream, uint64_t until); /* the caller made the state STREAM_RUNNING and holds a reference */
 CUstream stream_take_handed_over(void); /* a scheduled stream, referenced, that this worker is to go on with; or NULL */
 extern __thread bool thread_is_worker;
 void worker_schedule(CUstream stream);            /* the caller has made the state STREAM_SCHEDULED */
@@ -335,7 +335,7 @@ CUstream *context_streams(CUcontext context, size_t *count); /* all, referenced;
 void streams_context_destroyed(CUcontext context);
 void stream_release(CUstream stream); /* gives a reference (handle_retain) back */
 
-/* ---- events (event.c) -------------------------------------------------------------------------------------- */
+/* ---- events (event.c) ------------------------------------------------------------------------------------------ */
 
 struct CUevent_st {
     struct handle handle;
@@ -359,7 +359,7 @@ void event_wait_until_completed(CUevent event);
 void event_release(CUevent event);
 void events_context_destroyed(CUcontext context);
 
-/* ---- modules (image.c, module.c, library.c, function.c) ------------------------------------------------------ */
+/* ---- modules (image.c, module.c, library.c, function.c) -------------------------------------------------------- */
 
 struct parameter {
     size_t offset, size;
@@ -466,14 +466,14 @@ CUresult function_find(CUfunction handle, CUcontext context, CUfunction *functio
 int function_max_dynamic_shared(CUfunction function); /* bytes a launch may ask for */
 int function_max_threads(CUfunction function);
 
-/* ---- launches (launch.c) ------------------------------------------------------------------------------------ */
+/* ---- launches (launch.c) --------------------------------------------------------------------------------------- */
 
 /* Check a launch against the device's limits, compile the kernel for the block and make the operation. */
 int occupancy_blocks(CUfunction function, int threads, size_t dynamic_shared); /* resident on a multiprocessor */
 CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
                         void **params, void **extra, const struct launch_attributes *attributes, struct op **op);
 
-/* ---- what the memory, capture and graph files provide --------------------------------------------------------- */
+/* ---- what the memory, capture and graph files provide ---------------------------------------------------------- */
 
 CUresult copy_execute(const struct copy *copy);
 CUresult fill_execute(const struct fill *fill);
@@ -502,7 +502,7 @@ CUresult capture_check_legacy(CUcontext context);     /* the same for work in th
 void capture_stream_destroyed(CUstream stream);
 void capture_event_forget(CUevent event);
 
-/* ---- the lookup table (lookup.c) ------------------------------------------------------------------------------ */
+/* ---- the lookup table (lookup.c) ------------------------------------------------------------------------------- */
 
 /* A symbol and what it stands for. Each file ends with a table of its own, closed by an entry without name. ENTRY checks
  * the function against the slot of the same name in the function table of the bindings; ENTRY_AS is for symbols with a

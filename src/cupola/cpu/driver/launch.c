@@ -6,25 +6,29 @@
 
 enum { MAX_GRID_X = INT_MAX, MAX_GRID_YZ = 65535, MAX_BLOCK_XY = 1024, MAX_BLOCK_Z = 64, MAX_THREADS = 1024 };
 
-/* ---- checks ---------------------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------------------------- */
 
 static CUresult wrong_shape(const unsigned grid[3], const unsigned block[3]) {
     static const unsigned max_grid[3] = {MAX_GRID_X, MAX_GRID_YZ, MAX_GRID_YZ};
     static const unsigned max_block[3] = {MAX_BLOCK_XY, MAX_BLOCK_XY, MAX_BLOCK_Z};
     for (int i = 0; i < 3; i++) {
         if (!grid[i] || !block[i])
-            return fail(CUDA_ERROR_INVALID_VALUE, "the grid is (%u, %u, %u) and the block (%u, %u, %u): no dimension may be 0",
-                        grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "the grid is (%u, %u, %u) and the block (%u, %u, %u): no dimension may be 0", grid[0], grid[1],
+                        grid[2], block[0], block[1], block[2]);
         if (grid[i] > max_grid[i])
-            return fail(CUDA_ERROR_INVALID_VALUE, "the grid is (%u, %u, %u), but this device allows at most %u blocks along %c",
-                        grid[0], grid[1], grid[2], max_grid[i], 'x' + i);
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "the grid is (%u, %u, %u), but this device allows at most %u blocks along %c", grid[0], grid[1],
+                        grid[2], max_grid[i], 'x' + i);
         if (block[i] > max_block[i])
             return fail(CUDA_ERROR_INVALID_VALUE,
-                        "the block is (%u, %u, %u), but this device allows at most %u threads along %c", block[0], block[1],
-                        block[2], max_block[i], 'x' + i);
+                        "the block is (%u, %u, %u), but this device allows at most %u threads along %c", block[0],
+                        block[1], block[2], max_block[i], 'x' + i);
     }
-    return fail(CUDA_ERROR_INVALID_VALUE, "the block is (%u, %u, %u), %u threads, but this device allows at most %d threads a "
-                "block", block[0], block[1], block[2], block[0] * block[1] * block[2], MAX_THREADS);
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the block is (%u, %u, %u), %u threads, but this device allows at most %d threads a "
+                "block",
+                block[0], block[1], block[2], block[0] * block[1] * block[2], MAX_THREADS);
 }
 
 static CUresult check_threads(CUfunction function, const unsigned block[3]) {
@@ -33,15 +37,20 @@ static CUresult check_threads(CUfunction function, const unsigned block[3]) {
     unsigned threads = block[0] * block[1] * block[2];
     const uint32_t *required = info->required_block, *most = info->max_block;
     if (unlikely(required[0] && (required[0] != block[0] || required[1] != block[1] || required[2] != block[2])))
-        return fail(CUDA_ERROR_INVALID_VALUE, "%s requires blocks of (%u, %u, %u) threads (.reqntid, __block_size__), not "
-                    "(%u, %u, %u)", name, required[0], required[1], required[2], block[0], block[1], block[2]);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%s requires blocks of (%u, %u, %u) threads (.reqntid, __block_size__), not "
+                    "(%u, %u, %u)",
+                    name, required[0], required[1], required[2], block[0], block[1], block[2]);
     if (unlikely(most[0] && threads > most[0] * most[1] * most[2]))
-        return fail(CUDA_ERROR_INVALID_VALUE, "the block has %u threads, but %s was compiled for at most %u "
-                    "(__launch_bounds__)", threads, name, most[0] * most[1] * most[2]);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the block has %u threads, but %s was compiled for at most %u "
+                    "(__launch_bounds__)",
+                    threads, name, most[0] * most[1] * most[2]);
     if (unlikely((int)threads > function_max_threads(function)))
-        return fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "%u threads of %u registers each do not fit on a multiprocessor: %s "
-                    "runs with at most %d threads a block; use __launch_bounds__ or fewer threads", threads,
-                    info->registers, name, function_max_threads(function));
+        return fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                    "%u threads of %u registers each do not fit on a multiprocessor: %s "
+                    "runs with at most %d threads a block; use __launch_bounds__ or fewer threads",
+                    threads, info->registers, name, function_max_threads(function));
     return CUDA_SUCCESS;
 }
 
@@ -51,32 +60,40 @@ static CUresult check_shared(CUfunction function, unsigned dynamic_shared) {
     const struct model *model = function->module->context->device->model;
     int limit = model->shared_per_block_optin - (int)function->image_kernel->info->static_shared;
     if (dynamic_shared > (unsigned)limit)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%u bytes of dynamic shared memory, but this device allows a block %d bytes, and "
-                    "%s uses %u itself", dynamic_shared, model->shared_per_block_optin, cpu_kernel_name(function->kernel),
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%u bytes of dynamic shared memory, but this device allows a block %d bytes, and "
+                    "%s uses %u itself",
+                    dynamic_shared, model->shared_per_block_optin, cpu_kernel_name(function->kernel),
                     function->image_kernel->info->static_shared);
-    return fail(CUDA_ERROR_INVALID_VALUE, "%u bytes of dynamic shared memory, but %s may use %d: set "
-                "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES (kernel.attributes.max_dynamic_shared_size_bytes) first, to "
-                "at most %d", dynamic_shared, cpu_kernel_name(function->kernel), most, limit);
+    return fail(
+        CUDA_ERROR_INVALID_VALUE,
+        "%u bytes of dynamic shared memory, but %s may use %d: set "
+        "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES (kernel.attributes.max_dynamic_shared_size_bytes) first, to "
+        "at most %d",
+        dynamic_shared, cpu_kernel_name(function->kernel), most, limit);
 }
 
 static CUresult check_attributes(CUfunction function, const unsigned grid[3], const unsigned block[3],
                                  unsigned dynamic_shared, const struct launch_attributes *attributes) {
     const uint32_t *cluster = attributes->cluster;
     if (cluster[0] * cluster[1] * cluster[2] > 1)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "clusters of (%u, %u, %u) blocks: the CPU device does not run clusters yet",
-                    cluster[0], cluster[1], cluster[2]);
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "clusters of (%u, %u, %u) blocks: the CPU device does not run clusters yet", cluster[0], cluster[1],
+                    cluster[2]);
     if (attributes->cooperative) {
         uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
         int resident = occupancy_blocks(function, (int)(block[0] * block[1] * block[2]), dynamic_shared) *
                        function->module->context->device->model->multiprocessors;
         if (blocks > (uint64_t)resident)
-            return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "%llu blocks in a cooperative launch, but only %d can be on "
-                        "this device at once", (unsigned long long)blocks, resident);
+            return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                        "%llu blocks in a cooperative launch, but only %d can be on "
+                        "this device at once",
+                        (unsigned long long)blocks, resident);
     }
     return CUDA_SUCCESS;
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------------------------ */
 
 static CUresult copy_parameters(CUfunction function, void **params, char *target) {
     const struct image_kernel *kernel = function->image_kernel;
@@ -108,7 +125,7 @@ static CUresult copy_extra(CUfunction function, void **extra, char *target) {
     return CUDA_SUCCESS;
 }
 
-/* ---- preparing ------------------------------------------------------------------------------------------------------------- */
+/* ---- preparing ------------------------------------------------------------------------------------------------- */
 
 CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
                         void **params, void **extra, const struct launch_attributes *attributes, struct op **result) {
@@ -159,14 +176,14 @@ static CUresult launch_on(CUstream stream, CUfunction handle, const unsigned gri
     return stream_submit(stream, op);
 }
 
-/* ---- entry points ---------------------------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned dynamic_shared, CUstream handle, void **params, void **extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned dynamic_shared, CUstream handle, void **params, void **extra) {
     CUstream stream;
     RETURN_IF(enter_stream(handle, &stream));
-    return launch_on(stream, function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, dynamic_shared, params, extra,
-                     NULL);
+    return launch_on(stream, function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, dynamic_shared, params,
+                     extra, NULL);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,

@@ -72,7 +72,7 @@ void library_forget(CUlibrary library, CUmodule module) {
     pthread_mutex_unlock(&library->lock);
 }
 
-/* ---- entry points -------------------------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 static CUresult enter_library(CUlibrary library) {
     RETURN_IF(enter());
@@ -176,14 +176,8 @@ CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary libra
 }
 
 const struct entry library_entries[] = {
-    ENTRY(cuLibraryLoadData),
-    ENTRY(cuLibraryLoadFromFile),
-    ENTRY(cuLibraryUnload),
-    ENTRY(cuLibraryGetKernel),
-    ENTRY(cuLibraryGetKernelCount),
-    ENTRY(cuLibraryEnumerateKernels),
-    ENTRY(cuLibraryGetModule),
-    ENTRY(cuLibraryGetGlobal),
-    ENTRY(cuLibraryGetManaged),
+    ENTRY(cuLibraryLoadData),  ENTRY(cuLibraryLoadFromFile),   ENTRY(cuLibraryUnload),
+    ENTRY(cuLibraryGetKernel), ENTRY(cuLibraryGetKernelCount), ENTRY(cuLibraryEnumerateKernels),
+    ENTRY(cuLibraryGetModule), ENTRY(cuLibraryGetGlobal),      ENTRY(cuLibraryGetManaged),
     {NULL, NULL, NULL},
 };

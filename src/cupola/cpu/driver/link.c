@@ -24,15 +24,19 @@ static CUresult enter_link(CUlinkState state) {
 }
 
 static CUresult check_input(CUlinkState state, CUjitInputType type, const char *name) {
-    if (state->complete) return fail(CUDA_ERROR_INVALID_VALUE, "the link is complete: make another one for more inputs");
+    if (state->complete)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the link is complete: make another one for more inputs");
     if (type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_NVVM)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device links PTX, not objects or libraries of machine code (input %s)",
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "the CPU device links PTX, not objects or libraries of machine code (input %s)",
                     name ? name : "without a name");
     if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUjitInputType", (int)type);
     if (state->image)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device does not link several modules yet (input %s): compile them as "
-                    "one program", name ? name : "without a name");
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "the CPU device does not link several modules yet (input %s): compile them as "
+                    "one program",
+                    name ? name : "without a name");
     return CUDA_SUCCESS;
 }
 
@@ -84,8 +88,8 @@ static CUresult add(CUlinkState state, const void *data, size_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned count,
-                       CUjit_option *options, void **values) {
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+                       unsigned count, CUjit_option *options, void **values) {
     RETURN_IF(enter_link(state));
     if (!data || !size) return fail_null("data");
     RETURN_IF(check_input(state, type, name));
@@ -126,13 +130,9 @@ CUresult cuLinkDestroy(CUlinkState state) {
 }
 
 const struct entry link_entries[] = {
-    ENTRY(cuLinkCreate),
-    ENTRY_AS(cuLinkCreate_v2, cuLinkCreate),
-    ENTRY(cuLinkAddData),
-    ENTRY_AS(cuLinkAddData_v2, cuLinkAddData),
-    ENTRY(cuLinkAddFile),
-    ENTRY_AS(cuLinkAddFile_v2, cuLinkAddFile),
-    ENTRY(cuLinkComplete),
-    ENTRY(cuLinkDestroy),
+    ENTRY(cuLinkCreate),   ENTRY_AS(cuLinkCreate_v2, cuLinkCreate),
+    ENTRY(cuLinkAddData),  ENTRY_AS(cuLinkAddData_v2, cuLinkAddData),
+    ENTRY(cuLinkAddFile),  ENTRY_AS(cuLinkAddFile_v2, cuLinkAddFile),
+    ENTRY(cuLinkComplete), ENTRY(cuLinkDestroy),
     {NULL, NULL, NULL},
 };

@@ -2,18 +2,43 @@
 #include "internal.h"
 
 extern const struct entry error_entries[], init_entries[], device_entries[], context_entries[], stream_entries[],
-    event_entries[], value_entries[], module_entries[], link_entries[], library_entries[], function_entries[], launch_entries[],
-    occupancy_entries[], nvrtc_entries[], memory_entries[], pool_entries[], copy_entries[], fill_entries[],
-    pointer_entries[], capture_entries[], graph_entries[], graph_node_entries[], graph_conditional_entries[],
-    graph_object_entries[], graph_exec_entries[], graph_update_entries[], graph_dot_entries[],
-    managed_entries[], virtual_entries[], lookup_entries[];
+    event_entries[], value_entries[], module_entries[], link_entries[], library_entries[], function_entries[],
+    launch_entries[], occupancy_entries[], nvrtc_entries[], memory_entries[], pool_entries[], copy_entries[],
+    fill_entries[], pointer_entries[], capture_entries[], graph_entries[], graph_node_entries[],
+    graph_conditional_entries[], graph_object_entries[], graph_exec_entries[], graph_update_entries[],
+    graph_dot_entries[], managed_entries[], virtual_entries[], lookup_entries[];
 
 static const struct entry *const tables[] = {
-    error_entries,    init_entries,      device_entries,  context_entries,  stream_entries,   event_entries,
-    value_entries,    module_entries, link_entries,    library_entries, function_entries, launch_entries,   occupancy_entries,
-    nvrtc_entries,    memory_entries,    pool_entries,    copy_entries,     fill_entries,     pointer_entries,
-    capture_entries,  graph_entries,     graph_node_entries, graph_conditional_entries, graph_object_entries,
-    graph_exec_entries, graph_update_entries, graph_dot_entries, managed_entries, virtual_entries, lookup_entries,
+    error_entries,
+    init_entries,
+    device_entries,
+    context_entries,
+    stream_entries,
+    event_entries,
+    value_entries,
+    module_entries,
+    link_entries,
+    library_entries,
+    function_entries,
+    launch_entries,
+    occupancy_entries,
+    nvrtc_entries,
+    memory_entries,
+    pool_entries,
+    copy_entries,
+    fill_entries,
+    pointer_entries,
+    capture_entries,
+    graph_entries,
+    graph_node_entries,
+    graph_conditional_entries,
+    graph_object_entries,
+    graph_exec_entries,
+    graph_update_entries,
+    graph_dot_entries,
+    managed_entries,
+    virtual_entries,
+    lookup_entries,
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -26,8 +51,7 @@ static const struct entry *find(const char *symbol, size_t length) {
 
 void *lookup(const char *symbol) {
     size_t length = strlen(symbol);
-    bool per_thread =
-        length > 5 && (!strcmp(symbol + length - 5, "_ptsz") || !strcmp(symbol + length - 5, "_ptds"));
+    bool per_thread = length > 5 && (!strcmp(symbol + length - 5, "_ptsz") || !strcmp(symbol + length - 5, "_ptds"));
     const struct entry *entry = find(symbol, per_thread ? length - 5 : length);
     if (!entry) return NULL;
     return per_thread ? entry->per_thread : entry->function;
@@ -91,7 +115,7 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
     const struct entry *entry = find(symbol, strlen(symbol));
     if (!entry) return fail(CUDA_ERROR_NOT_FOUND, "the CPU device does not provide %s", symbol);
     *function = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && entry->per_thread ? entry->per_thread
-                                                                                          : entry->function;
+                                                                                           : entry->function;
     *result = CU_GET_PROC_ADDRESS_SUCCESS;
     return CUDA_SUCCESS;
 }

@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------ */
 
 static void free_variables(CUmodule module) {
     for (size_t i = 0; i < module->image->variable_count; i++)
@@ -117,7 +117,7 @@ void modules_context_destroyed(CUcontext context) {
     }
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------------------------- */
 
 /* "it has: a, b, …", for a name that was not found. */
 static void list_names(char *text, size_t size, size_t count, const char *(*name)(const struct image *, size_t),
@@ -132,7 +132,9 @@ static void list_names(char *text, size_t size, size_t count, const char *(*name
     }
 }
 
-static const char *kernel_name(const struct image *image, size_t i) { return cpu_kernel_name(image->kernels[i].kernel); }
+static const char *kernel_name(const struct image *image, size_t i) {
+    return cpu_kernel_name(image->kernels[i].kernel);
+}
 static const char *variable_name(const struct image *image, size_t i) { return image->variables[i].name; }
 
 CUresult kernel_index(const struct image *image, const char *name, size_t *index) {
@@ -159,7 +161,7 @@ CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, 
     return fail(CUDA_ERROR_NOT_FOUND, "the module has no variable named '%.200s'; %s", name, names);
 }
 
-/* ---- options of the just-in-time compiler: of use here are the log buffers ------------------------------------------------ */
+/* ---- options of the just-in-time compiler: of use here are the log buffers ------------------------------------- */
 
 CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values) {
     if (count && !options) return fail_null("options");
@@ -203,7 +205,7 @@ CUresult image_load_with_options(const void *data, unsigned count, CUjit_option 
     return status;
 }
 
-/* ---- entry points -------------------------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 static CUresult enter_module(CUmodule module) {
     RETURN_IF(enter());

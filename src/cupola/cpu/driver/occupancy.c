@@ -38,7 +38,7 @@ int occupancy_blocks(CUfunction function, int threads, size_t dynamic_shared) {
     return least(blocks, limit_by_shared(function, model, dynamic_shared));
 }
 
-/* ---- entry points ------------------------------------------------------------------------------------------------------------ */
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 static CUresult enter_function(CUfunction handle, CUfunction *function) {
     CUcontext context;
@@ -111,8 +111,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_shared, CUfunct
     const struct model *model = function->module->context->device->model;
     int possible = occupancy_blocks(function, threads, 0);
     if (blocks > possible)
-        return fail(CUDA_ERROR_INVALID_VALUE, "a multiprocessor holds at most %d blocks of %d threads of %s, not %d", possible,
-                    threads, cpu_kernel_name(function->kernel), blocks);
+        return fail(CUDA_ERROR_INVALID_VALUE, "a multiprocessor holds at most %d blocks of %d threads of %s, not %d",
+                    possible, threads, cpu_kernel_name(function->kernel), blocks);
     int each = model->shared_per_multiprocessor / blocks / shared_lot(model) * shared_lot(model);
     int left = each - model->shared_reserved - (int)function->image_kernel->info->static_shared;
     int most = model->shared_per_block_optin - (int)function->image_kernel->info->static_shared;

@@ -133,7 +133,8 @@ static void run_host_function(struct op *op, CUresult error) {
 }
 
 CUresult op_execute(struct op *op) {
-    CUresult error = op->context ? (CUresult)atomic_load_explicit(&op->context->error, memory_order_acquire) : CUDA_SUCCESS;
+    CUresult error =
+        op->context ? (CUresult)atomic_load_explicit(&op->context->error, memory_order_acquire) : CUDA_SUCCESS;
     CUresult status = CUDA_SUCCESS;
     switch (op->kind) {
         case OP_RECORD: event_stamp(op->record.event, op->record.generation); return error;
@@ -142,7 +143,7 @@ CUresult op_execute(struct op *op) {
         default:
             if (unlikely(error)) return error;
             switch (op->kind) {
-                case OP_KERNEL: return run_kernel(op); /* has recorded its error */
+                case OP_KERNEL: return run_kernel(op);   /* has recorded its error */
                 case OP_GRAPH: return graph_execute(op); /* its nodes have */
                 case OP_COPY: status = copy_execute(&op->copy); break;
                 case OP_FILL: status = fill_execute(&op->fill); break;

@@ -28,8 +28,8 @@ static PyObject *get_models(PyObject *self, PyObject *unused) {
     PyObject *list = PyTuple_New((Py_ssize_t)model_count);
     for (size_t i = 0; list && i < model_count; i++) {
         const struct model *m = &models[i];
-        PyObject *row = Py_BuildValue("(ss(ii)in)", m->key, m->name, m->major, m->minor, m->multiprocessors,
-                                      (Py_ssize_t)m->memory);
+        PyObject *row =
+            Py_BuildValue("(ss(ii)in)", m->key, m->name, m->major, m->minor, m->multiprocessors, (Py_ssize_t)m->memory);
         if (!row) {
             Py_CLEAR(list);
             break;
@@ -58,7 +58,8 @@ static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS,
      PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modelled GPU and the number of devices.")},
     {"models", get_models, METH_NOARGS,
-     PyDoc_STR("models() -> tuple\n\nKey, name, compute capability, multiprocessors and bytes of memory of each model.")},
+     PyDoc_STR(
+         "models() -> tuple\n\nKey, name, compute capability, multiprocessors and bytes of memory of each model.")},
     {"symbols", get_symbols, METH_NOARGS, PyDoc_STR("symbols() -> tuple[str, ...]\n\nThe driver functions provided.")},
     {NULL, NULL, 0, NULL},
 };

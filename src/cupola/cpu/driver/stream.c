@@ -10,7 +10,7 @@ static _Atomic uint64_t next_id = 3; /* 1 and 2 stand for the default streams */
 
 static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a stream's work"); }
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------ */
 
 static CUstream stream_new(CUcontext context, enum stream_role role, unsigned flags, int priority) {
     CUstream stream = handle_new(HANDLE_STREAM, sizeof *stream);
@@ -132,7 +132,7 @@ CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *st
     return *stream ? CUDA_SUCCESS : no_memory();
 }
 
-/* ---- entry points -------------------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
     CUcontext context;
@@ -233,8 +233,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
 }
 
 CUresult cuLaunchHostFunc_v2(CUstream stream, CUhostFn function, void *data, unsigned mode) {
-    if (mode > CU_HOST_TASK_SPINWAIT)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%u is not a CUhostTaskSyncMode", mode);
+    if (mode > CU_HOST_TASK_SPINWAIT) return fail(CUDA_ERROR_INVALID_VALUE, "%u is not a CUhostTaskSyncMode", mode);
     return submit_host(stream, function, NULL, data);
 }
 
@@ -254,7 +253,8 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, size_t len
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
         return fail(CUDA_ERROR_INVALID_VALUE, "%#x is not one of CUmemAttach_flags", flags);
     if (!cpu_memory_find(pointer, &allocation) || allocation.kind != CPU_MEMORY_MANAGED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%#llx is not the address of managed memory", (unsigned long long)pointer);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%#llx is not the address of managed memory",
+                    (unsigned long long)pointer);
     if (length && (pointer != allocation.base || length != allocation.size))
         return fail(CUDA_ERROR_INVALID_VALUE, "only a whole allocation can be attached: pass a length of 0");
     struct op *op = op_new(OP_EMPTY, stream->context);
@@ -310,7 +310,7 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice *device) {
     return CUDA_SUCCESS;
 }
 
-/* ---- attributes: hints that the CPU device keeps and has no use for ------------------------------------------------- */
+/* ---- attributes: hints that the CPU device keeps and has no use for -------------------------------------------- */
 
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value) {
     CUstream stream;

@@ -17,11 +17,12 @@ static bool holds(const struct op *op) {
         case CU_STREAM_WAIT_VALUE_GEQ: return wide ? (int64_t)(found - want) >= 0 : (int32_t)(found - want) >= 0;
         case CU_STREAM_WAIT_VALUE_EQ: return found == want;
         case CU_STREAM_WAIT_VALUE_AND: return (found & want) != 0;
-        default: return (wide ? ~(found | want) : (uint64_t)(uint32_t) ~(found | want)) != 0;
+        default: return (wide ? ~(found | want) : (uint64_t)(uint32_t)~(found | want)) != 0;
     }
 }
 
-/* Memory may be written by the host, a kernel or another process: there is nothing to sleep on, so poll, ever slower. */
+/* Memory may be written by the host, a kernel or another process: there is nothing to sleep on, so poll, ever slower.
+ */
 static void wait(const struct op *op) {
     for (unsigned polls = 0; !holds(op); polls++) {
         if (atomic_load_explicit(&op->context->error, memory_order_relaxed)) return;
@@ -55,11 +56,13 @@ static CUresult check(enum op_kind kind, CUdeviceptr address, size_t size, unsig
                               : flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
         return fail(CUDA_ERROR_INVALID_VALUE, "%#x are not flags of a stream memory operation", flags);
     if (address % size)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the address %#llx is not aligned to %zu bytes", (unsigned long long)address,
-                    size);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the address %#llx is not aligned to %zu bytes",
+                    (unsigned long long)address, size);
     if (!cpu_memory_find(address, &allocation))
-        return fail(CUDA_ERROR_INVALID_VALUE, "%#llx is not in memory that the device can reach: use device, managed, "
-                    "pinned or registered memory", (unsigned long long)address);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%#llx is not in memory that the device can reach: use device, managed, "
+                    "pinned or registered memory",
+                    (unsigned long long)address);
     return CUDA_SUCCESS;
 }
 
@@ -117,8 +120,10 @@ CUresult cuStreamBatchMemOp(CUstream handle, unsigned count, CUstreamBatchMemOpP
                 case CU_STREAM_MEM_OP_BARRIER:
                 case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: break; /* operations of a stream see each other's writes */
                 default:
-                    return fail(CUDA_ERROR_NOT_SUPPORTED, "operation %u of the batch has the type %d, which the CPU device "
-                                "does not support", i, (int)p->operation);
+                    return fail(CUDA_ERROR_NOT_SUPPORTED,
+                                "operation %u of the batch has the type %d, which the CPU device "
+                                "does not support",
+                                i, (int)p->operation);
             }
             if (kind == OP_EMPTY) continue;
             /* waitValue and writeValue have the same layout */
