@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
-from . import abi
 from .addresses import address_of
+from .bounds import Access, site_of
 from .builder import constant
 from .instructions.registry import LLVM_TYPE
-from .memory import Access, lane_addresses
+from .memory import lane_addresses
 from .values import BITS, Value
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def atomic(body: Body, instruction: ast.Instruction) -> None:
 
 def _call(body: Body, access: Access, name: str, address: Value, value: Value, compare: Value | None) -> Value:
     builder, control = body.builder, body.control
-    number = body.new_site(access.instruction, access.space, access.size, write=True)
-    packed = abi.pack_site(number, access.size, access.size, access.space, write=True, contiguous=False)
+    _, packed = site_of(body, access, row=False)
     helper = f"cupola_{'shared' if access.space == 'shared' else 'atomic'}_{name}"
     builder.declarations[f"declare i32 @{helper}(ptr, ptr, i64, i32, ptr, ptr, ptr, ptr)"] = None
     addresses = lane_addresses(body, address)

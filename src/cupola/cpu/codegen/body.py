@@ -10,6 +10,7 @@ from cupola.cpu.passes import Analysis, Block
 from cupola.cpu.ptx import ast
 
 from . import abi, instructions
+from .bounds import Group, plan_groups
 from .builder import Builder, constant
 from .control import Control
 from .layout import Layout
@@ -103,6 +104,7 @@ class Body:
             floats=float_registers(self.blocks),
         )
         self.control = Control(self)
+        self.groups: dict[int, Group] = {}
 
     def _registers_with_homes(self) -> set[str]:
         """Those that live across blocks, across the way to a meeting, or around a guarded instruction."""
@@ -265,6 +267,7 @@ class Body:
         """Write the body."""
         for block in self.blocks:
             self.control.begin(block)
+            self.groups = plan_groups(block)
             for instruction in block.instructions:
                 self.instruction(instruction)
             self.control.end(block)

@@ -59,6 +59,7 @@ class Control:
         """The threads that run the current block, as an i32."""
         self._vector: Value | None = None
         self._guard: tuple[Value, Value] | None = None
+        self._guarded = False
         self._resume_points: list[tuple[int, str]] = []
         self._yield_targets: set[int] = set()
         self._suspends = False
@@ -90,6 +91,11 @@ class Control:
             return NOBODY
         self.builder.declarations["declare i32 @llvm.cttz.i32(i32, i1)"] = None
         return Value(self.builder.emit(f"call i32 @llvm.cttz.i32(i32 {self.lanes().ir}, i1 true)"), "i32")
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether an instruction with a predicate is being written."""
+        return self._guarded
 
     def written_lanes(self, name: str) -> Value:
         """The lanes that a write of a register is for; true where those of the others do not matter."""
@@ -461,7 +467,9 @@ class Control:
         builder.line(f"br i1 {test}, label %{run}, label %{skip}")
         builder.label(run)
         vector, self._vector = self._vector, None
+        self._guarded = True
         lower(self.body, instruction)
+        self._guarded = False
         self._guard, self._vector = None, vector
         builder.line(f"br label %{skip}")
         builder.label(skip)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
+from .bounds import Access
 from .builder import constant
-from .memory import Access, load_access, store_access
+from .memory import load_access, store_access
 
 if TYPE_CHECKING:
     from .body import Body

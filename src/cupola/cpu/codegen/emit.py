@@ -1,8 +1,8 @@
 """Kernels to LLVM IR: `emit_body` writes one body of a kernel, `problem_with` says what cannot be run.
 
-The work is divided: `control` (masks, branches), `meetings` (barriers), `memory`, `atomics`, `addresses`, `special`
-(special registers), `calls`; `registers` and `layout` know where things are kept. What an instruction computes is in the
-package `instructions`.
+The work is divided: `control` (masks, branches), `meetings` (barriers), `memory` with `bounds`, `atomics`, `addresses`,
+`special` (special registers), `calls`; `registers` and `layout` know where things are kept. What an instruction
+computes is in the package `instructions`.
 """
 
 from __future__ import annotations

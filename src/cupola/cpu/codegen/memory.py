@@ -1,64 +1,25 @@
-"""Loads and stores (PTX ISA, "ld", "ld.global.nc", "ldu", "st", "cp.async").
+"""Loads and stores (PTX ISA, "ld", "ld.global.nc", "ldu", "st").
 
-An address that is the same for all lanes gives one scalar access; addresses that go up by the size of the access from
-lane to lane give one vector access, as long as all lanes take part and none wraps. Everything else goes to a helper,
-lane by lane. Each site remembers the allocation that it touched last (abi.h), so that the usual check is one
-subtraction, one rotation (which makes a misaligned offset enormous) and one comparison; when it fails the helper
-decides, and names the first lane that is at fault.
+An address that is the same for all lanes gives one scalar access. Addresses that go up by the size of the access from
+lane to lane, a row, give one vector access when none of them wraps; a store only when all lanes take part, a load
+also when some do not, as long as all of the row may be read. Everything else goes to helpers: for the part of a
+row that some lanes want, and for any addresses, lane by lane. The checks are in bounds.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
-from . import abi
-from .addresses import address_of, space_of
+from .addresses import address_of
+from .bounds import Access, check, pointer_in_shared, site_of
 from .builder import constant
 from .instructions.registry import LLVM_TYPE
-from .values import BITS, Value
+from .values import Value
 
 if TYPE_CHECKING:
     from .body import Body
-
-_COUNTS = {"v2": 2, "v4": 4, "v8": 8}
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What an instruction does to memory.
-
-    ``type`` is the LLVM type of an element, ``count`` the elements of one lane, ``size`` their bytes.
-    """
-
-    instruction: ast.Instruction
-    space: str
-    type: str
-    count: int
-    write: bool
-    volatile: bool
-
-    @classmethod
-    def of(cls, instruction: ast.Instruction, *, write: bool) -> Access:
-        modifiers = instruction.modifiers
-        type = LLVM_TYPE[next(m for m in reversed(modifiers) if m in LLVM_TYPE)]
-        count = next((_COUNTS[m] for m in modifiers if m in _COUNTS), 1)
-        strong = any(m in modifiers for m in ("volatile", "relaxed", "acquire", "release", "mmio", "sc", "cv"))
-        return cls(instruction, space_of(instruction), type, count, write, strong)
-
-    @property
-    def element(self) -> int:
-        return BITS[self.type] // 8
-
-    @property
-    def size(self) -> int:
-        return self.element * self.count
-
-    @property
-    def in_window(self) -> bool:
-        return self.space in ("shared", "local")
 
 
 def load(body: Body, instruction: ast.Instruction) -> None:
@@ -93,9 +54,9 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
         return _scalar_load(body, access, pointer)
     address = address_of(body, source, access.space)
     if body.width == 1 or (not address.vector and not _is_private(body, access)):
-        return _scalar_load(body, access, checked_pointer(body, access, address))
-    if _is_contiguous(address, access):
-        return _contiguous_load(body, access, address)
+        return _scalar_load(body, access, _checked_pointer(body, access, address))
+    if _is_row(address, access):
+        return _row_load(body, access, address)
     return _gather(body, access, address)
 
 
@@ -104,9 +65,9 @@ def store_access(body: Body, access: Access, destination: ast.Operand, values: l
     address = address_of(body, destination, access.space)
     if body.width == 1 or (not address.vector and not _is_private(body, access)):
         values = [_last_lane(body, value) for value in values]
-        _scalar_store(body, access, checked_pointer(body, access, address), values)
-    elif _is_contiguous(address, access):
-        _contiguous_store(body, access, address, values)
+        _scalar_store(body, access, _checked_pointer(body, access, address), values)
+    elif _is_row(address, access):
+        _row_store(body, access, address, values)
     else:
         _scatter(body, access, address, values)
 
@@ -116,7 +77,7 @@ def _is_private(body: Body, access: Access) -> bool:
     return access.space == "local" or (access.space == "generic" and body.layout.local_bytes > 0)
 
 
-def _is_contiguous(address: Value, access: Access) -> bool:
+def _is_row(address: Value, access: Access) -> bool:
     return access.space != "local" and address.affine is not None and address.affine.stride == access.size
 
 
@@ -129,57 +90,11 @@ def _last_lane(body: Body, value: Value) -> Value:
     return builder.lane(value, builder.binary("sub", constant("i32", 31), Value(zeros, "i32")))
 
 
-# Checks
-
-
-def site_of(body: Body, access: Access, *, contiguous: bool) -> tuple[int, int]:
-    """A new site: its number, and its description for the helpers."""
-    number = body.new_site(access.instruction, access.space, access.size, write=access.write)
-    packed = abi.pack_site(number, access.size, access.element, access.space, write=access.write, contiguous=contiguous)
-    return number, packed
-
-
-def _rotated(body: Body, offset: Value, size: int) -> Value:
-    if size == 1:
-        return offset
-    shift = constant(offset.type, size.bit_length() - 1)
-    return body.builder.intrinsic("fshr", offset, offset, shift)
-
-
-def _inside(body: Body, access: Access, number: int, address: Value, span: int) -> Value:
-    """Whether ``span`` bytes at a uniform address are aligned and inside the window or the site's allocation."""
-    builder = body.builder
-    if access.space == "shared":
-        limit = body.at_entry(
-            f"shared limit {span} {access.size}",
-            lambda b: b.binary(
-                "lshr",
-                b.intrinsic(
-                    "usub.sat",
-                    b.binary("add", body.context_field("shared_size"), constant("i32", access.size)),
-                    constant("i32", span),
-                ),
-                constant("i32", access.size.bit_length() - 1),
-            ),
-        )
-        return builder.compare("icmp ult", _rotated(body, address, access.size), limit)
-    if access.space == "local":
-        limit = constant("i32", max(0, body.layout.local_bytes - access.size + 1))
-        aligned = builder.binary("and", address, constant("i32", access.size - 1))
-        inside = builder.compare("icmp ult", address, limit)
-        return builder.binary("and", inside, builder.compare("icmp eq", aligned, constant("i32", 0)))
-    entry = builder.emit(f"getelementptr i8, ptr %sites, i64 {number * abi.SITE_CACHE_BYTES}")
-    low = Value(builder.emit(f"load i64, ptr {entry}"), "i64")
-    second = builder.emit(f"getelementptr i8, ptr {entry}, i64 8")
-    limit = Value(builder.emit(f"load i64, ptr {second}"), "i64")
-    return builder.compare("icmp ult", _rotated(body, builder.binary("sub", address, low), access.size), limit)
+# Pointers
 
 
 def _pointer(body: Body, access: Access, address: Value) -> str:
     builder = body.builder
-    if access.space == "shared":
-        offset = builder.cast("zext", address, "i64")
-        return builder.emit(f"getelementptr i8, ptr %shared, i64 {offset.ir}")
     if access.space == "local":
         local = body.warp_field("local", "ptr")
         return builder.emit(f"getelementptr i8, ptr {local.ir}, i32 {address.ir}")
@@ -202,13 +117,15 @@ def _known_pointer(body: Body, access: Access, source: ast.Operand) -> str | Non
     return None
 
 
-def checked_pointer(body: Body, access: Access, address: Value) -> str:
+def _checked_pointer(body: Body, access: Access, address: Value) -> str:
     """The pointer of a uniform access, after its check."""
+    if access.space == "shared":
+        return pointer_in_shared(body, access, address, row=False)
     builder, control = body.builder, body.control
-    number, packed = site_of(body, access, contiguous=False)
-    inside = _inside(body, access, number, address, access.size)
+    number, packed = site_of(body, access, row=False)
+    inside = check(body, access, number, address, row=False)
     fast, slow, join = builder.new_label("hit"), builder.new_label("miss"), builder.new_label("at")
-    builder.line(f"br i1 {inside.ir}, label %{fast}, label %{slow}, !prof !1")
+    builder.line(f"br i1 {inside}, label %{fast}, label %{slow}, !prof !1")
     builder.label(slow)
     builder.declarations["declare ptr @cupola_resolve(ptr, ptr, i64, i32, i64)"] = None
     wide = builder.cast("zext", address, "i64")
@@ -260,49 +177,39 @@ def _scalar_store(body: Body, access: Access, pointer: str, values: list[Value])
         builder.line(f"store {volatile}{builder.typed(value)}, ptr {at}, align {align}")
 
 
-# Contiguous accesses
+# Rows
 
 
-def _contiguous_test(body: Body, access: Access, number: int, address: Value) -> str:
-    """The i1 that says that one vector access does it."""
-    builder, control = body.builder, body.control
+def _row_test(body: Body, access: Access, site: int, address: Value) -> tuple[str, str]:
+    """Two i1: all of the row is inside; the lanes are on a line."""
     line = address.affine
     assert line is not None
-    first = Value(line.base, address.type)
-    test = _inside(body, access, number, first, access.size * body.width).ir
-    exact = "true" if access.space == "shared" else line.exact  # offsets wrap where addresses do
-    test = builder.both(test, exact)
-    if control.lanes().ir != control.everyone.ir:
-        full = builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
-        test = builder.both(test, full)
-    return test
+    inside = check(body, access, site, _first_lane(address), row=True)
+    return body.builder.both(inside, line.exact), line.exact
 
 
-def _wide_pointer(body: Body, access: Access, address: Value) -> str:
+def _first_lane(address: Value) -> Value:
+    """The address of lane 0 of a row."""
     assert address.affine is not None
-    return _pointer(body, access, Value(address.affine.base, address.type))
+    return Value(address.affine.base, address.type)
 
 
-def _contiguous_load(body: Body, access: Access, address: Value) -> list[Value]:
-    builder, width, count = body.builder, body.width, access.count
-    number, packed = site_of(body, access, contiguous=True)
-    test = _contiguous_test(body, access, number, address)
-    fast, slow, join = builder.new_label("row"), builder.new_label("lanes"), builder.new_label("loaded")
+def _row_load(body: Body, access: Access, address: Value) -> list[Value]:
+    if access.space == "shared":
+        pointer = pointer_in_shared(body, access, _first_lane(address), row=True)
+        return [Value(row, access.type, True) for row in _load_row(body, access, pointer)]
+    builder = body.builder
+    number, packed = site_of(body, access, row=True)
+    test, exact = _row_test(body, access, number, address)
+    fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("loaded")
     builder.line(f"br i1 {test}, label %{fast}, label %{slow}, !prof !1")
     builder.label(fast)
-    pointer = _wide_pointer(body, access, address)
-    volatile = "volatile " if access.volatile else ""
-    vector = f"<{width * count} x {access.type}>"
-    row = builder.emit(f"load {volatile}{vector}, ptr {pointer}, align {access.size}")
-    rows = [row]
-    if count > 1:
-        rows = [
-            builder.emit(f"shufflevector {vector} {row}, {vector} poison, {_picks(range(i, width * count, count))}")
-            for i in range(count)
-        ]
+    rows = _load_row(body, access, _pointer(body, access, _first_lane(address)))
     builder.line(f"br label %{join}")
     builder.label(slow)
-    lanes = _call_load(body, access, packed, address)
+    out = body.scratch("elements", access.size)
+    _call_row(body, "load", access, packed, address, exact, out)
+    lanes = _elements(body, access, out)
     end = builder.new_label("lanes")
     builder.line(f"br label %{end}")
     builder.label(end)
@@ -315,29 +222,78 @@ def _contiguous_load(body: Body, access: Access, address: Value) -> list[Value]:
     ]
 
 
+def _load_row(body: Body, access: Access, pointer: str) -> list[str]:
+    """One vector load; a vector for each element of the lanes."""
+    builder, width, count = body.builder, body.width, access.count
+    volatile = "volatile " if access.volatile else ""
+    vector = f"<{width * count} x {access.type}>"
+    row = builder.emit(f"load {volatile}{vector}, ptr {pointer}, align {access.element}")
+    if count == 1:
+        return [row]
+    return [
+        builder.emit(f"shufflevector {vector} {row}, {vector} poison, {_picks(range(i, width * count, count))}")
+        for i in range(count)
+    ]
+
+
+def _call_row(body: Body, verb: str, access: Access, packed: int, address: Value, exact: str, elements: str) -> None:
+    """Have a helper do what one vector access could not."""
+    builder, control = body.builder, body.control
+    done = builder.new_label("helped")
+    if exact != "true":
+        on_line, scattered = builder.new_label("line"), builder.new_label("scattered")
+        builder.line(f"br i1 {exact}, label %{on_line}, label %{scattered}, !prof !1")
+        builder.label(scattered)
+        _call_lanes(body, verb, access, packed, lane_addresses(body, address), elements)
+        builder.line(f"br label %{done}")
+        builder.label(on_line)
+    assert address.affine is not None
+    first = builder.cast("zext", Value(address.affine.base, address.type), "i64")
+    name = f"cupola_{verb}_row"
+    builder.declarations[f"declare i32 @{name}(ptr, ptr, i64, i32, i64, ptr, ptr)"] = None
+    shared = "%shared" if access.space in ("shared", "generic") else "null"
+    status = builder.emit(
+        f"call i32 @{name}(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, {builder.typed(first)}, "
+        f"ptr {elements}, ptr {shared})"
+    )
+    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    builder.line(f"br label %{done}")
+    builder.label(done)
+
+
 def _picks(indices: range) -> str:
     return f"<{len(indices)} x i32> <{', '.join(f'i32 {i}' for i in indices)}>"
 
 
-def _contiguous_store(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    builder, width, count = body.builder, body.width, access.count
-    number, packed = site_of(body, access, contiguous=True)
+def _row_store(body: Body, access: Access, address: Value, values: list[Value]) -> None:
+    builder, control, width, count = body.builder, body.control, body.width, access.count
+    number, packed = site_of(body, access, row=True)
     values = [builder.splat(value) for value in values]
-    test = _contiguous_test(body, access, number, address)
-    fast, slow, join = builder.new_label("row"), builder.new_label("lanes"), builder.new_label("stored")
-    builder.line(f"br i1 {test}, label %{fast}, label %{slow}, !prof !1")
-    builder.label(fast)
-    pointer = _wide_pointer(body, access, address)
+    test = exact = "true"
+    pointer = ""
+    if access.space == "shared":
+        pointer = pointer_in_shared(body, access, _first_lane(address), row=True)
+    else:
+        test, exact = _row_test(body, access, number, address)
+    if control.lanes().ir != control.everyone.ir:
+        full = builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
+        test = builder.both(test, full)
+    fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("stored")
+    if test != "true":
+        builder.line(f"br i1 {test}, label %{fast}, label %{slow}, !prof !1")
+        builder.label(fast)
+    pointer = pointer or _pointer(body, access, _first_lane(address))
     volatile = "volatile " if access.volatile else ""
     builder.line(
         f"store {volatile}<{width * count} x {access.type}> {_interleave(body, access.type, values)}, "
-        f"ptr {pointer}, align {access.size}"
+        f"ptr {pointer}, align {access.element}"
     )
-    builder.line(f"br label %{join}")
-    builder.label(slow)
-    _call_store(body, access, packed, address, values)
-    builder.line(f"br label %{join}")
-    builder.label(join)
+    if test != "true":
+        builder.line(f"br label %{join}")
+        builder.label(slow)
+        _call_row(body, "store", access, packed, address, exact, _spill_elements(body, access, values))
+        builder.line(f"br label %{join}")
+        builder.label(join)
 
 
 def _interleave(body: Body, type: str, values: list[Value]) -> str:
@@ -362,13 +318,16 @@ def _interleave(body: Body, type: str, values: list[Value]) -> str:
 
 
 def _gather(body: Body, access: Access, address: Value) -> list[Value]:
-    _, packed = site_of(body, access, contiguous=False)
-    return _call_load(body, access, packed, address)
+    _, packed = site_of(body, access, row=False)
+    out = body.scratch("elements", access.size)
+    _call_lanes(body, "load", access, packed, lane_addresses(body, address), out)
+    return _elements(body, access, out)
 
 
 def _scatter(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    _, packed = site_of(body, access, contiguous=False)
-    _call_store(body, access, packed, address, [body.builder.splat(value) for value in values])
+    _, packed = site_of(body, access, row=False)
+    elements = _spill_elements(body, access, [body.builder.splat(value) for value in values])
+    _call_lanes(body, "store", access, packed, lane_addresses(body, address), elements)
 
 
 def lane_addresses(body: Body, address: Value) -> str:
@@ -376,30 +335,25 @@ def lane_addresses(body: Body, address: Value) -> str:
     return body.spill("addresses", body.builder.cast("zext", body.builder.splat(address), "i64"))
 
 
-def _call_load(body: Body, access: Access, packed: int, address: Value) -> list[Value]:
-    builder = body.builder
-    addresses = lane_addresses(body, address)
-    out = body.scratch("elements", access.size)
-    _call_helper(body, "load", access, packed, addresses, out)
-    values = []
+def _elements(body: Body, access: Access, buffer: str) -> list[Value]:
+    """The elements of all lanes out of a buffer, where all first elements come before all second ones."""
+    builder, values = body.builder, []
     for index in range(access.count):
-        at = _element_pointer(body, out, index * access.element * body.width)
+        at = _element_pointer(body, buffer, index * access.element * body.width)
         type = builder.vector_type(access.type)
         values.append(Value(builder.emit(f"load {type}, ptr {at}, align 16"), access.type, body.width > 1))
     return values
 
 
-def _call_store(body: Body, access: Access, packed: int, address: Value, values: list[Value]) -> None:
-    builder = body.builder
-    addresses = lane_addresses(body, address)
-    out = body.scratch("elements", access.size)
+def _spill_elements(body: Body, access: Access, values: list[Value]) -> str:
+    builder, buffer = body.builder, body.scratch("elements", access.size)
     for index, value in enumerate(values):
-        at = _element_pointer(body, out, index * access.element * body.width)
-        builder.line(f"store {builder.typed(builder.splat(value))}, ptr {at}, align 16")
-    _call_helper(body, "store", access, packed, addresses, out)
+        at = _element_pointer(body, buffer, index * access.element * body.width)
+        builder.line(f"store {builder.typed(value)}, ptr {at}, align 16")
+    return buffer
 
 
-def _call_helper(body: Body, verb: str, access: Access, packed: int, addresses: str, elements: str) -> None:
+def _call_lanes(body: Body, verb: str, access: Access, packed: int, addresses: str, elements: str) -> None:
     builder, control = body.builder, body.control
     shared = access.space == "shared"
     name = f"cupola_{verb}_shared" if shared else f"cupola_{verb}"

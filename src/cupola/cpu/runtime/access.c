@@ -74,6 +74,17 @@ CPU_HELPER void *cupola_resolve(cpu_context *context, cpu_warp *warp, uint64_t s
     return cpu_resolve(context, warp, __builtin_ctz(mask), unpack_site(site), address);
 }
 
+/* Are the accesses of the lanes of the mask, at offset + lane * step in shared memory, inside? Nonzero on a fault. */
+CPU_HELPER uint32_t cupola_check(cpu_context *context, cpu_warp *warp, uint64_t packed, uint32_t mask, uint32_t offset,
+                                 uint32_t step) {
+    const cpu_site site = unpack_site(packed);
+    for (; mask; mask &= mask - 1) {
+        int lane = __builtin_ctz(mask);
+        if (!cpu_resolve(context, warp, lane, site, offset + (uint32_t)lane * step)) return 1;
+    }
+    return 0;
+}
+
 /* Load for each lane of the mask; out holds an array of `width` elements for each element of the access. Returns
  * nonzero on a fault. */
 #define LOAD_LANES(TYPE)                                                                                               \
@@ -119,6 +130,96 @@ CPU_HELPER uint32_t cupola_store(cpu_context *context, cpu_warp *warp, uint64_t 
     case 4: STORE_LANES(uint32_t)
     case 8: STORE_LANES(uint64_t)
     default: STORE_LANES(u128)
+    }
+}
+
+/* ---- rows: lane i accesses base + i * size ----------------------------------------------------------------------- */
+
+/* The host address of lane 0 (which may lie outside) when everything from the first to the last lane of the mask is
+ * aligned and within one allocation, or in shared memory; else NULL. */
+static uint8_t *whole_row(cpu_context *context, cpu_site site, uint32_t mask, uint64_t base) {
+    uint64_t first = base + (uint64_t)__builtin_ctz(mask) * site.size;
+    uint64_t span = (uint64_t)(32 - __builtin_clz(mask) - __builtin_ctz(mask)) * site.size;
+    if (base & (site.size - 1u)) return NULL;
+    if (site.space == CPU_SPACE_SHARED) {
+        if (first > context->shared_size || context->shared_size - first < span) return NULL;
+        return context->shared + base;
+    }
+    const cpu_site_cache *cache = &context->sites[site.index];
+    uint64_t offset = first - cache->base;
+    if (offset < cache->size && cache->size - offset >= span) return (uint8_t *)(uintptr_t)base;
+    cpu_allocation found;
+    if (!cpu_memory_find(first, &found) || found.size - (first - found.base) < span) return NULL;
+    remember(context, site, found.base, found.size);
+    return (uint8_t *)(uintptr_t)base;
+}
+
+/* The lanes of the mask without a gap between them? */
+static bool is_run(uint32_t mask) {
+    mask >>= __builtin_ctz(mask);
+    return !(mask & (mask + 1));
+}
+
+#define ROW(TYPE, COPY)                                                                                                \
+    for (; mask; mask &= mask - 1) {                                                                                   \
+        uint32_t lane = (uint32_t)__builtin_ctz(mask);                                                                 \
+        TYPE *element = (TYPE *)row + lane * count;                                                                    \
+        for (uint32_t i = 0; i < count; i++) COPY;                                                                     \
+    }                                                                                                                  \
+    return 0;
+
+static void line_up(uint64_t *addresses, uint64_t base, uint64_t step, uint32_t width) {
+    for (uint32_t i = 0; i < width; i++) addresses[i] = base + i * step;
+}
+
+/* Load for each lane of the mask from a row of elements; `out` as for cupola_load. */
+CPU_HELPER uint32_t cupola_load_row(cpu_context *context, cpu_warp *warp, uint64_t packed, uint32_t mask, uint64_t base,
+                                    void *out, uint8_t *shared) {
+    const cpu_site site = unpack_site(packed);
+    const uint32_t width = context->width, count = site.size / site.element;
+    const uint8_t *row = whole_row(context, site, mask, base);
+    (void)shared; /* an argument, so that the optimiser knows what is read and written */
+    if (!row) {
+        uint64_t addresses[CPU_WARP_THREADS];
+        line_up(addresses, base, site.size, width);
+        return cupola_load(context, warp, packed, mask, addresses, out);
+    }
+    if (count == 1 && is_run(mask)) {
+        size_t skipped = (size_t)__builtin_ctz(mask) * site.size;
+        memcpy((uint8_t *)out + skipped, row + skipped, (size_t)__builtin_popcount(mask) * site.size);
+        return 0;
+    }
+    switch (site.element) {
+    case 1: ROW(const uint8_t, ((uint8_t *)out)[i * width + lane] = element[i])
+    case 2: ROW(const uint16_t, ((uint16_t *)out)[i * width + lane] = element[i])
+    case 4: ROW(const uint32_t, ((uint32_t *)out)[i * width + lane] = element[i])
+    case 8: ROW(const uint64_t, ((uint64_t *)out)[i * width + lane] = element[i])
+    default: ROW(const u128, ((u128 *)out)[i * width + lane] = element[i])
+    }
+}
+
+CPU_HELPER uint32_t cupola_store_row(cpu_context *context, cpu_warp *warp, uint64_t packed, uint32_t mask, uint64_t base,
+                                     const void *values, uint8_t *shared) {
+    const cpu_site site = unpack_site(packed);
+    const uint32_t width = context->width, count = site.size / site.element;
+    uint8_t *row = whole_row(context, site, mask, base);
+    (void)shared;
+    if (!row) {
+        uint64_t addresses[CPU_WARP_THREADS];
+        line_up(addresses, base, site.size, width);
+        return cupola_store(context, warp, packed, mask, addresses, values);
+    }
+    if (count == 1 && is_run(mask)) {
+        size_t skipped = (size_t)__builtin_ctz(mask) * site.size;
+        memcpy(row + skipped, (const uint8_t *)values + skipped, (size_t)__builtin_popcount(mask) * site.size);
+        return 0;
+    }
+    switch (site.element) {
+    case 1: ROW(uint8_t, element[i] = ((const uint8_t *)values)[i * width + lane])
+    case 2: ROW(uint16_t, element[i] = ((const uint16_t *)values)[i * width + lane])
+    case 4: ROW(uint32_t, element[i] = ((const uint32_t *)values)[i * width + lane])
+    case 8: ROW(uint64_t, element[i] = ((const uint64_t *)values)[i * width + lane])
+    default: ROW(u128, element[i] = ((const u128 *)values)[i * width + lane])
     }
 }
 

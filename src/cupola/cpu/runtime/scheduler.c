@@ -19,14 +19,15 @@ enum {
     SPINS_TO_DIVERGE = 16,  /* calls in a row that end in YIELD before lanes are made independent */
     PASSES_TO_STALL = 2,    /* passes over the units in which nothing but spinning happened */
     RESIDENT_BLOCKS = 4224, /* 132 SMs with 32 blocks each */
+    ROW_BYTES = 32 * 32,    /* a warp's lanes with the largest access each */
 };
 
 /* ---- memory of resident blocks ------------------------------------------------------------------------------ */
 
 static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
-/* Where the parts of a block lie in its memory. The 64 bytes behind frames and local memory let vector code load
- * a whole register's width at their ends. */
+/* Where the parts of a block lie in its memory. On both sides of shared memory there is room for a row of accesses, since
+ * lanes that do not run may read outside; behind frames and local memory there is some for whole vector registers. */
 struct layout {
     size_t warps, lanes, shared, frames, local, total;
     uint32_t warp_count;
@@ -39,8 +40,9 @@ static struct layout lay_out(const cpu_launch *launch) {
     layout.warp_count = (uint32_t)((threads + variant->width - 1) / variant->width);
     layout.warps = 0;
     layout.lanes = round_up(layout.warp_count * sizeof(cpu_warp), 64);
-    layout.shared = round_up(layout.lanes + layout.warp_count * (size_t)variant->width * sizeof(struct cpu_lane), 1024);
-    layout.frames = round_up(layout.shared + variant->static_shared + launch->dynamic_shared + 64, 1024);
+    layout.shared = layout.lanes + layout.warp_count * (size_t)variant->width * sizeof(struct cpu_lane);
+    layout.shared = round_up(layout.shared + ROW_BYTES, 1024);
+    layout.frames = round_up(layout.shared + variant->static_shared + launch->dynamic_shared + ROW_BYTES, 1024);
     layout.local = round_up(layout.frames + (size_t)layout.warp_count * variant->frame_bytes + 64, 1024);
     layout.total = layout.local + (size_t)layout.warp_count * variant->width * variant->local_bytes + 64;
     return layout;

@@ -1,0 +1,207 @@
+"""The checks in front of memory accesses.
+
+Each access site remembers the allocation that it touched last (abi.h), so that the usual check is one subtraction, one
+rotation (which makes a misaligned offset enormous) and one comparison. When it fails a helper decides, and names
+the first lane that is at fault.
+
+Unrolled loops access many places at constant distances. Those of one block that use the same value of the same register
+form a *group*, which is checked once, at its first access: the lowest and the highest place are inside the same
+allocation, so all are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cupola.cpu.passes import Block
+from cupola.cpu.ptx import ast
+
+from . import abi
+from .addresses import space_of
+from .builder import constant
+from .instructions.registry import LLVM_TYPE
+from .values import BITS, Value
+
+if TYPE_CHECKING:
+    from .body import Body
+
+_COUNTS = {"v2": 2, "v4": 4, "v8": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an instruction does to memory.
+
+    ``type`` is the LLVM type of an element, ``count`` the elements of one lane, ``size`` their bytes.
+    """
+
+    instruction: ast.Instruction
+    space: str
+    type: str
+    count: int
+    write: bool
+    volatile: bool
+
+    @classmethod
+    def of(cls, instruction: ast.Instruction, *, write: bool) -> Access:
+        """The access of a load, a store or an atomic operation."""
+        modifiers = instruction.modifiers
+        type = LLVM_TYPE[next(m for m in reversed(modifiers) if m in LLVM_TYPE)]
+        count = next((_COUNTS[m] for m in modifiers if m in _COUNTS), 1)
+        strong = any(m in modifiers for m in ("volatile", "relaxed", "acquire", "release", "mmio", "sc", "cv"))
+        return cls(instruction, space_of(instruction), type, count, write, strong)
+
+    @property
+    def element(self) -> int:
+        return BITS[self.type] // 8
+
+    @property
+    def size(self) -> int:
+        return self.element * self.count
+
+
+@dataclass(slots=True)
+class Group:
+    """Accesses of one block at constant distances from each other.
+
+    ``verdict`` is the i1 that says that all are inside, once the first access has been written; in shared memory,
+    ``pointer`` is then the place with offset 0.
+    """
+
+    accesses: list[tuple[Access, int]] = field(default_factory=list)
+    verdict: str = ""
+    pointer: str = ""
+
+    def offset(self, access: Access) -> int:
+        return next(offset for other, offset in self.accesses if other.instruction is access.instruction)
+
+
+def plan_groups(block: Block) -> dict[int, Group]:
+    """The group of each load and store of a block, by the instruction's ``id``."""
+    versions: dict[str, int] = {}
+    groups: dict[tuple[object, ...], Group] = {}
+    found: dict[int, Group] = {}
+    epoch = 0
+    for instruction, effect in zip(block.instructions, block.effects, strict=False):
+        if instruction.opcode in ("call", "trap", "brkpt"):
+            epoch += 1  # what comes behind may never happen
+        if instruction.opcode in ("ld", "ldu", "st") and instruction.guard is None:
+            access = Access.of(instruction, write=instruction.opcode == "st")
+            operand = instruction.operands[0 if access.write else 1]
+            if isinstance(operand, ast.Address) and isinstance(operand.base, ast.Register):
+                name = operand.base.name
+                key = (access.space, access.size, name, versions.get(name, 0), epoch)
+                group = groups.setdefault(key, Group())
+                group.accesses.append((access, operand.offset))
+                found[id(instruction)] = group
+        for name in effect.writes:
+            versions[name] = versions.get(name, 0) + 1
+    return found
+
+
+def site_of(body: Body, access: Access, *, row: bool) -> tuple[int, int]:
+    """A new site: its number, and its description for the helpers."""
+    number = body.new_site(access.instruction, access.space, access.size, write=access.write)
+    return number, abi.pack_site(number, access.size, access.element, access.space, write=access.write, contiguous=row)
+
+
+def check(body: Body, access: Access, site: int, first: Value, *, row: bool) -> str:
+    """Whether the access, or the row of accesses of all lanes, that begins at a uniform address is inside (an i1)."""
+    group = body.groups.get(id(access.instruction))
+    if group is None or len(group.accesses) == 1 or body.control.is_guarded:
+        return _inside(body, access, site, first, row=row)
+    if not group.verdict:
+        builder, here = body.builder, group.offset(access)
+        offsets = [offset for _, offset in group.accesses]
+        tests = [
+            _inside(body, access, site, builder.binary("add", first, constant(first.type, place - here)), row=row)
+            for place in sorted({min(offsets), max(offsets)})
+        ]
+        group.verdict = tests[0]
+        for test in tests[1:]:
+            group.verdict = builder.both(group.verdict, test)
+    return group.verdict
+
+
+def pointer_in_shared(body: Body, access: Access, first: Value, *, row: bool) -> str:
+    """Check an access of shared memory; the pointer to its first place.
+
+    All lanes that run are inside then. Others may be outside, but there is room around shared memory for a row.
+    """
+    builder, control = body.builder, body.control
+    group = None if control.is_guarded else body.groups.get(id(access.instruction))
+    if group is None:
+        group = Group([(access, 0)])
+    here = group.offset(access)
+    if not group.pointer:
+        start = builder.binary("sub", first, constant(first.type, here)) if here else first
+        _check_group(body, access, group, start, row=row)
+        # Signed, because lane 0 of a row may be in front of shared memory when it does not run.
+        distance = builder.cast("sext", start, "i64")
+        group.pointer = builder.emit(f"getelementptr i8, ptr %shared, i64 {distance.ir}")
+    return builder.emit(f"getelementptr i8, ptr {group.pointer}, i64 {here}") if here else group.pointer
+
+
+def _check_group(body: Body, access: Access, group: Group, start: Value, *, row: bool) -> None:
+    builder, control = body.builder, body.control
+    offsets = [offset for _, offset in group.accesses]
+    inside = "true"
+    for offset in sorted({min(offsets), max(offsets)}):
+        place = builder.binary("add", start, constant(start.type, offset)) if offset else start
+        inside = builder.both(inside, _inside(body, access, 0, place, row=row))
+    careful, go_on = builder.new_label("careful"), builder.new_label("inside")
+    builder.line(f"br i1 {inside}, label %{go_on}, label %{careful}, !prof !1")
+    builder.label(careful)
+    builder.declarations["declare i32 @cupola_check(ptr, ptr, i64, i32, i32, i32)"] = None
+    for member, offset in group.accesses:
+        _, packed = site_of(body, member, row=row)
+        place = builder.binary("add", start, constant(start.type, offset)) if offset else start
+        status = builder.emit(
+            f"call i32 @cupola_check(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, "
+            f"{builder.typed(place)}, i32 {member.size if row else 0})"
+        )
+        control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    builder.line(f"br label %{go_on}")
+    builder.label(go_on)
+
+
+def _rotated(body: Body, offset: Value, size: int) -> Value:
+    if size == 1:
+        return offset
+    return body.builder.intrinsic("fshr", offset, offset, constant(offset.type, size.bit_length() - 1))
+
+
+def _inside(body: Body, access: Access, site: int, address: Value, *, row: bool) -> str:
+    builder, size = body.builder, access.size
+    if access.space == "shared":
+        limit = _shared_limit(body, size, size * body.width if row else size)
+        return builder.compare("icmp ult", _rotated(body, address, size), limit).ir
+    if access.space == "local":
+        aligned = builder.compare(
+            "icmp eq", builder.binary("and", address, constant("i32", size - 1)), constant("i32", 0)
+        )
+        limit = constant("i32", max(0, body.layout.local_bytes - size + 1))
+        return builder.both(builder.compare("icmp ult", address, limit).ir, aligned.ir)
+    entry = builder.emit(f"getelementptr i8, ptr %sites, i64 {site * abi.SITE_CACHE_BYTES}")
+    low = Value(builder.emit(f"load i64, ptr {entry}"), "i64")
+    second = builder.emit(f"getelementptr i8, ptr {entry}, i64 8")
+    limit = Value(builder.emit(f"load i64, ptr {second}"), "i64")
+    return builder.compare("icmp ult", _rotated(body, builder.binary("sub", address, low), size), limit).ir
+
+
+def _shared_limit(body: Body, size: int, span: int) -> Value:
+    """How many multiples of ``size`` are offsets at which ``span`` bytes are inside shared memory."""
+    shift = constant("i32", size.bit_length() - 1)
+    return body.at_entry(
+        f"shared limit {size} {span}",
+        lambda b: b.binary(
+            "lshr",
+            b.intrinsic(
+                "usub.sat",
+                b.binary("add", body.context_field("shared_size"), constant("i32", size)),
+                constant("i32", span),
+            ),
+            shift,
+        ),
+    )
