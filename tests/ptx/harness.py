@@ -225,7 +225,7 @@ def check(text: str, rows: Sequence[Sequence[int]], agrees: Callable[[Sequence[i
 
 
 def verify(
-    text: str, columns: Sequence[Sequence[int]], oracle: Callable[..., int | Iterable[int]], *, limit: int = 200
+    text: str, columns: Sequence[Sequence[int]], oracle: Callable[..., int | Iterable[int]], *, limit: int = 128
 ) -> None:
     """Compare an instruction with ``oracle(*operands)`` on combinations of operands out of ``columns``.
 
