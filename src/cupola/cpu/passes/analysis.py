@@ -81,7 +81,6 @@ def analyse(
     width: int,
     x_is_contiguous: bool,
     suspends: Callable[[ast.Instruction], bool] = waits_for_warps,
-    fair: bool = False,
 ) -> Analysis:
     """Analyse a function that `prepare` has made ready.
 
@@ -96,10 +95,6 @@ def analyse(
         blockDim.x is a multiple of the width, or the block has one row only.
     suspends : callable, optional
         Which instructions end a block because the warp may be suspended there; barriers by default.
-    fair : bool, optional
-        Lanes behind a loop with ``waits`` may be run while others are still in it. The default assumes that they
-        wait for each other, which is faster but never ends when one lane waits for a lock that another lane of
-        its warp holds.
 
     Returns
     -------
@@ -118,9 +113,6 @@ def analyse(
     """
     blocks = build_blocks(function, suspends)
     order = order_blocks(blocks)
-    for block in order.blocks:
-        if not block.effects and block.code():
-            raise AssertionError(f"{block!r} has no effects")
     liveness = Liveness(order.blocks)
     registers = {name: function.registers[name] for name in liveness.bit}
     local, constants = _definitions(order.blocks, liveness)
@@ -136,7 +128,7 @@ def analyse(
         for block in order.blocks:
             for instruction, effect in zip(block.code(), block.effects, strict=True):
                 uniformity.add(instruction, effect)
-        Divergence(order, liveness, uniformity, fair=fair)
+        Divergence(order, liveness, uniformity)
         uniformity.solve()
         shapes = {name: shape for name, shape in uniformity.shapes.items() if not isinstance(shape, _Unknown)}
     return Analysis(function, width, order.blocks, order.loops, registers, shapes, constants, local, liveness)

@@ -26,26 +26,20 @@ from cupola.cpu.passes.loops import Loop, Order
 from cupola.cpu.passes.uniformity import Uniformity
 
 _Joins = dict[Block, Block | None]
+_MOST_PAIRS = 100_000  # of blocks in a region and places to wait; beyond, a simpler rule forces more
 
 
 class Divergence:
-    """Watches the conditions of branches and marks blocks and registers as they turn out not to be uniform.
+    """Watches the conditions of branches and marks blocks and registers as they turn out not to be uniform."""
 
-    Parameters
-    ----------
-    fair : bool
-        Lanes that left a loop which may wait for other threads run on before the others leave it, so that a lane can
-        free a lock that another lane of its warp waits for. Nothing is known then of where those lanes meet again.
-    """
-
-    def __init__(self, order: Order, liveness: Liveness, uniformity: Uniformity, *, fair: bool = False) -> None:
+    def __init__(self, order: Order, liveness: Liveness, uniformity: Uniformity) -> None:
         self.order = order
         self.liveness = liveness
         self.uniformity = uniformity
-        self.fair = fair
         self.defining: dict[str, set[Block]] = {}
         self._joins: dict[Loop | None, _Joins] = {}
         self._split_loops: set[Loop] = set()
+        self._dominators: dict[Block, Block] = {}
         self._alive: set[Block] = set()  # blocks outside of loops from which the function's last block is reached
         for block in order.blocks:
             for effect in block.effects:
@@ -90,32 +84,74 @@ class Divergence:
             block.convergent = False
             if loop is not None and not leaves:
                 leaves = any(successor not in loop.blocks for successor in block.effective_successors())
-        self._force(region, self._waiting_places(inside, region, join))
+        if region:
+            self._force(region, inside, join)
         if loop is not None and leaves:
             self._leave(loop)
 
-    def _waiting_places(self, targets: list[Block], region: set[Block], join: Block | None) -> list[Block]:
-        """Where lanes of a split may wait while others run: at their own targets, and where ways come together."""
-        first = min(targets, key=lambda block: block.index, default=None)
-        arrivals: dict[Block, int] = {}
-        for block in region:
-            for successor in self.order.forward[block]:
-                arrivals[successor] = arrivals.get(successor, 0) + 1
-        places = [block for block in targets if block is not first]
-        places += [block for block in region if arrivals.get(block, 0) + (block in targets) > 1]
-        return [*places, join] if join is not None else places
-
-    def _force(self, region: set[Block], places: list[Block]) -> None:
-        bit = self.liveness.bit
-        for block in region:
-            wanted = 0
-            for place in places:
-                if place.index > block.index:
-                    wanted |= self.liveness.live_in[place.index]
+    def _force(self, region: set[Block], targets: list[Block], join: Block | None) -> None:
+        """Find the registers that a block of a region writes while lanes elsewhere still want the value they have."""
+        waits = self._waits(region, targets, join)
+        live_in, bit = self.liveness.live_in, self.liveness.bit
+        exact = len(waits) * len(region) < _MOST_PAIRS
+        waits.sort(key=lambda wait: wait[0].index)
+        behind = 0  # wanted at any later place
+        for block in sorted(region, key=lambda block: block.index, reverse=True):
+            while waits and not exact and waits[-1][0].index > block.index:
+                behind |= live_in[waits.pop()[0].index]
+            wanted = behind
+            if exact:
+                for place, origin in waits:
+                    if place.index > block.index and not self._is_over(block, origin):
+                        wanted |= live_in[place.index]
             for effect in block.effects:
                 for name in effect.writes:
                     if bit[name] & wanted:
                         self.uniformity.force(name)
+
+    def _waits(self, region: set[Block], targets: list[Block], join: Block | None) -> list[tuple[Block, Block | None]]:
+        """Places where lanes of a split may wait while others run, and the block they come from (None: the split).
+
+        Lanes wait unless the block that they go to is the next one anyway.
+        """
+        first = min(targets, key=lambda block: block.index, default=None)
+        waits: list[tuple[Block, Block | None]] = [(block, None) for block in targets if block is not first]
+        for block in region:
+            for successor in self.order.forward[block]:
+                if successor.index > block.index + 1 and (successor in region or successor is join):
+                    waits.append((successor, block))
+        return waits
+
+    def _is_over(self, block: Block, origin: Block | None) -> bool:
+        """Whether no lane that comes from ``origin`` waits while ``block`` runs.
+
+        Either the block comes first; or all its lanes come from ``origin`` too, which then went one way together (if
+        they did not, that is a split of its own).
+        """
+        return origin is not None and (block.index <= origin.index or self._dominates(origin, block))
+
+    def _dominates(self, a: Block, b: Block) -> bool:
+        """Whether all ways to ``b`` in the forward graph lead through ``a``."""
+        if not self._dominators:
+            self._dominators = self._find_dominators()
+        while b.index > a.index:
+            b = self._dominators[b]
+        return a is b
+
+    def _find_dominators(self) -> dict[Block, Block]:
+        """Immediate dominators in the forward graph, which goes from lower to higher indices: one sweep."""
+        entry = self.order.blocks[0]
+        found = {entry: entry}
+        for block in self.order.blocks:
+            for successor in self.order.forward[block]:
+                a, b = block, found.get(successor, block)
+                while a is not b:
+                    if a.index > b.index:
+                        a = found[a]
+                    else:
+                        b = found[b]
+                found[successor] = a
+        return found
 
     def _leave(self, loop: Loop) -> None:
         """Lanes leave a loop one by one."""
@@ -132,25 +168,8 @@ class Divergence:
                 for name in effect.writes:
                     if bit[name] & wanted:
                         self.uniformity.force(name)
-        if self.fair and loop.waits:
-            self._scatter(loop)
-        elif len(loop.exits) > 1:
+        if len(loop.exits) > 1:
             self._part(loop.exits, loop.parent)
-
-    def _scatter(self, loop: Loop) -> None:
-        """Lanes leave a loop and do not wait for each other: all that comes later is on its own."""
-        found: set[Block] = set(loop.blocks)
-        waiting = list(loop.exits)
-        while waiting:
-            block = waiting.pop()
-            if block not in found:
-                found.add(block)
-                waiting += block.successors
-        for block in found:
-            block.convergent = False
-            for effect in block.effects:
-                for name in effect.writes:
-                    self.uniformity.force(name)
 
     # --- regions ----------------------------------------------------------------------------------------------
 

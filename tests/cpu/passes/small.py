@@ -1,0 +1,24 @@
+"""Kernels of a few lines, ready for the passes."""
+
+from __future__ import annotations
+
+from cupola.cpu.passes import Analysis, analyse, prepare
+from cupola.cpu.ptx import ast, parse
+
+HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
+REGISTERS = """
+.reg .pred %p<20>; .reg .b16 %rs<20>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<20>; .reg .f64 %fd<9>;
+"""
+
+
+def kernel(body: str, before: str = "") -> tuple[ast.Module, ast.Function]:
+    """A module with the kernel ``k(u32 n, u64 p)`` and what ``before`` declares."""
+    module = parse(
+        f"{HEADER}.global .u32 g[8]; .const .u32 c[8]; .shared .u32 s[64]; {before}\n.entry k(.param .u32 n, .param .u64 p) {{\n{REGISTERS}\n{body}\n}}"
+    )
+    return module, module.functions["k"]
+
+
+def analysed(body: str, before: str = "", *, width: int = 32, x_is_contiguous: bool = True) -> Analysis:
+    module, function = kernel(body, before)
+    return analyse(prepare(module, function), width=width, x_is_contiguous=x_is_contiguous)
