@@ -88,7 +88,11 @@ cdef class PoolMemoryResource(MemoryResource):
                 )
         check(status, b"cuMemGetMemPool")
         self._hold(pool, False)
-        self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+        try:
+            self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+        except CUDAError:
+            # The current pool is not ours to change; one of our own is.
+            self._make_pool(LOCATION_HOST, 0, 0)
 
     def _make_pool(self, int location_type, int location_id, size_t max_size):
         """Make a pool and own it (cuMemPoolCreate)."""

@@ -7,11 +7,13 @@ import ctypes
 import pytest
 
 from cupola.bindings import driver
+from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import explanation, ok, status
 
 POOL = driver.CUmemPool_attribute
 LOCATION = driver.CUmemLocationType
 TYPE = driver.CUmemAllocationType
+ACCESS = driver.CUmemAccess_flags
 
 
 def location(kind: str, number: int = 0):
@@ -28,6 +30,17 @@ def properties(kind: str = "DEVICE", number: int = 0, *, managed: bool = False, 
     props.location = location(kind, number)
     props.maxSize = max_size
     return props
+
+
+def set_access(pool, device: int, flags: str):
+    entry = driver.CUmemAccessDesc()
+    entry.location = location("DEVICE", device)
+    entry.flags = ACCESS[f"CU_MEM_ACCESS_FLAGS_PROT_{flags}"]
+    return driver.cuMemPoolSetAccess(pool, [entry], 1)
+
+
+def let_in(pool) -> None:
+    ok(set_access(pool, 0, "READWRITE"))
 
 
 def attribute(pool, name: str) -> int:
@@ -191,6 +204,9 @@ def test_no_bytes(make_stream):
 def test_pools_of_host_and_managed_memory(make_pool, make_stream, kind, managed):
     pool, stream = make_pool(kind, managed=managed), make_stream()
     address = int(ok(driver.cuMemAllocFromPoolAsync(4096, pool, stream)))
+    if not managed:
+        assert status(driver.cuMemsetD8Async(address, 6, 4096, stream)) == "CUDA_ERROR_INVALID_VALUE"
+        let_in(pool)
     ok(driver.cuMemsetD8Async(address, 6, 4096, stream))
     ok(driver.cuStreamSynchronize(stream))
     assert bytes((ctypes.c_uint8 * 4096).from_address(address)) == b"\6" * 4096
@@ -255,11 +271,85 @@ def test_bad_pools(make_pool):
 
 def test_access(make_pool):
     pool = make_pool()
-    flags = driver.CUmemAccess_flags
-    assert ok(driver.cuMemPoolGetAccess(pool, location("DEVICE"))) == flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    entry = driver.CUmemAccessDesc()
-    entry.location = location("DEVICE")
-    entry.flags = flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    ok(driver.cuMemPoolSetAccess(pool, [entry], 1))
-    entry.flags = flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
-    assert status(driver.cuMemPoolSetAccess(pool, [entry], 1)) != "CUDA_SUCCESS"
+    assert ok(driver.cuMemPoolGetAccess(pool, location("DEVICE"))) == ACCESS.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    let_in(pool)
+    assert status(set_access(pool, 0, "NONE")) != "CUDA_SUCCESS"
+    host = make_pool("HOST")
+    assert ok(driver.cuMemPoolGetAccess(host, location("DEVICE"))) == ACCESS.CU_MEM_ACCESS_FLAGS_PROT_NONE
+    assert ok(driver.cuMemPoolGetAccess(host, location("HOST"))) == ACCESS.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    let_in(host)
+    assert ok(driver.cuMemPoolGetAccess(host, location("DEVICE"))) == ACCESS.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+
+STORE = r"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry store(.param .u64 where) {
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [where];
+    cvta.to.global.u64 %rd2, %rd1;
+    st.global.u32 [%rd2], 7;
+    ret;
+}
+"""
+
+# Prints the status behind a kernel on device 0 that writes to the memory at `address`. {SETUP} makes the memory.
+WRITE = """
+from cupola.bindings import driver
+from tests.cpu.driver.calls import explanation, ok, status
+from tests.cpu.driver.test_pool import STORE, properties, set_access
+ok(driver.cuInit(0))
+contexts = [ok(driver.cuDevicePrimaryCtxRetain(i)) for i in range(ok(driver.cuDeviceGetCount()))]
+ok(driver.cuCtxSetCurrent(contexts[0]))
+{SETUP}
+ok(driver.cuCtxSetCurrent(contexts[0]))
+module = ok(driver.cuModuleLoadData(STORE.encode()))
+function = ok(driver.cuModuleGetFunction(module, b"store"))
+ok(driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, ((address,), (None,)), 0))
+result = driver.cuCtxSynchronize()
+print(status(result))
+print(explanation(result) if CPU else "")
+"""
+
+HOST_POOL = """
+pool = ok(driver.cuMemPoolCreate(properties("HOST")))
+address = ok(driver.cuMemAllocFromPoolAsync(64, pool, 0))
+ok(driver.cuCtxSynchronize())
+"""
+POOL_OF_1 = HOST_POOL.replace('"HOST"', '"DEVICE", 1')
+ALLOCATED_ON_1 = """
+ok(driver.cuCtxSetCurrent(contexts[1]))
+address = ok(driver.cuMemAlloc(64))
+"""
+IN_CONTEXT_0 = "ok(driver.cuCtxSetCurrent(contexts[0]))\n"
+
+
+@pytest.mark.parametrize(
+    ("setup", "devices", "expected"),
+    [
+        (HOST_POOL, 1, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        pytest.param(
+            HOST_POOL + "ok(set_access(pool, 0, 'READ'))",
+            1,
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            marks=pytest.mark.cpu_only,  # a driver may refuse access for reading alone
+        ),
+        (HOST_POOL + "ok(set_access(pool, 0, 'READWRITE'))", 1, "CUDA_SUCCESS"),
+        (POOL_OF_1, 2, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        (POOL_OF_1 + "ok(set_access(pool, 0, 'READWRITE'))", 2, "CUDA_SUCCESS"),
+        (ALLOCATED_ON_1, 2, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        (ALLOCATED_ON_1 + IN_CONTEXT_0 + "ok(driver.cuCtxEnablePeerAccess(contexts[1], 0))", 2, "CUDA_SUCCESS"),
+    ],
+)
+def test_kernels_need_access(run_python, setup, devices, expected):
+    cpu = on_cpu_device()
+    if not cpu and devices > ok(driver.cuDeviceGetCount()):
+        pytest.skip("one device only")
+    program = f"CPU = {cpu}\n" + WRITE.replace("{SETUP}", setup)
+    done = run_python(program, CUPOLA_CPU_DEVICES=str(devices))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == expected
+    if cpu and expected != "CUDA_SUCCESS":
+        assert "forbidden write of 4 bytes in global memory" in done.stdout
+        assert "cuMemPoolSetAccess" in done.stdout

@@ -25,6 +25,7 @@ class Kind(IntEnum):
     BARRIER = 5
     STACK = 6
     INTERNAL = 7
+    NO_ACCESS = 8
 
 
 _SPACES = ("global", "shared", "local", "constant", "parameter")
@@ -71,10 +72,15 @@ def describe(
     """
     info = variant.kernel.info
     where = _site(variant, site)
-    if kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED):
+    if kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.NO_ACCESS):
         summary = _access(Kind(kind), address, size, is_write, space)
         if kind == Kind.MISALIGNED:
             neighbour = f"a {size}-byte access needs an address that is a multiple of {size}"
+        elif kind == Kind.NO_ACCESS:
+            neighbour = (
+                f"{nearest(address, size, allocation)}, which this device has no such access to: a memory pool gives "
+                "it with cuMemPoolSetAccess, memory of another device's cuMemAlloc needs cuCtxEnablePeerAccess"
+            )
         elif space == 1:
             neighbour = _shared_memory(address, info.static_shared, dynamic_shared)
         elif space == 2:
@@ -100,7 +106,7 @@ def _site(variant: _Compiled, site: int) -> Site | None:
 
 
 def _access(kind: Kind, address: int, size: int, is_write: int, space: int) -> str:
-    wrong = "misaligned" if kind == Kind.MISALIGNED else "out-of-bounds"
+    wrong = {Kind.MISALIGNED: "misaligned", Kind.NO_ACCESS: "forbidden"}.get(kind, "out-of-bounds")
     what = "write" if is_write else "read"
     amount = f" of {size} byte{'s' if size > 1 else ''}" if size else ""
     at = f"offset {address}" if space in (1, 2) else f"address {address:#x}"

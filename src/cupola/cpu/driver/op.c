@@ -108,11 +108,14 @@ static const CUresult fault_status[] = {
     [CPU_FAULT_BARRIER] = CUDA_ERROR_LAUNCH_FAILED,
     [CPU_FAULT_STACK] = CUDA_ERROR_LAUNCH_FAILED,
     [CPU_FAULT_INTERNAL] = CUDA_ERROR_UNKNOWN,
+    [CPU_FAULT_NO_ACCESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
 };
 
 static CUresult run_kernel(struct op *op) {
     cpu_launch *launch = &op->kernel.launch;
     launch->grid_id = atomic_fetch_add_explicit(&next_grid, 1, memory_order_relaxed);
+    launch->device = op->context->device->ordinal;
+    launch->context = op->context;
     launch->fault.kind = CPU_FAULT_NONE;
     int fault = cpu_engine_run(launch);
     if (likely(!fault)) return CUDA_SUCCESS;

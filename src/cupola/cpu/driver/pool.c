@@ -27,8 +27,9 @@ static CUmemoryPool new_pool(const CUmemPoolProps *properties) {
                  : pool->device == CPU_MEMORY_HOST                       ? CPU_MEMORY_PINNED
                                                                          : CPU_MEMORY_DEVICE;
     for (int i = 0; i < 3; i++) pool->reuse[i] = 1;
+    /* Pools of host memory begin as the host's alone, whatever the devices could do (cuMemPoolCreate). */
     for (int i = 0; i < device_count; i++)
-        if (pool->kind != CPU_MEMORY_DEVICE || i == pool->device) pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (pool->kind == CPU_MEMORY_MANAGED || i == pool->device) pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     pool->pending.next = pool->pending.previous = &pool->pending;
     return pool;
 }
@@ -307,6 +308,30 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUme
         *flags = memPool->kind == CPU_MEMORY_DEVICE ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     return CUDA_SUCCESS;
+}
+
+/* Access to the memory of graphs is given node by node, and not followed here. */
+static bool pool_admits(const cpu_allocation *found, int device, bool is_write) {
+    CUmemoryPool pool = found->owner;
+    if (pool->is_graph || pool->access[device] == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return true;
+    return pool->access[device] == CU_MEM_ACCESS_FLAGS_PROT_READ && !is_write;
+}
+
+CUresult pool_check_access(uint64_t address, int device, const char *role) {
+    cpu_allocation found;
+    if (!cpu_memory_find(address, &found) || found.device == device || !handle_was_live(found.owner, HANDLE_POOL) ||
+        pool_admits(&found, device, true))
+        return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "%s, 0x%llx, is memory of a pool that device %d may not write to: give it access with cuMemPoolSetAccess.",
+                role, (unsigned long long)address, device);
+}
+
+int cpu_driver_permits(const cpu_launch *launch, const cpu_allocation *found, int is_write) {
+    const struct CUctx_st *context = launch->context;
+    if (handle_was_live(found->owner, HANDLE_POOL)) return pool_admits(found, launch->device, is_write);
+    if (found->device < 0 || found->kind != CPU_MEMORY_DEVICE || !handle_was_live(found->owner, HANDLE_CONTEXT)) return 1;
+    return context->peers >> found->device & 1;
 }
 
 /* ---- stream-ordered allocation ----------------------------------------------------------------------------------------- */

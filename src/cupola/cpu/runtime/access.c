@@ -19,6 +19,15 @@ static void *refuse(cpu_context *context, const cpu_warp *warp, int lane, int ki
     return NULL;
 }
 
+/* The allocation around [address, address + size), or the kind of fault that an access of it is. */
+static int find(const cpu_context *context, cpu_site site, uint64_t address, uint64_t size, cpu_allocation *found) {
+    const cpu_launch *launch = context->job->launch;
+    if (!cpu_memory_find(address, found) || found->size - (address - found->base) < size)
+        return CPU_FAULT_OUT_OF_BOUNDS;
+    if (__builtin_expect(found->device == launch->device, 1)) return CPU_FAULT_NONE;
+    return cpu_driver_permits(launch, found, site.flags & CPU_SITE_WRITE) ? CPU_FAULT_NONE : CPU_FAULT_NO_ACCESS;
+}
+
 /* Remember the allocation; see cpu_site_cache. */
 static void remember(cpu_context *context, cpu_site site, uint64_t base, uint64_t size) {
     cpu_site_cache *cache = &context->sites[site.index];
@@ -59,8 +68,8 @@ void *cpu_resolve(cpu_context *context, const cpu_warp *warp, int lane, cpu_site
         return (void *)(uintptr_t)address;
     }
     cpu_allocation found;
-    if (!cpu_memory_find(address, &found) || found.size - (address - found.base) < site.size)
-        return refuse(context, warp, lane, CPU_FAULT_OUT_OF_BOUNDS, site, address);
+    int fault = find(context, site, address, site.size, &found);
+    if (fault) return refuse(context, warp, lane, fault, site, address);
     remember(context, site, found.base, found.size);
     return (void *)(uintptr_t)address;
 }
@@ -149,7 +158,7 @@ static uint8_t *whole_row(cpu_context *context, cpu_site site, uint32_t mask, ui
     uint64_t offset = first - cache->base;
     if (offset < cache->size && cache->size - offset >= span) return (uint8_t *)(uintptr_t)base;
     cpu_allocation found;
-    if (!cpu_memory_find(first, &found) || found.size - (first - found.base) < span) return NULL;
+    if (find(context, site, first, span, &found)) return NULL;
     remember(context, site, found.base, found.size);
     return (uint8_t *)(uintptr_t)base;
 }

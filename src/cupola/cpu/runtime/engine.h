@@ -23,6 +23,7 @@ enum cpu_fault_kind {
     CPU_FAULT_BARRIER,       /* a barrier that can never complete -> CUDA_ERROR_LAUNCH_FAILED */
     CPU_FAULT_STACK,         /* -> CUDA_ERROR_LAUNCH_FAILED */
     CPU_FAULT_INTERNAL,      /* the engine itself could not go on -> CUDA_ERROR_UNKNOWN */
+    CPU_FAULT_NO_ACCESS,     /* memory that the device was not let into -> CUDA_ERROR_ILLEGAL_ADDRESS */
 };
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };
@@ -49,6 +50,8 @@ typedef struct cpu_launch {
     size_t param_bytes;
     const uint64_t *variables; /* addresses of the module's .global and .const variables, in the module's order */
     uint64_t grid_id;
+    int32_t device;            /* ordinal */
+    const void *context;       /* the driver's own */
     cpu_fault fault;           /* filled by the first block that faults */
 } cpu_launch;
 
@@ -64,6 +67,10 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
 /* Run all blocks. The calling thread takes part, so a launch makes progress even while every helper thread is
  * held up in another one. Returns 0, or the cpu_fault_kind stored in launch->fault. */
 int cpu_engine_run(cpu_launch *launch);
+
+/* Provided by the driver: whether the kernels of a launch may access memory that is not their device's own. */
+struct cpu_allocation;
+int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *allocation, int is_write);
 
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
 typedef struct cpu_kernel_info {

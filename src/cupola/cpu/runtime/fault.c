@@ -84,7 +84,8 @@ CPU_HELPER void cupola_assertfail(cpu_context *context, cpu_warp *warp, uint32_t
 /* None, or (base, size, freed) of the allocation nearest to the address. */
 static PyObject *nearest_allocation(const cpu_fault *fault) {
     cpu_allocation allocation;
-    bool is_address = fault->kind == CPU_FAULT_OUT_OF_BOUNDS || fault->kind == CPU_FAULT_MISALIGNED;
+    bool is_address = fault->kind == CPU_FAULT_OUT_OF_BOUNDS || fault->kind == CPU_FAULT_MISALIGNED ||
+                      fault->kind == CPU_FAULT_NO_ACCESS;
     if (!is_address || !cpu_memory_nearest(fault->address, &allocation)) Py_RETURN_NONE;
     return Py_BuildValue("KKi", (unsigned long long)allocation.base, (unsigned long long)allocation.size,
                          (int)allocation.freed);
