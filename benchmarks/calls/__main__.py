@@ -28,14 +28,19 @@ NUMBER = {
 IMPORTS = {"cupola": "cupola", "cuda.core": "cuda.core", "CuPy": "cupy"}
 
 
-def best(measure: Callable[[int], float], settle: Callable[[], None], number: int, repeats: int) -> float:
-    measure(number)
-    figures = []
-    for _ in range(repeats):
-        settle()
-        figures.append(measure(number))
+def best_of(
+    contenders: dict[str, Callable[[int], float]], settle: Callable[[], None], number: int, repeats: int
+) -> dict[str, float]:
+    """The best figure of each, taken in turns, so that a drift of the machine meets all of them alike."""
+    best = dict.fromkeys(contenders, float("inf"))
+    for repeat in range(repeats + 1):
+        for name, measure in contenders.items():
+            settle()
+            figure = measure(number)
+            if repeat > 0:  # the first round warms up
+                best[name] = min(best[name], figure)
     settle()
-    return min(figures)
+    return best
 
 
 def python_measure(statement: str, names: dict[str, Any]) -> Callable[[int], float]:
@@ -107,11 +112,8 @@ def main() -> None:
     for row in statements:
         if options.names and not any(name in row for name in options.names):
             continue
-        figures[row] = {
-            label: best(layer[row], settle, NUMBER.get(row, 1000), options.repeats)
-            for label, layer in layers.items()
-            if row in layer
-        }
+        contenders = {label: layer[row] for label, layer in layers.items() if row in layer}
+        figures[row] = best_of(contenders, settle, NUMBER.get(row, 1000), options.repeats)
         line = f"{row:34}" + "".join(f"{figures[row][x]:12.0f}" if x in figures[row] else f"{'-':>12}" for x in layers)
         if "C" in figures[row]:
             line += f"{figures[row]['cupola'] - figures[row]['C']:12.0f}"
