@@ -74,6 +74,8 @@ def _reader(registers: dict[str, int], lane: int) -> Read:
                 return number & MASK
             case ast.Special():
                 return _special(operand, lane)
+            case ast.Symbol():
+                return 0
         raise NotImplementedError(operand)
 
     return read

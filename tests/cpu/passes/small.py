@@ -11,11 +11,13 @@ REGISTERS = """
 """
 
 
+MEMORY = ".global .u32 g[8]; .const .u32 c[8]; .shared .u32 s[64];"
+
+
 def kernel(body: str, before: str = "") -> tuple[ast.Module, ast.Function]:
     """A module with the kernel ``k(u32 n, u64 p)`` and what ``before`` declares."""
-    module = parse(
-        f"{HEADER}.global .u32 g[8]; .const .u32 c[8]; .shared .u32 s[64]; {before}\n.entry k(.param .u32 n, .param .u64 p) {{\n{REGISTERS}\n{body}\n}}"
-    )
+    parameters = ".param .u32 n, .param .u64 p"
+    module = parse(f"{HEADER}{MEMORY}{before}\n.entry k({parameters}) {{\n{REGISTERS}\n{body}\n}}")
     return module, module.functions["k"]
 
 

@@ -260,7 +260,8 @@ def test_loops_that_wait() -> None:
 def test_constants_and_locals() -> None:
     analysis = analysed(
         """mov.u32 %r1, 12; mov.f32 %f1, 0f3F800000; mov.u32 %r2, 1; mov.u32 %r2, 2; @%p1 mov.u32 %r3, 3;
-           add.u32 %r4, %r1, %r2; st.shared.u32 [s], %r4; bar.sync 0; st.shared.f32 [s], %f1; st.shared.u32 [s], %r3; ret;"""
+           add.u32 %r4, %r1, %r2; st.shared.u32 [s], %r4; bar.sync 0; st.shared.f32 [s], %f1;
+           st.shared.u32 [s], %r3; ret;"""
     )
     assert {name: value.value for name, value in analysis.constants.items()} == {"%r1": 12, "%f1": 0x3F800000}
     assert analysis.local == {"%r1", "%r2", "%r4"}
