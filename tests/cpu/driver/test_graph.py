@@ -85,7 +85,7 @@ def edges(graph) -> set[tuple[int, int]]:
     return {(int(a), int(b)) for a, b in zip(sources, targets, strict=True)}
 
 
-# ---- nodes and parameters ------------------------------------------------------------------------------------
+# ---- nodes and parameters ------------------------------------------------------------------------
 
 
 def test_kernel_nodes(graph, kernel, memory, run):
@@ -251,7 +251,7 @@ def test_child_graphs(graph, memory, run):
     assert status(driver.cuGraphGetNodes(clone)) != "CUDA_SUCCESS"
 
 
-# ---- edges ------------------------------------------------------------------------------------------------------
+# ---- edges ---------------------------------------------------------------------------------------
 
 
 def test_edges(graph):
@@ -331,7 +331,7 @@ def test_clones(graph, memory, run):
     ok(driver.cuGraphDestroy(clone))
 
 
-# ---- memory of graphs ---------------------------------------------------------------------------------------------
+# ---- memory of graphs ----------------------------------------------------------------------------
 
 
 def allocation(size: int):
@@ -417,7 +417,7 @@ def test_freeing_at_the_next_launch(graph, make_stream):
     ok(driver.cuGraphExecDestroy(executable))
 
 
-# ---- user objects ----------------------------------------------------------------------------------------------------
+# ---- user objects --------------------------------------------------------------------------------
 
 
 def test_user_objects(graph, make_stream, host):
@@ -459,7 +459,7 @@ def test_bad_references(graph):
     ok(driver.cuUserObjectRelease(made, 1))
 
 
-# ---- conditional nodes --------------------------------------------------------------------------------------------------
+# ---- conditional nodes ---------------------------------------------------------------------------
 
 
 KIND = driver.CUgraphConditionalNodeType
@@ -475,9 +475,8 @@ def conditional(graph, handle, kind, size: int = 1, after=()):
     result = driver.cuGraphAddNode(graph, list(after), data, len(after), params)
     if status(result) != "CUDA_SUCCESS":
         return result
-    bodies = int(ok(driver.cuGraphNodeGetParams(result[1])).conditional.getPtr()) and params.conditional.phGraph_out
-    if not isinstance(bodies, list):
-        bodies = [driver.CUgraph(p) for p in (ctypes.c_void_p * size).from_address(int(bodies))]
+    bodies = params.conditional.phGraph_out
+    assert bodies == ok(driver.cuGraphNodeGetParams(result[1])).conditional.phGraph_out
     return bodies
 
 
@@ -541,7 +540,7 @@ def test_bad_conditions(graph, context, host):
     ok(driver.cuGraphDestroy(other))
 
 
-# ---- pictures -----------------------------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------
 
 
 def test_pictures(graph, kernel, memory, tmp_path):

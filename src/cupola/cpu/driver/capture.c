@@ -20,7 +20,7 @@ struct node_set {
 struct capture {
     uint32_t references; /* the participants, and events recorded in it */
     uint64_t id;
-    CUgraph graph;       /* referenced */
+    CUgraph graph;       /* referenced; NULL when it has ended */
     bool graph_is_users; /* cuStreamBeginCaptureToGraph */
     bool invalid, ended;
     CUstreamCaptureMode mode;
@@ -46,9 +46,24 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct capture *active;
 static _Atomic int active_count;
 static uint64_t next_id = 1;
+static CUgraph done_with; /* graphs to release when the lock has been given back */
 static __thread char this_thread; /* its address tells threads apart */
 
 static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the captured graph"); }
+
+/* Releasing a graph may call the destructors of user objects, which may wait for whatever another thread holds while it
+ * waits for the lock (Python's own lock). So that is done outside of it. */
+static void unlock(void) {
+    CUgraph graph = done_with;
+    done_with = NULL;
+    pthread_mutex_unlock(&lock);
+    while (graph) {
+        CUgraph next = graph->next_done_with;
+        if (graph->abandoned) (void)cuGraphDestroy(graph);
+        graph_release(graph);
+        graph = next;
+    }
+}
 
 /* ---- sets of nodes -------------------------------------------------------------------------------------------------------- */
 
@@ -82,9 +97,7 @@ static bool set_add(struct node_set *set, const CUgraphNode *nodes, const CUgrap
 /* ---- life of a capture; with the lock --------------------------------------------------------------------------------------- */
 
 static void release(struct capture *capture) {
-    if (--capture->references) return;
-    graph_release(capture->graph);
-    free(capture);
+    if (--capture->references == 0) free(capture);
 }
 
 static void forget_event(CUevent event) {
@@ -116,7 +129,10 @@ static void end(struct capture *capture, CUgraph *graph) {
     atomic_fetch_sub(&active_count, 1);
     capture->ended = true;
     if (graph) *graph = capture->graph;
-    else if (!capture->graph_is_users) (void)cuGraphDestroy(capture->graph);
+    else capture->graph->abandoned = !capture->graph_is_users;
+    capture->graph->next_done_with = done_with;
+    done_with = capture->graph;
+    capture->graph = NULL;
     capture->references++;
     while (capture->participants) {
         struct participant *participant = capture->participants;
@@ -167,7 +183,7 @@ static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
     } else if (op) {
         op_free(op);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -194,7 +210,7 @@ CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint6
                                       size, address, &node);
         status = advance(p, status, node);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -207,7 +223,7 @@ CUresult capture_free(CUstream stream, uint64_t address) {
         status = graph_add_free(p->capture->graph, p->set.nodes, p->set.data, p->set.count, address, &node);
         status = advance(p, status, node);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -220,7 +236,7 @@ CUresult capture_graph(CUstream stream, CUgraph graph) {
         status = graph_add_child(p->capture->graph, p->set.nodes, p->set.data, p->set.count, graph, &node);
         status = advance(p, status, node);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -252,7 +268,7 @@ CUresult capture_record(CUstream stream, CUevent event, unsigned flags) {
             status = invalidate(p->capture, no_memory());
         }
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -292,7 +308,7 @@ CUresult capture_wait(CUstream stream, CUevent event, unsigned flags) {
     }
     pthread_mutex_lock(&lock);
     CUresult status = wait_for(stream, event->capture);
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -301,14 +317,14 @@ bool capture_owns_event(CUevent event) {
     pthread_mutex_lock(&lock);
     struct recorded *recorded = event->capture;
     bool owns = recorded && !recorded->capture->ended;
-    pthread_mutex_unlock(&lock);
+    unlock();
     return owns;
 }
 
 void capture_event_forget(CUevent event) {
     pthread_mutex_lock(&lock);
     forget_event(event);
-    pthread_mutex_unlock(&lock);
+    unlock();
 }
 
 void capture_stream_destroyed(CUstream stream) {
@@ -320,7 +336,7 @@ void capture_stream_destroyed(CUstream stream) {
         p->stream = NULL; /* fine when the others have waited for its work */
         atomic_store(&stream->capture, NULL);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
 }
 
 /* ---- calls that a capture does not allow ---------------------------------------------------------------------------------------- */
@@ -332,7 +348,7 @@ CUresult capture_refuse(CUstream stream, const char *call) {
     if (status == CUDA_SUCCESS)
         status = invalidate(p->capture, fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                                              "the stream is capturing, and %s cannot become part of a graph", call));
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -351,7 +367,7 @@ CUresult capture_check_thread(const char *call) {
                                         "capture, or begin it with CU_STREAM_CAPTURE_MODE_RELAXED",
                                         call, c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ? "global" : "thread-local"));
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -365,7 +381,7 @@ CUresult capture_check_legacy(CUcontext context) {
                 status = invalidate(c, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                                             "the legacy default stream would have to wait for a stream that is capturing: "
                                             "use another stream, or capture on one made with CU_STREAM_NON_BLOCKING"));
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -395,7 +411,7 @@ static CUresult begin(CUstream stream, CUgraph graph, const CUgraphNode *nodes, 
     if (capture == NULL || (graph == NULL && own == NULL) || !set_add(&set, nodes, data, count)) goto failed;
     pthread_mutex_lock(&lock);
     if (stream_is_capturing(stream)) {
-        pthread_mutex_unlock(&lock);
+        unlock();
         set_free(&set);
         free(capture);
         if (own) (void)cuGraphDestroy(own);
@@ -414,7 +430,7 @@ static CUresult begin(CUstream stream, CUgraph graph, const CUgraphNode *nodes, 
         active = capture;
         atomic_fetch_add(&active_count, 1);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     if (p) return CUDA_SUCCESS;
 failed:
     set_free(&set);
@@ -499,7 +515,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     *phGraph = NULL;
     pthread_mutex_lock(&lock);
     CUresult status = end_capture(stream, phGraph);
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 
@@ -529,7 +545,7 @@ CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *capture
     if (dependencies_out) *dependencies_out = usable ? p->set.nodes : NULL;
     if (edgeData_out) *edgeData_out = usable ? p->set.data : NULL;
     if (numDependencies_out) *numDependencies_out = usable ? p->set.count : 0;
-    pthread_mutex_unlock(&lock);
+    unlock();
     return CUDA_SUCCESS;
 }
 
@@ -566,7 +582,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *depend
         if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) p->set.count = 0;
         if (!set_add(&p->set, dependencies, dependencyData, numDependencies)) status = no_memory();
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return status;
 }
 

@@ -64,6 +64,8 @@ struct CUgraph_st {
     CUgraphNode parent;      /* of a child graph or a body */
     CUgraph root;            /* of the hierarchy; itself when it has no parent */
     bool has_memory_nodes;
+    bool abandoned;          /* capture.c: nobody was given it */
+    CUgraph next_done_with;  /* capture.c */
     struct condition_list {  /* shared with the clones: the handles stand in the parameters of kernels */
         _Atomic uint32_t references;
         struct condition *first;
