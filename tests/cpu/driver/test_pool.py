@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 import pytest
 
@@ -353,3 +354,35 @@ def test_kernels_need_access(run_python, setup, devices, expected):
     if cpu and expected != "CUDA_SUCCESS":
         assert "forbidden write of 4 bytes in global memory" in done.stdout
         assert "cuMemPoolSetAccess" in done.stdout
+
+
+def test_threads_and_streams_share_a_pool(context):
+    """Each thread fills what it gets and finds it unchanged when its stream comes to it, whoever frees beside it."""
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        try:
+            ok(driver.cuCtxSetCurrent(context))
+            stream = ok(driver.cuStreamCreate(1))
+            host = int(ok(driver.cuMemHostAlloc(400 * 4, 0)))
+            seen = (ctypes.c_uint32 * 400).from_address(host)
+            for turn in range(400):
+                size = 4 * (1 + (turn * 37 * (seed + 1)) % 3000 + (200_000 if turn % 9 == 0 else 0))
+                address = int(ok(driver.cuMemAllocAsync(size, stream)))
+                ok(driver.cuMemsetD32Async(address, seed * 1000 + turn, size // 4, stream))
+                ok(driver.cuMemcpyAsync(host + 4 * turn, address + size - 4, 4, stream))
+                ok(driver.cuMemFreeAsync(address, stream))
+            ok(driver.cuStreamSynchronize(stream))
+            assert list(seen) == [seed * 1000 + turn for turn in range(400)]
+            ok(driver.cuMemFreeHost(host))
+            ok(driver.cuStreamDestroy(stream))
+        except AssertionError as error:
+            wrong.append(str(error))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert attribute(ok(driver.cuDeviceGetDefaultMemPool(0)), "USED_MEM_CURRENT") == 0
