@@ -119,7 +119,9 @@ def test_a_queued_free_lends_its_memory_to_the_same_stream(make_stream, host):
     host.block(stream)
     first = int(ok(driver.cuMemAllocAsync(3 << 20, stream)))
     ok(driver.cuMemFreeAsync(first, stream))
-    assert int(ok(driver.cuMemAllocAsync(3 << 20, other))) != first
+    elsewhere = int(ok(driver.cuMemAllocAsync(3 << 20, other)))
+    assert elsewhere != first
+    ok(driver.cuMemFreeAsync(elsewhere, other))
     again = int(ok(driver.cuMemAllocAsync(3 << 20, stream)))
     assert again == first
     host.release()
