@@ -402,6 +402,9 @@ class Control:
     def suspend_everything(self, kind: int, index: int, mask: Value) -> None:
         """Return with the whole state in the frame; the threads in ``mask`` go on at the frame mask ``index``."""
         self._suspends = True
+        region = self.regions.get(self.block.index)
+        if region is not None and len(region.exits) == 1:
+            self.store("exit", constant("i32", region.exits[0]))
         self.store("code", constant("i32", abi.state(kind, index)))
         self.store("target", constant("i32", index))
         self.store("target.mask", mask)
@@ -507,6 +510,7 @@ class Control:
         live = body.load_field(builder, "%warp", abi.WARP["mask"], "i32")
         self.store("live", live)
         self.store("budget", body.load_field(builder, "%context", abi.CONTEXT["budget"], "i32"))
+        self.store("exit", NOBODY)
         for index in self.regions:
             self.store(f"m{index}", NOBODY)
         if body.independent:
@@ -553,8 +557,16 @@ class Control:
         body, builder = self.body, self.builder
         builder.label("suspend")
         self._clear_masks()
+        ahead = self.load("target.mask")
         for index in self.regions:
-            builder.line(f"store i32 {self.load(f'm{index}').ir}, ptr {self.frame_mask(2 * index)}")
+            mask = self.load(f"m{index}")
+            builder.line(f"store i32 {mask.ir}, ptr {self.frame_mask(2 * index)}")
+            ahead = builder.binary("or", ahead, mask)
+        # Who is nowhere in the region has left it.
+        left = builder.binary("and", self.load("live"), builder.binary("xor", ahead, constant("i32", -1)))
+        exit = builder.binary("mul", self.load("exit"), constant("i32", 2))
+        place = builder.emit(f"getelementptr i32, ptr %frame, i32 {exit.ir}")
+        builder.line(f"store i32 {left.ir}, ptr {place}")
         target = builder.emit(f"getelementptr i32, ptr %frame, i32 {self.load('target').ir}")
         builder.line(f"store i32 {self.load('target.mask').ir}, ptr {target}")
         body.store_field("mask", self.load("live"))
@@ -567,6 +579,10 @@ class Control:
         for index in self.regions:
             mask = Value(builder.emit(f"load i32, ptr {self.frame_mask(2 * index)}"), "i32")
             self.store(f"m{index}", mask)
+        for exit in sorted({e for region in self.regions.values() if len(region.exits) > 1 for e in region.exits}):
+            left = Value(builder.emit(f"load i32, ptr {self.frame_mask(2 * exit)}"), "i32")
+            here = builder.compare("icmp ne", left, NOBODY)
+            self.store("exit", builder.select(here, constant("i32", exit), self.load("exit")))
         body.registers.restore(body.registers.homes)
         state = body.load_field(builder, "%warp", abi.WARP["state"], "i32")
         targets = sorted(self._yield_targets)

@@ -1,0 +1,34 @@
+"""Every way in which the CPU device can run a kernel."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+
+@pytest.fixture(
+    params=["chosen", *(pytest.param(e, marks=pytest.mark.cpu_only) for e in ("scalar", "narrow", "independent"))]
+)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have kernels compiled as the device chooses (the only way on a GPU), or in one particular way.
+
+    Add the name to the source, so that kernels of different engines are different ones.
+    """
+    way: str = request.param
+    if way == "chosen":
+        return "// chosen"
+    from cupola.cpu import compiler
+    from cupola.cpu.codegen.shape import Shape
+
+    def narrow(block: tuple[int, int, int], *, whole_warps: bool) -> Shape:
+        width = {"scalar": 1, "narrow": 4}[way]
+        threads = block[0] * block[1] * block[2]
+        one_row = threads == block[0]
+        return Shape(width, one_row or block[0] % width == 0, threads % width == 0)
+
+    if way == "independent":
+        monkeypatch.setattr(compiler.emit, "emit_body", functools.partial(compiler.emit.emit_body, independent=True))
+    else:
+        monkeypatch.setattr(compiler, "choose_shape", narrow)
+    return f"// {way}"

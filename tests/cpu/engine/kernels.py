@@ -1,0 +1,69 @@
+"""Run a kernel on NumPy arrays, by the public API: the same tests hold on the CPU device and on a GPU."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from cupola import Device, Kernel, LaunchConfig, Program, ProgramOptions, Stream, launch
+from cupola.bindings import driver
+
+Dim = int | tuple[int, ...]
+
+
+@functools.cache
+def compile_kernel(source: str, name: str) -> Kernel:
+    """The kernel of a CUDA source, compiled once."""
+    device = Device(0)
+    device.set_current()
+    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", lineinfo=True)
+    return Program(source, code_type="c++", options=options).compile("cubin").get_kernel(name)
+
+
+@functools.cache
+def _stream() -> Stream:
+    device = Device(0)
+    device.set_current()
+    return device.create_stream()
+
+
+def run(
+    source: str, name: str, grid: Dim, block: Dim, *arguments: Any, shared: int = 0, cooperative: bool = False
+) -> None:
+    """Launch a kernel and wait for it. Arrays go to the device and come back; the rest are NumPy scalars."""
+    kernel, stream = compile_kernel(source, name), _stream()
+    device = Device(0)
+    buffers, values = [], []
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            buffer = device.allocate(max(argument.nbytes, 1), stream=stream)
+            host = np.ascontiguousarray(argument)
+            copy_to_device(buffer, host, stream)
+            buffers.append((buffer, argument))
+            values.append(buffer)
+        else:
+            values.append(argument)
+    config = LaunchConfig(grid=grid, block=block, shmem_size=shared, is_cooperative=cooperative)
+    launch(stream, config, kernel, *values)
+    stream.sync()
+    for buffer, array in buffers:
+        copy_to_host(array, buffer, stream)
+        buffer.close(stream=stream)
+
+
+def copy_to_device(buffer: Any, array: np.ndarray, stream: Stream) -> None:
+    if array.nbytes:
+        check(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, int(stream.handle)))
+    stream.sync()
+
+
+def copy_to_host(array: np.ndarray, buffer: Any, stream: Stream) -> None:
+    if array.nbytes:
+        check(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, int(stream.handle)))
+    stream.sync()
+
+
+def check(result: tuple[Any, ...]) -> None:
+    assert int(result[0]) == 0, result
