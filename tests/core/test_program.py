@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from cupola import NVRTCError, ObjectCode, Program, ProgramOptions
+from cupola.pathfinder import find_nvidia_header_directory
 
 # The CPU device stands in for a driver of some version, and NVRTC may be newer.
 pytestmark = pytest.mark.filterwarnings("ignore:the PTX comes from:RuntimeWarning")
@@ -62,6 +63,14 @@ def test_errors_carry_the_log():
     assert (caught.value.status, caught.value.name) == (6, "NVRTC_ERROR_COMPILATION")
     with pytest.raises(NVRTCError, match="5: NVRTC_ERROR_INVALID_OPTION"):
         Program(SOURCE, "c++", {"arch": "sm_1"}).compile("ptx")
+
+
+def test_a_missing_header_is_explained():
+    with pytest.raises(NVRTCError, match=r'include_path=.*find_nvidia_header_directory'):
+        Program("#include <cuda_fp16.h>", "c++", ARCH).compile("ptx")
+    folder = find_nvidia_header_directory("cudart")
+    program = Program("#include <cuda_fp16.h>\n__global__ void k(__half* x) {}", "c++", {**ARCH, "include_path": folder})
+    assert b"__half" in program.compile("ptx").code
 
 
 def test_logs_of_a_success():
