@@ -72,7 +72,8 @@ class TestObjectCode:
     def test_bad_code(self, device):
         with pytest.raises(CUDAError, match="while the ptx code 'mine' was loaded") as caught:
             ObjectCode.from_ptx(b".version 8.0\n.target sm_90\nnonsense;\0", name="mine").get_kernel("k")
-        assert caught.value.call == "cuLibraryLoadData"
+        # PTX may wait until a kernel is asked for (lazy loading).
+        assert caught.value.call in ("cuLibraryLoadData", "cuLibraryGetKernel")
         with pytest.raises(TypeError, match="is list"):
             ObjectCode.from_cubin([1]).get_kernel("k")
 

@@ -4,6 +4,7 @@ import os
 from _thread import allocate_lock
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport (
@@ -18,12 +19,20 @@ cdef tuple LOADABLE = ("cubin", "ptx", "fatbin")
 
 
 cdef class Library:
+    def __cinit__(self):
+        self.log = <char*>PyMem_RawCalloc(LOG_SIZE, 1)
+        if self.log == NULL:
+            raise MemoryError()
+        self.options = [CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        self.option_values = [<void*>self.log, <void*><uintptr_t>LOG_SIZE]
+
     def __dealloc__(self):
         cdef CUresult status
         if self.pointer != NULL and driver_usable():
             with nogil:
                 status = cu.cuLibraryUnload(self.pointer)
             report(status, b"cuLibraryUnload")
+        PyMem_RawFree(self.log)
 
 
 cdef class ObjectCode:
@@ -113,7 +122,9 @@ cdef class ObjectCode:
         """
         cdef Library library
         cdef CUkernel kernel = NULL
+        cdef CUlibrary native
         cdef bytes symbol
+        cdef const char* text
         cdef CUresult status
         if not isinstance(name, (str, bytes)):
             raise TypeError(f"the name of a kernel is str or bytes, not {type(name).__name__}")
@@ -122,10 +133,13 @@ cdef class ObjectCode:
         library = self.load()
         if self.code_type not in LOADABLE:
             raise RuntimeError(f"kernels come from {', '.join(LOADABLE)} code: link this {self.code_type} code first")
-        status = cu.cuLibraryGetKernel(&kernel, library.pointer, symbol)
+        text, native = symbol, library.pointer
+        with nogil:
+            status = cu.cuLibraryGetKernel(&kernel, native, text)
         if status == CUDA_ERROR_NOT_FOUND:
             fail_because(status, b"cuLibraryGetKernel", _describe_missing(self, library, name))
-        check(status, b"cuLibraryGetKernel")
+        if status != CUDA_SUCCESS:
+            _fail_load(self, library, status, b"cuLibraryGetKernel")
         return new_kernel(kernel, library, symbol.decode("utf-8", "replace") if found is name else str(name))
 
     def get_module(self):
@@ -137,7 +151,13 @@ cdef class ObjectCode:
             It belongs to this object's library: do not unload it.
         """
         cdef CUmodule module = NULL
-        check(cu.cuLibraryGetModule(&module, self.load().pointer), b"cuLibraryGetModule")
+        cdef Library library = self.load()
+        cdef CUlibrary native = library.pointer
+        cdef CUresult status
+        with nogil:
+            status = cu.cuLibraryGetModule(&module, native)
+        if status != CUDA_SUCCESS:
+            _fail_load(self, library, status, b"cuLibraryGetModule")
         return driver_module.CUmodule(<uintptr_t>module)
 
     cdef Library load(self):
@@ -183,16 +203,10 @@ cdef Library _load(ObjectCode source):
     cdef Py_buffer view
     cdef const char* path
     cdef const char* call
-    cdef char log[8192]
-    cdef CUjit_option options[2]
-    cdef void* values[2]
+    cdef CUjit_option* options = library.options
+    cdef void** values = library.option_values
     cdef bytes encoded
     cdef CUresult status
-    log[0] = 0
-    options[0] = CU_JIT_ERROR_LOG_BUFFER
-    values[0] = log
-    options[1] = CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
-    values[1] = <void*><uintptr_t>sizeof(log)
     if isinstance(source.code, str):
         call = b"cuLibraryLoadFromFile"
         encoded = os.fsencode(source.code)
@@ -211,14 +225,19 @@ cdef Library _load(ObjectCode source):
             f"the {source.code_type} code is {type(source.code).__name__}; bytes, bytearray or a path can be loaded"
         )
     if status != CUDA_SUCCESS:
-        log[sizeof(log) - 1] = 0
-        text = (<bytes>log).decode("utf-8", "replace").strip()
-        what = f"{source.code_type} code {source.name!r}" if source.name else f"{source.code_type} code"
-        if isinstance(source.code, str):
-            what += f" in {source.code}"
-        fail_because(status, call, f"while the {what} was loaded" + (f":\n{text}" if text else ""))
+        _fail_load(source, library, status, call)
     library.pointer = pointer
     return library
+
+
+cdef int _fail_load(ObjectCode source, Library library, CUresult status, const char* call) except -1:
+    """Raise what went wrong when code was loaded, at once or for its first kernel."""
+    library.log[LOG_SIZE - 1] = 0
+    text = (<bytes>library.log).decode("utf-8", "replace").strip()
+    what = f"{source.code_type} code {source.name!r}" if source.name else f"{source.code_type} code"
+    if isinstance(source.code, str):
+        what += f" in {source.code}"
+    return fail_because(status, call, f"while the {what} was loaded" + (f":\n{text}" if text else ""))
 
 
 cdef str _describe_missing(ObjectCode source, Library library, object name):

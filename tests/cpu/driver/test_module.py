@@ -204,7 +204,30 @@ def test_images_that_cannot_be_loaded(context, image, expected):
     result = driver.cuModuleLoadData(image)
     assert status(result) in (expected, "CUDA_ERROR_INVALID_IMAGE")
     assert explanation(result)
-    assert status(driver.cuLibraryLoadData(image, [], [], 0, [], [], 0)) == status(result)
+    loaded = driver.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+    if b".version" in image:  # compiled when the first kernel is asked for, and then as often as one is
+        for _ in range(2):
+            refused = driver.cuLibraryGetKernel(ok(loaded), b"k")
+            assert status(refused) == status(result) and "foo.bar" in explanation(refused)
+        assert status(driver.cuLibraryGetKernelCount(loaded[1])) == status(result)
+        ok(driver.cuLibraryUnload(loaded[1]))
+    else:
+        assert status(loaded) == status(result)
+
+
+@pytest.mark.cpu_only
+def test_libraries_are_compiled_at_once_when_that_is_asked_for(run_python):
+    done = run_python(
+        """
+from cupola.bindings import driver as d
+from tests.cpu.driver.calls import ok, status
+ok(d.cuInit(0))
+image = b".version 9.0\\n.target sm_90\\n.address_size 64\\n.visible .entry k() { foo.bar; }\\0"
+print(status(d.cuLibraryLoadData(image, [], [], 0, [], [], 0)))
+""",
+        CUDA_MODULE_LOADING="EAGER",
+    )
+    assert done.stdout.strip() == "CUDA_ERROR_INVALID_PTX", done.stderr
 
 
 @pytest.mark.cpu_only

@@ -436,7 +436,8 @@ struct CUkern_st {
 
 struct CUlib_st {
     struct handle handle;
-    struct image *image;
+    _Atomic(struct image *) image; /* NULL as long as `ptx` waits to be compiled */
+    char *ptx;
     pthread_mutex_t lock;
     CUmodule modules; /* one for each context that uses the library */
     CUkernel *kernels;

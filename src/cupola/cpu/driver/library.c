@@ -1,42 +1,96 @@
 /* Libraries: images that are loaded into each context when it first uses them (CUDA Driver API, "Library Management").
  *
- * A kernel of a library stands for one function in each context; its attributes hold for each device. */
+ * A kernel of a library stands for one function in each context; its attributes hold for each device.
+ *
+ * PTX is compiled when something of the library is first asked for, as CUDA does it (CUDA Programming Guide, "Lazy
+ * Loading"), so that is the call which refuses bad PTX. CUDA_MODULE_LOADING=EAGER has it compiled at once. */
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "internal.h"
 
-static void library_free(CUlibrary library) {
-    for (size_t i = 0; library->kernels && i < library->image->kernel_count; i++)
-        if (library->kernels[i]) handle_free(HANDLE_KERNEL, library->kernels[i]);
-    free(library->kernels);
-    image_release(library->image);
-    pthread_mutex_destroy(&library->lock);
-    handle_free(HANDLE_LIBRARY, library);
+static void free_kernels(CUkernel *kernels, size_t count) {
+    for (size_t i = 0; kernels && i < count; i++)
+        if (kernels[i]) handle_free(HANDLE_KERNEL, kernels[i]);
+    free(kernels);
 }
 
-/* Takes over the reference to the image. */
-static CUresult library_new(struct image *image, CUlibrary *result) {
-    CUlibrary library = handle_new(HANDLE_LIBRARY, sizeof *library);
-    if (!library) {
-        image_release(image);
-        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a library");
-    }
-    library->image = image;
-    pthread_mutex_init(&library->lock, NULL);
-    library->kernels = calloc(image->kernel_count + 1, sizeof *library->kernels);
-    for (size_t i = 0; library->kernels && i < image->kernel_count; i++) {
-        CUkernel kernel = library->kernels[i] = handle_new(HANDLE_KERNEL, sizeof *kernel);
-        if (!kernel) break;
+static CUkernel *make_kernels(CUlibrary library, size_t count) {
+    CUkernel *kernels = calloc(count + 1, sizeof *kernels);
+    for (size_t i = 0; kernels && i < count; i++) {
+        CUkernel kernel = kernels[i] = handle_new(HANDLE_KERNEL, sizeof *kernel);
+        if (!kernel) {
+            free_kernels(kernels, i);
+            return NULL;
+        }
         kernel->library = library;
         kernel->index = i;
         for (int device = 0; device < MAX_DEVICES; device++) kernel->attributes[device] = default_function_attributes;
     }
-    if (!library->kernels || (image->kernel_count && !library->kernels[image->kernel_count - 1])) {
-        library_free(library);
-        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the kernels of the library");
+    return kernels;
+}
+
+static size_t kernel_count(CUlibrary library) { return library->image ? library->image->kernel_count : 0; }
+
+static void library_free(CUlibrary library) {
+    free_kernels(library->kernels, kernel_count(library));
+    if (library->image) image_release(library->image);
+    free(library->ptx);
+    pthread_mutex_destroy(&library->lock);
+    handle_free(HANDLE_LIBRARY, library);
+}
+
+/* Give the library its image; takes over the reference. Of two threads that come with one, the first wins. */
+static CUresult set_image(CUlibrary library, struct image *image) {
+    CUkernel *kernels = make_kernels(library, image->kernel_count);
+    pthread_mutex_lock(&library->lock);
+    bool wanted = kernels && !library->image;
+    if (wanted) {
+        library->kernels = kernels;
+        library->image = image;
     }
-    *result = library;
-    return CUDA_SUCCESS;
+    pthread_mutex_unlock(&library->lock);
+    if (!wanted) {
+        free_kernels(kernels, image->kernel_count);
+        image_release(image);
+    }
+    return kernels ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the kernels of the library");
+}
+
+/* Have the image. The compiler is Python, so no lock may be held here. */
+static CUresult complete(CUlibrary library) {
+    struct image *image;
+    if (likely(library->image)) return CUDA_SUCCESS;
+    RETURN_IF(image_load(library->ptx, &image));
+    return set_image(library, image);
+}
+
+/* With an image, or with PTX to be compiled later. Takes over either. */
+static CUresult library_new(struct image *image, char *ptx, CUlibrary *result) {
+    CUlibrary library = handle_new(HANDLE_LIBRARY, sizeof *library);
+    if (!library) {
+        if (image) image_release(image);
+        free(ptx);
+        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a library");
+    }
+    library->ptx = ptx;
+    pthread_mutex_init(&library->lock, NULL);
+    CUresult status = image ? set_image(library, image) : CUDA_SUCCESS;
+    if (status) library_free(library);
+    else *result = library;
+    return status;
+}
+
+/* The text, when it is PTX that can wait; else NULL. */
+static char *deferred_ptx(const char *code) {
+    const char *loading = getenv("CUDA_MODULE_LOADING");
+    if (loading && !strcasecmp(loading, "EAGER")) return NULL;
+    for (size_t i = 0; code[i]; i++) {
+        if ((unsigned char)code[i] < ' ' && !strchr("\t\n\r\v\f", code[i])) return NULL; /* ELF, or a fat binary */
+        if (!strncmp(code + i, ".version", 8)) return strdup(code);
+    }
+    return NULL;
 }
 
 /* The module of the library in a context; with the lock. */
@@ -94,8 +148,15 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     struct image *image;
     (void)values;
     RETURN_IF(check_options(library, options, count));
+    if (!code) return fail_null("code");
+    RETURN_IF(jit_check_options(jit_count, jit_options, jit_values));
+    char *ptx = deferred_ptx(code);
+    if (ptx) {
+        jit_write_logs(jit_count, jit_options, jit_values, CUDA_SUCCESS);
+        return library_new(NULL, ptx, library);
+    }
     RETURN_IF(image_load_with_options(code, jit_count, jit_options, jit_values, &image));
-    return library_new(image, library);
+    return library_new(image, NULL, library);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit_options, void **jit_values,
@@ -105,13 +166,13 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
     RETURN_IF(check_options(library, options, count));
     if (!path) return fail_null("fileName");
     RETURN_IF(image_load_file(path, &image));
-    return library_new(image, library);
+    return library_new(image, NULL, library);
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
     RETURN_IF(enter_library(library));
     if (!handle_kill(library)) return fail_handle("library", library, HANDLE_LIBRARY);
-    for (size_t i = 0; i < library->image->kernel_count; i++) handle_kill(library->kernels[i]);
+    for (size_t i = 0; i < kernel_count(library); i++) handle_kill(library->kernels[i]);
     for (;;) {
         pthread_mutex_lock(&library->lock);
         CUmodule module = library->modules;
@@ -131,6 +192,7 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
     RETURN_IF(enter_library(library));
     if (!kernel) return fail_null("pKernel");
     if (!name) return fail_null("name");
+    RETURN_IF(complete(library));
     RETURN_IF(kernel_index(library->image, name, &index));
     *kernel = library->kernels[index];
     return CUDA_SUCCESS;
@@ -139,14 +201,16 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary library) {
     RETURN_IF(enter_library(library));
     if (!count) return fail_null("count");
-    *count = (unsigned)library->image->kernel_count;
+    RETURN_IF(complete(library));
+    *count = (unsigned)kernel_count(library);
     return CUDA_SUCCESS;
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary library) {
     RETURN_IF(enter_library(library));
     if (!kernels) return fail_null("kernels");
-    for (size_t i = 0; i < count && i < library->image->kernel_count; i++) kernels[i] = library->kernels[i];
+    RETURN_IF(complete(library));
+    for (size_t i = 0; i < count && i < kernel_count(library); i++) kernels[i] = library->kernels[i];
     return CUDA_SUCCESS;
 }
 
@@ -155,6 +219,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
     RETURN_IF(enter_library(library));
     RETURN_IF(enter_context(&context));
     if (!module) return fail_null("pMod");
+    RETURN_IF(complete(library));
     return library_module(library, context, module);
 }
 
