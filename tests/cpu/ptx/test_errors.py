@@ -70,6 +70,14 @@ def test_error_attributes() -> None:
     assert isinstance(caught.value, PtxError)
 
 
+def test_errors_of_instructions_tell_the_cuda_line() -> None:
+    with pytest.raises(PtxSyntaxError) as caught:
+        parse(START + '.loc 1 12 3\n frob.u32 %r1;\n}\n.file 1 "kernel.cu"')
+    assert "unsupported PTX instruction 'frob.u32'" in str(caught.value)
+    assert "at PTX line 8, column 2 (kernel.cu:12)" in str(caught.value)
+    assert caught.value.source == "kernel.cu:12"
+
+
 def test_unsupported_says_both_lines() -> None:
     error = PtxUnsupportedError("no such thing", Location(12, "kernel.cu", 3))
     assert str(error) == "no such thing at PTX line 12 (kernel.cu:3)"

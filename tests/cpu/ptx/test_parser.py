@@ -8,6 +8,8 @@ import pytest
 
 from cupola.cpu.ptx import ast, parse
 
+from .sample import OTHER_COMPILER
+
 HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
 DECLARATIONS = """
 .global .align 4 .b8 table[64];
@@ -414,3 +416,15 @@ def test_text_of_an_instruction_is_one_line() -> None:
 
 def test_nul_ends_the_text() -> None:
     assert parse(HEADER + ".entry k { ret; }\0garbage {{{").functions.keys() == {"k"}
+
+
+def test_other_compilers() -> None:
+    module = parse(OTHER_COMPILER)
+    assert module.target == "sm_90a"
+    function = module.functions["add_kernel"]
+    assert function.directives == {"reqntid": (128,)}
+    assert [p.is_pointer for p in function.parameters] == [True, True, False]
+    load = next(i for i in instructions(function) if "v2" in i.modifiers and i.opcode == "ld")
+    assert load.guard is not None
+    assert load.operands == (ast.Vector((reg("r2"), reg("r3"))), ast.Address(reg("rd7")))
+    assert load.location.line == 24 and load.location.file == "add.py"

@@ -18,7 +18,7 @@ from cupola.cpu.passes.operands import rewrite
 from cupola.cpu.ptx import ast
 from cupola.cpu.ptx.errors import PtxUnsupportedError
 
-_MOST_STATEMENTS = 1 << 18
+_MOST_STATEMENTS = 1 << 16
 _DEEPEST_CALL = 100
 _STATIC = frozenset(["shared", "global", "const"])
 

@@ -7,6 +7,7 @@ operands it has already made by their text, so that an operand usually costs one
 from __future__ import annotations
 
 from functools import partial
+from typing import NoReturn
 
 from cupola.cpu.ptx import ast, grammar
 from cupola.cpu.ptx.cursor import Cursor, is_name
@@ -211,7 +212,7 @@ class BodyParser:
         if not grammar.forms(opcode):
             if not (is_name(opcode) and opcode[0].isalpha()):
                 cursor.unexpected("a statement")
-            cursor.fail(f"unsupported PTX instruction {word!r}: there is no opcode {opcode!r}")
+            self._refuse(f"unsupported PTX instruction {word!r}: there is no opcode {opcode!r}", index)
         at = index
         index += 1
         operands: tuple[ast.Operand, ...]
@@ -262,23 +263,29 @@ class BodyParser:
         """Refuse what the instruction set does not have."""
         form = grammar.form_of(opcode, modifiers, len(operands))
         if form is None:
-            self.cursor.fail(grammar.problem(opcode, modifiers, len(operands)), at=at)
+            self._refuse(grammar.problem(opcode, modifiers, len(operands)), at)
         if opcode == "call":
             return
         for kind, operand in zip(form.operands, operands, strict=False):
             if kind.address != isinstance(operand, _ADDRESSES):
                 name = ".".join((opcode, *modifiers))
                 what = "an address in brackets" if kind.address else "a value"
-                self.cursor.fail(f"operand {kind.name!r} of {name!r} is of the wrong kind", what, at)
+                self._refuse(f"operand {kind.name!r} of {name!r} is of the wrong kind", at, what)
             if kind.written and not isinstance(operand, _WRITABLE):
                 pair = isinstance(operand, ast.Pair) and "|" in kind.name
                 if not pair:
                     name = ".".join((opcode, *modifiers))
-                    self.cursor.fail(f"operand {kind.name!r} of {name!r} is of the wrong kind", "a register", at)
+                    self._refuse(f"operand {kind.name!r} of {name!r} is of the wrong kind", at, "a register")
             if kind.written and isinstance(operand, ast.Vector):
                 for item in operand.items:
                     if not isinstance(item, ast.Register | ast.Sink):
-                        self.cursor.fail("a destination holds a constant", "a register", at)
+                        self._refuse("a destination holds a constant", at, "a register")
+
+    def _refuse(self, message: str, at: int, expected: str = "") -> NoReturn:
+        """Fail for an instruction, with its place in the CUDA source."""
+        location = self.locations.at(self.cursor.tokens.line(at))
+        source = f"{location.file}:{location.line}" if location.file else ""
+        self.cursor.fail(message, expected, at, source)
 
     def _call(self) -> tuple[ast.Operand, ...]:
         """``call (returns), function, (arguments), prototype;`` in the one shape of `ast.Instruction`."""

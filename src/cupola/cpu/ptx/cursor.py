@@ -27,11 +27,11 @@ class Cursor:
         self.words = tokens.words
         self.index = index
 
-    def fail(self, message: str, expected: str = "", at: int | None = None) -> NoReturn:
+    def fail(self, message: str, expected: str = "", at: int | None = None, source: str = "") -> NoReturn:
         """Raise `PtxSyntaxError` for the word at ``at`` (the next one)."""
         index = self.index if at is None else at
         line, column = self.tokens.position(index)
-        raise PtxSyntaxError(message, line, column, self.words[index][:80], expected)
+        raise PtxSyntaxError(message, line, column, self.words[index][:80], expected, source)
 
     def unexpected(self, expected: str, at: int | None = None) -> NoReturn:
         """Raise `PtxSyntaxError`: something else than ``expected`` is there."""

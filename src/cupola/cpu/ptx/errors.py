@@ -20,15 +20,21 @@ class PtxSyntaxError(PtxError):
         The offending word or character; empty at the end of the text.
     expected : str
         What would have been right there; empty when nothing better can be said.
+    source : str
+        The CUDA source line that the PTX comes from, as ``"kernel.cu:12"``; empty when it is not known.
     """
 
-    def __init__(self, message: str, line: int, column: int, text: str = "", expected: str = "") -> None:
+    def __init__(
+        self, message: str, line: int, column: int, text: str = "", expected: str = "", source: str = ""
+    ) -> None:
         self.line = line
         self.column = column
         self.text = text
         self.expected = expected
+        self.source = source
+        origin = f" ({source})" if source else ""
         hint = f"; expected {expected}" if expected else ""
-        super().__init__(f"{message} at PTX line {line}, column {column}{hint}")
+        super().__init__(f"{message} at PTX line {line}, column {column}{origin}{hint}")
 
 
 class PtxUnsupportedError(PtxError):
