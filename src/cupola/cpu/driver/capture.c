@@ -1,10 +1,10 @@
-/* Stream capture: streams that make graphs instead of doing their work (CUDA Driver API, "Stream Management";
- * CUDA C++ Programming Guide, "Creating a Graph Using Stream Capture").
+/* Stream capture: streams that make graphs instead of doing their work (CUDA Driver API, "Stream
+ * Management"; CUDA C++ Programming Guide, "Creating a Graph Using Stream Capture").
  *
- * A capture belongs to the stream it was begun on, its origin. Each stream that takes part has a set of nodes that its
- * next node will depend on. An event that is recorded keeps a copy of the set; a stream that waits for the event takes
- * the copy into its own set, and takes part in the capture from then on. One lock guards all captures: capturing is
- * bookkeeping, not the work that has to be fast. */
+ * A capture belongs to the stream it was begun on, its origin. Each stream that takes part has a set of
+ * nodes that its next node will depend on. An event that is recorded keeps a copy of the set; a stream
+ * that waits for the event takes the copy into its own set, and takes part in the capture from then on.
+ * One lock guards all captures: capturing is bookkeeping, not the work that has to be fast. */
 #include "graph.h"
 
 #include <stdlib.h>
@@ -46,13 +46,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct capture *active;
 static _Atomic int active_count;
 static uint64_t next_id = 1;
-static CUgraph done_with; /* graphs to release when the lock has been given back */
+static CUgraph done_with;         /* graphs to release when the lock has been given back */
 static __thread char this_thread; /* its address tells threads apart */
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the captured graph"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the captured graph");
+}
 
-/* Releasing a graph may call the destructors of user objects, which may wait for whatever another thread holds while it
- * waits for the lock (Python's own lock). So that is done outside of it. */
+/* Releasing a graph may call the destructors of user objects, which may wait for whatever another thread
+ * holds while it waits for the lock (Python's own lock). So that is done outside of it. */
 static void unlock(void) {
     CUgraph graph = done_with;
     done_with = NULL;
@@ -65,7 +67,7 @@ static void unlock(void) {
     }
 }
 
-/* ---- sets of nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- sets of nodes ------------------------------------------------------------------------------------ */
 
 static void set_free(struct node_set *set) {
     free(set->nodes);
@@ -81,7 +83,8 @@ static bool set_reserve(struct node_set *set, size_t count) {
     return nodes && data;
 }
 
-static bool set_add(struct node_set *set, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count) {
+static bool set_add(struct node_set *set, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+                    size_t count) {
     if (!set_reserve(set, set->count + count)) return false;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
@@ -94,7 +97,7 @@ static bool set_add(struct node_set *set, const CUgraphNode *nodes, const CUgrap
     return true;
 }
 
-/* ---- life of a capture; with the lock --------------------------------------------------------------------------------------- */
+/* ---- life of a capture; with the lock ----------------------------------------------------------------- */
 
 static void release(struct capture *capture) {
     if (--capture->references == 0) free(capture);
@@ -137,7 +140,8 @@ static void end(struct capture *capture, CUgraph *graph) {
     while (capture->participants) {
         struct participant *participant = capture->participants;
         capture->participants = participant->next;
-        if (participant->stream) atomic_store_explicit(&participant->stream->capture, NULL, memory_order_release);
+        if (participant->stream)
+            atomic_store_explicit(&participant->stream->capture, NULL, memory_order_release);
         set_free(&participant->set);
         free(participant);
         release(capture);
@@ -154,12 +158,14 @@ static CUresult invalidate(struct capture *capture, CUresult status) {
 static CUresult enter_capture(CUstream stream, struct participant **participant) {
     *participant = atomic_load(&stream->capture);
     if (*participant == NULL)
-        return fail(CUDA_ERROR_ILLEGAL_STATE, "another thread ended the capture of the stream during this call");
+        return fail(CUDA_ERROR_ILLEGAL_STATE,
+                    "another thread ended the capture of the stream during this call");
     struct capture *capture = (*participant)->capture;
     if (!capture->invalid && !handle_is_live(capture->graph, HANDLE_GRAPH)) capture->invalid = true;
     if (capture->invalid)
-        return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-                    "an earlier call that is not allowed during capture spoiled this one: end it and begin again");
+        return fail(
+            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+            "an earlier call that is not allowed during capture spoiled this one: end it and begin again");
     return CUDA_SUCCESS;
 }
 
@@ -167,10 +173,11 @@ static CUresult enter_capture(CUstream stream, struct participant **participant)
 static CUresult advance(struct participant *participant, CUresult status, CUgraphNode node) {
     if (status) return invalidate(participant->capture, status);
     participant->set.count = 0;
-    return set_add(&participant->set, &node, NULL, 1) ? CUDA_SUCCESS : invalidate(participant->capture, no_memory());
+    return set_add(&participant->set, &node, NULL, 1) ? CUDA_SUCCESS
+                                                      : invalidate(participant->capture, no_memory());
 }
 
-/* ---- what streams hand over --------------------------------------------------------------------------------------------------- */
+/* ---- what streams hand over --------------------------------------------------------------------------- */
 
 static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
     struct participant *p;
@@ -178,7 +185,8 @@ static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
     pthread_mutex_lock(&lock);
     CUresult status = enter_capture(stream, &p);
     if (status == CUDA_SUCCESS) {
-        status = graph_node_add_op(p->capture->graph, type, p->set.nodes, p->set.data, p->set.count, op, &node);
+        status =
+            graph_node_add_op(p->capture->graph, type, p->set.nodes, p->set.data, p->set.count, op, &node);
         status = advance(p, status, node);
     } else if (op) {
         op_free(op);
@@ -189,9 +197,12 @@ static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
 
 CUresult capture_add(CUstream stream, struct op *op) {
     static const CUgraphNodeType types[] = {
-        [OP_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY, [OP_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
-        [OP_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY, [OP_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
-        [OP_HOST] = CU_GRAPH_NODE_TYPE_HOST,   [OP_WRITE_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+        [OP_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,
+        [OP_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
+        [OP_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
+        [OP_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
+        [OP_HOST] = CU_GRAPH_NODE_TYPE_HOST,
+        [OP_WRITE_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
         [OP_WAIT_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
     };
     CUgraphNodeType type = types[op->kind];
@@ -206,8 +217,8 @@ CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint6
     pthread_mutex_lock(&lock);
     CUresult status = enter_capture(stream, &p);
     if (status == CUDA_SUCCESS) {
-        status = graph_add_allocation(p->capture->graph, p->set.nodes, p->set.data, p->set.count, &pool->properties, NULL, 0,
-                                      size, address, &node);
+        status = graph_add_allocation(p->capture->graph, p->set.nodes, p->set.data, p->set.count,
+                                      &pool->properties, NULL, 0, size, address, &node);
         status = advance(p, status, node);
     }
     unlock();
@@ -279,13 +290,15 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
     if (p) {
         RETURN_IF(enter_capture(stream, &p));
         if (capture == NULL)
-            return invalidate(p->capture, fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
-                                               "the stream is capturing, and the event was not recorded in this capture: "
-                                               "record it there, or wait with CU_EVENT_WAIT_EXTERNAL"));
+            return invalidate(p->capture,
+                              fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+                                   "the stream is capturing, and the event was not recorded in this capture: "
+                                   "record it there, or wait with CU_EVENT_WAIT_EXTERNAL"));
         if (capture != p->capture) {
             capture->invalid = true;
-            return invalidate(p->capture, fail(CUDA_ERROR_STREAM_CAPTURE_MERGE,
-                                               "the event was recorded in another capture; two captures cannot be merged"));
+            return invalidate(
+                p->capture, fail(CUDA_ERROR_STREAM_CAPTURE_MERGE,
+                                 "the event was recorded in another capture; two captures cannot be merged"));
         }
     } else {
         if (capture == NULL) return CUDA_SUCCESS; /* the capture ended during this call */
@@ -293,12 +306,14 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
             return invalidate(capture, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                                             "the legacy default stream cannot take part in a capture"));
         if (capture->invalid)
-            return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture that recorded the event was spoiled");
+            return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                        "the capture that recorded the event was spoiled");
         p = join(capture, stream);
         if (p == NULL) return invalidate(capture, no_memory());
     }
-    return set_add(&p->set, recorded->set.nodes, recorded->set.data, recorded->set.count) ? CUDA_SUCCESS
-                                                                                         : invalidate(capture, no_memory());
+    return set_add(&p->set, recorded->set.nodes, recorded->set.data, recorded->set.count)
+               ? CUDA_SUCCESS
+               : invalidate(capture, no_memory());
 }
 
 CUresult capture_wait(CUstream stream, CUevent event, unsigned flags) {
@@ -339,15 +354,16 @@ void capture_stream_destroyed(CUstream stream) {
     unlock();
 }
 
-/* ---- calls that a capture does not allow ---------------------------------------------------------------------------------------- */
+/* ---- calls that a capture does not allow -------------------------------------------------------------- */
 
 CUresult capture_refuse(CUstream stream, const char *call) {
     struct participant *p;
     pthread_mutex_lock(&lock);
     CUresult status = enter_capture(stream, &p);
     if (status == CUDA_SUCCESS)
-        status = invalidate(p->capture, fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                                             "the stream is capturing, and %s cannot become part of a graph", call));
+        status = invalidate(p->capture,
+                            fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                                 "the stream is capturing, and %s cannot become part of a graph", call));
     unlock();
     return status;
 }
@@ -362,10 +378,11 @@ CUresult capture_check_thread(const char *call) {
         bool own = c->thread == &this_thread && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
         bool others = mode == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (own || others)
-            status = invalidate(c, fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                                        "%s is not allowed while a stream captures in %s mode: make the call before the "
-                                        "capture, or begin it with CU_STREAM_CAPTURE_MODE_RELAXED",
-                                        call, c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ? "global" : "thread-local"));
+            status = invalidate(
+                c, fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                        "%s is not allowed while a stream captures in %s mode: make the call before the "
+                        "capture, or begin it with CU_STREAM_CAPTURE_MODE_RELAXED",
+                        call, c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ? "global" : "thread-local"));
     }
     unlock();
     return status;
@@ -378,9 +395,10 @@ CUresult capture_check_legacy(CUcontext context) {
     for (struct capture *c = active; c; c = c->next)
         for (struct participant *p = c->participants; p; p = p->next)
             if (p->stream && p->stream->context == context && !(p->stream->flags & CU_STREAM_NON_BLOCKING))
-                status = invalidate(c, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-                                            "the legacy default stream would have to wait for a stream that is capturing: "
-                                            "use another stream, or capture on one made with CU_STREAM_NON_BLOCKING"));
+                status = invalidate(
+                    c, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                            "the legacy default stream would have to wait for a stream that is capturing: "
+                            "use another stream, or capture on one made with CU_STREAM_NON_BLOCKING"));
     unlock();
     return status;
 }
@@ -396,10 +414,10 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-/* ---- beginning and ending ----------------------------------------------------------------------------------------------------------- */
+/* ---- beginning and ending ----------------------------------------------------------------------------- */
 
-static CUresult begin(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count,
-                      CUstreamCaptureMode mode) {
+static CUresult begin(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+                      size_t count, CUstreamCaptureMode mode) {
     if ((int)mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a mode of capture", (int)mode);
     if (stream->role == STREAM_LEGACY)
@@ -488,7 +506,8 @@ static CUresult check_joined(struct capture *capture, const struct participant *
         for (size_t i = 0; i < p->set.count; i++)
             if (!p->set.nodes[i]->seen)
                 return fail(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
-                            "another stream took part in the capture, and the stream that began it did not wait for its "
+                            "another stream took part in the capture, and the stream that began it did not "
+                            "wait for its "
                             "last work: record an event there and wait for it before ending");
     return CUDA_SUCCESS;
 }
@@ -498,7 +517,8 @@ static CUresult end_capture(CUstream stream, CUgraph *graph) {
     if (p == NULL) return fail(CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing");
     struct capture *capture = p->capture;
     if (capture->origin != stream)
-        return fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "the capture was begun on another stream: end it there");
+        return fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
+                    "the capture was begun on another stream: end it there");
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &this_thread)
         return fail(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
                     "the capture was begun by another thread, which must end it unless its mode is relaxed");
@@ -519,7 +539,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     return status;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------- */
 
 /* The legacy stream may not even be asked while a stream captures that it would wait for. */
 static CUresult enter_question(CUstream handle, CUstream *stream) {
@@ -527,8 +547,8 @@ static CUresult enter_question(CUstream handle, CUstream *stream) {
     return (*stream)->role == STREAM_LEGACY ? capture_check_legacy((*stream)->context) : CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                CUgraph *graph_out, const CUgraphNode **dependencies_out,
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
                                 const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
     CUstream stream;
     RETURN_IF(enter_question(hStream, &stream));
@@ -562,12 +582,14 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureSta
     return cuStreamGetCaptureInfo(hStream, captureStatus, NULL, NULL, NULL, NULL, NULL);
 }
 
-CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-                                           size_t numDependencies, unsigned int flags) {
+CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
+                                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                           unsigned int flags) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%u is not one of CUstreamUpdateCaptureDependencies_flags", flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%u is not one of CUstreamUpdateCaptureDependencies_flags",
+                    flags);
     if (dependencies == NULL && numDependencies) return fail_null("dependencies");
     if (!stream_is_capturing(stream)) return fail(CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing");
     struct participant *p;
@@ -598,12 +620,12 @@ PER_THREAD(cuStreamBeginCaptureToGraph,
 PER_THREAD(cuStreamEndCapture, (CUstream s, CUgraph *graph), (s, graph))
 PER_THREAD(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus *status), (s, status))
 PER_THREAD(cuStreamGetCaptureInfo,
-           (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-            const CUgraphEdgeData **data, size_t *count),
+           (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+            const CUgraphNode **nodes, const CUgraphEdgeData **data, size_t *count),
            (s, status, id, graph, nodes, data, count))
 PER_THREAD(get_info_v2,
-           (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-            size_t *count),
+           (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+            const CUgraphNode **nodes, size_t *count),
            (s, status, id, graph, nodes, count))
 PER_THREAD(cuStreamUpdateCaptureDependencies,
            (CUstream s, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count, unsigned flags),

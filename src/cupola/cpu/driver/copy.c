@@ -1,35 +1,39 @@
 /* Copies (CUDA Driver API, "Memory Management"; "API synchronization behavior" for what returns when).
  *
- * All forms of copy become one box of bytes. Each side is checked against the table of allocations when the call is
- * made, and once more when it is carried out, since the memory may have been freed in between.
+ * All forms of copy become one box of bytes. Each side is checked against the table of allocations when
+ * the call is made, and once more when it is carried out, since the memory may have been freed in between.
  *
- * An asynchronous copy between pinned memory and the device only queues. From pageable memory, the bytes are taken
- * before the call returns, as CUDA does: small copies into a staging buffer, larger ones by waiting. A copy to pageable
- * memory has been done when the call returns. Synchronous calls always wait, also where CUDA only may. */
+ * An asynchronous copy between pinned memory and the device only queues. From pageable memory, the bytes
+ * are taken before the call returns, as CUDA does: small copies into a staging buffer, larger ones by
+ * waiting. A copy to pageable memory has been done when the call returns. Synchronous calls always wait,
+ * also where CUDA only may. */
 #include <stdlib.h>
 
 #include "storage.h"
 
 enum { LARGEST_STAGED = 64 << 10 };
 
-/* ---- carrying out ---------------------------------------------------------------------------------------------------- */
+/* ---- carrying out ------------------------------------------------------------------------------------- */
 
 static size_t extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
     return (depth - 1) * slice + (height - 1) * pitch + width;
 }
 
 static CUresult check_still_there(const void *p, size_t size, const char *role) {
-    if (!cpu_memory_owns((uint64_t)p) || memory_check((uint64_t)p, size, RANGE_RUNNING, role, NULL) == CUDA_SUCCESS)
+    if (!cpu_memory_owns((uint64_t)p) ||
+        memory_check((uint64_t)p, size, RANGE_RUNNING, role, NULL) == CUDA_SUCCESS)
         return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "%s of a copy, %zu bytes at %p, was freed before the copy was carried out.",
-                role, size, p);
+    return fail(CUDA_ERROR_ILLEGAL_ADDRESS,
+                "%s of a copy, %zu bytes at %p, was freed before the copy was carried out.", role, size, p);
 }
 
 CUresult copy_execute(const struct copy *copy) {
     size_t w = copy->width, h = copy->height, d = copy->depth;
     if (w == 0 || h == 0 || d == 0) return CUDA_SUCCESS;
-    RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice), "the source"));
-    RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice), "the target"));
+    RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice),
+                                "the source"));
+    RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice),
+                                "the target"));
     if (h > 1 && copy->source_pitch == w && copy->target_pitch == w &&
         (d == 1 || (copy->source_slice == w * h && copy->target_slice == w * h))) {
         memmove(copy->target, copy->source, w * h * d);
@@ -42,7 +46,7 @@ CUresult copy_execute(const struct copy *copy) {
     return CUDA_SUCCESS;
 }
 
-/* ---- from forms to boxes --------------------------------------------------------------------------------------------- */
+/* ---- from forms to boxes ------------------------------------------------------------------------------ */
 
 struct side { /* one side of a CUDA_MEMCPY3D */
     const char *role;
@@ -52,24 +56,30 @@ struct side { /* one side of a CUDA_MEMCPY3D */
 };
 
 /* The address where a side's box begins and its distances, checked. */
-static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool planned, uint64_t *start, size_t *pitch,
-                        size_t *slice, bool *pageable) {
+static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool planned, uint64_t *start,
+                        size_t *pitch, size_t *slice, bool *pageable) {
     bool is_host = side->type == CU_MEMORYTYPE_HOST;
     if (side->type == CU_MEMORYTYPE_ARRAY)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "%s is a CUDA array; the CPU device copies linear memory only.", side->role);
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "%s is a CUDA array; the CPU device copies linear memory only.",
+                    side->role);
     if (!is_host && side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_UNIFIED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the memory type of %s is %d, which is none.", side->role, (int)side->type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the memory type of %s is %d, which is none.", side->role,
+                    (int)side->type);
     if (side->lod) return fail(CUDA_ERROR_INVALID_VALUE, "the LOD of %s must be 0.", side->role);
     size_t row, skipped, bytes;
     *pitch = side->pitch ? side->pitch : side->x + form->WidthInBytes;
-    if (__builtin_add_overflow(side->x, form->WidthInBytes, &row) || ((form->Height > 1 || form->Depth > 1) && row > *pitch))
-        return fail(CUDA_ERROR_INVALID_VALUE, "rows of %zu bytes from byte %zu on do not fit in the pitch of %s, %zu bytes.",
+    if (__builtin_add_overflow(side->x, form->WidthInBytes, &row) ||
+        ((form->Height > 1 || form->Depth > 1) && row > *pitch))
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "rows of %zu bytes from byte %zu on do not fit in the pitch of %s, %zu bytes.",
                     form->WidthInBytes, side->x, side->role, *pitch);
     size_t rows = side->height ? side->height : side->y + form->Height;
     if (form->Depth > 1 && side->y + form->Height > rows)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%zu rows from row %zu on do not fit in the height of %s, %zu rows.",
-                    form->Height, side->y, side->role, rows);
-    if (__builtin_mul_overflow(*pitch, rows, slice) || __builtin_mul_overflow(*slice, side->z + form->Depth, &bytes) ||
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%zu rows from row %zu on do not fit in the height of %s, %zu rows.", form->Height,
+                    side->y, side->role, rows);
+    if (__builtin_mul_overflow(*pitch, rows, slice) ||
+        __builtin_mul_overflow(*slice, side->z + form->Depth, &bytes) ||
         __builtin_mul_overflow(*pitch, side->y, &skipped))
         return fail(CUDA_ERROR_INVALID_VALUE, "the box of %s is larger than the address space.", side->role);
     uint64_t base = is_host ? side->host : side->device;
@@ -77,8 +87,8 @@ static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool
     *start = base + side->z * *slice + skipped + side->x;
     enum range_rule rule = side->type == CU_MEMORYTYPE_DEVICE ? (planned ? RANGE_PLANNED : RANGE_DEVICE)
                                                               : (planned ? RANGE_PLANNED_ANY : RANGE_ANY);
-    return memory_check(*start, extent(form->WidthInBytes, form->Height, form->Depth, *pitch, *slice), rule, side->role,
-                        pageable);
+    return memory_check(*start, extent(form->WidthInBytes, form->Height, form->Depth, *pitch, *slice), rule,
+                        side->role, pageable);
 }
 
 CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *copy, bool *source_pageable,
@@ -89,13 +99,19 @@ CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *co
         copy->width = copy->height = copy->depth = 0;
         return CUDA_SUCCESS;
     }
-    struct side source = {"the source", form->srcMemoryType, (uint64_t)form->srcHost, form->srcDevice, form->srcXInBytes,
-                          form->srcY,   form->srcZ,          form->srcLOD,            form->srcPitch,  form->srcHeight};
-    struct side target = {"the target", form->dstMemoryType, (uint64_t)form->dstHost, form->dstDevice, form->dstXInBytes,
-                          form->dstY,   form->dstZ,          form->dstLOD,            form->dstPitch,  form->dstHeight};
+    struct side source = {"the source",    form->srcMemoryType, (uint64_t)form->srcHost,
+                          form->srcDevice, form->srcXInBytes,   form->srcY,
+                          form->srcZ,      form->srcLOD,        form->srcPitch,
+                          form->srcHeight};
+    struct side target = {"the target",    form->dstMemoryType, (uint64_t)form->dstHost,
+                          form->dstDevice, form->dstXInBytes,   form->dstY,
+                          form->dstZ,      form->dstLOD,        form->dstPitch,
+                          form->dstHeight};
     uint64_t from, to;
-    RETURN_IF(resolve(&source, form, planned, &from, &copy->source_pitch, &copy->source_slice, source_pageable));
-    RETURN_IF(resolve(&target, form, planned, &to, &copy->target_pitch, &copy->target_slice, target_pageable));
+    RETURN_IF(
+        resolve(&source, form, planned, &from, &copy->source_pitch, &copy->source_slice, source_pageable));
+    RETURN_IF(
+        resolve(&target, form, planned, &to, &copy->target_pitch, &copy->target_slice, target_pageable));
     copy->source = (const char *)from;
     copy->target = (char *)to;
     return CUDA_SUCCESS;
@@ -103,23 +119,51 @@ CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *co
 
 static CUDA_MEMCPY3D form_of_2d(const CUDA_MEMCPY2D *p) {
     return (CUDA_MEMCPY3D){
-        .srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost,
-        .srcDevice = p->srcDevice,     .srcArray = p->srcArray, .srcPitch = p->srcPitch,
-        .dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost,
-        .dstDevice = p->dstDevice,     .dstArray = p->dstArray, .dstPitch = p->dstPitch,
-        .WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = 1,
+        .srcXInBytes = p->srcXInBytes,
+        .srcY = p->srcY,
+        .srcMemoryType = p->srcMemoryType,
+        .srcHost = p->srcHost,
+        .srcDevice = p->srcDevice,
+        .srcArray = p->srcArray,
+        .srcPitch = p->srcPitch,
+        .dstXInBytes = p->dstXInBytes,
+        .dstY = p->dstY,
+        .dstMemoryType = p->dstMemoryType,
+        .dstHost = p->dstHost,
+        .dstDevice = p->dstDevice,
+        .dstArray = p->dstArray,
+        .dstPitch = p->dstPitch,
+        .WidthInBytes = p->WidthInBytes,
+        .Height = p->Height,
+        .Depth = 1,
     };
 }
 
 static CUDA_MEMCPY3D form_of_peer(const CUDA_MEMCPY3D_PEER *p) {
     return (CUDA_MEMCPY3D){
-        .srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ, .srcLOD = p->srcLOD,
-        .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost, .srcDevice = p->srcDevice, .srcArray = p->srcArray,
-        .srcPitch = p->srcPitch, .srcHeight = p->srcHeight,
-        .dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ, .dstLOD = p->dstLOD,
-        .dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost, .dstDevice = p->dstDevice, .dstArray = p->dstArray,
-        .dstPitch = p->dstPitch, .dstHeight = p->dstHeight,
-        .WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = p->Depth,
+        .srcXInBytes = p->srcXInBytes,
+        .srcY = p->srcY,
+        .srcZ = p->srcZ,
+        .srcLOD = p->srcLOD,
+        .srcMemoryType = p->srcMemoryType,
+        .srcHost = p->srcHost,
+        .srcDevice = p->srcDevice,
+        .srcArray = p->srcArray,
+        .srcPitch = p->srcPitch,
+        .srcHeight = p->srcHeight,
+        .dstXInBytes = p->dstXInBytes,
+        .dstY = p->dstY,
+        .dstZ = p->dstZ,
+        .dstLOD = p->dstLOD,
+        .dstMemoryType = p->dstMemoryType,
+        .dstHost = p->dstHost,
+        .dstDevice = p->dstDevice,
+        .dstArray = p->dstArray,
+        .dstPitch = p->dstPitch,
+        .dstHeight = p->dstHeight,
+        .WidthInBytes = p->WidthInBytes,
+        .Height = p->Height,
+        .Depth = p->Depth,
     };
 }
 
@@ -138,7 +182,7 @@ static CUDA_MEMCPY3D form_of_plain(uint64_t target, uint64_t source, size_t size
     return form;
 }
 
-/* ---- submitting -------------------------------------------------------------------------------------------------------- */
+/* ---- submitting --------------------------------------------------------------------------------------- */
 
 enum when {
     WHEN_DONE,    /* return when the copy has been done */
@@ -163,7 +207,9 @@ static CUresult submit(CUstream stream, struct copy *copy, const CUDA_MEMCPY3D *
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a copy.");
     if (unlikely(stream_is_capturing(stream))) {
         copy->form = malloc(sizeof *copy->form);
-        if (copy->form) *copy->form = form ? *form : form_of_plain((uint64_t)copy->target, (uint64_t)copy->source, copy->width);
+        if (copy->form)
+            *copy->form =
+                form ? *form : form_of_plain((uint64_t)copy->target, (uint64_t)copy->source, copy->width);
         op->copy = *copy;
         return stream_submit(stream, op);
     }
@@ -173,8 +219,8 @@ static CUresult submit(CUstream stream, struct copy *copy, const CUDA_MEMCPY3D *
     return wait ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
 }
 
-static CUresult plain(CUstream stream, uint64_t target, enum range_rule to, uint64_t source, enum range_rule from,
-                      size_t size, enum when when) {
+static CUresult plain(CUstream stream, uint64_t target, enum range_rule to, uint64_t source,
+                      enum range_rule from, size_t size, enum when when) {
     bool source_pageable = false, target_pageable = false;
     if (stream_is_capturing(stream)) {
         to = to == RANGE_ANY ? RANGE_PLANNED_ANY : RANGE_PLANNED;
@@ -182,8 +228,15 @@ static CUresult plain(CUstream stream, uint64_t target, enum range_rule to, uint
     }
     RETURN_IF(memory_check(source, size, from, "the source", &source_pageable));
     RETURN_IF(memory_check(target, size, to, "the target", &target_pageable));
-    struct copy copy = {.source = (const char *)source, .target = (char *)target, .width = size, .height = 1, .depth = 1,
-                        .source_pitch = size, .target_pitch = size, .source_slice = size, .target_slice = size};
+    struct copy copy = {.source = (const char *)source,
+                        .target = (char *)target,
+                        .width = size,
+                        .height = 1,
+                        .depth = 1,
+                        .source_pitch = size,
+                        .target_pitch = size,
+                        .source_slice = size,
+                        .target_slice = size};
     return submit(stream, &copy, NULL, source_pageable, target_pageable, when);
 }
 
@@ -200,7 +253,7 @@ static CUresult enter_synchronous(const char *call, CUstream *stream) {
     return capture_check_thread(call);
 }
 
-/* ---- entry points: plain copies ------------------------------------------------------------------------------------------ */
+/* ---- entry points: plain copies ----------------------------------------------------------------------- */
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
     CUstream stream;
@@ -234,8 +287,8 @@ static CUresult check_peers(CUcontext target, CUcontext source) {
     return context_find(source, &found);
 }
 
-CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-                      size_t ByteCount) {
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                      CUcontext srcContext, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyPeer", &stream));
     RETURN_IF(check_peers(dstContext, srcContext));
@@ -266,15 +319,15 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t 
     return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-                           size_t ByteCount, CUstream hStream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                           CUcontext srcContext, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     RETURN_IF(check_peers(dstContext, srcContext));
     return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
 }
 
-/* ---- entry points: boxes ----------------------------------------------------------------------------------------------------- */
+/* ---- entry points: boxes ------------------------------------------------------------------------------ */
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D *pCopy) {
     CUstream stream;
@@ -284,7 +337,9 @@ CUresult cuMemcpy2D(const CUDA_MEMCPY2D *pCopy) {
     return shaped(stream, &form, WHEN_DONE);
 }
 
-CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy) { return cuMemcpy2D(pCopy); } /* no pitch is slow here */
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy) {
+    return cuMemcpy2D(pCopy);
+} /* no pitch is slow here */
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
     CUstream stream;
@@ -322,7 +377,7 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) 
     return shaped(stream, &form, WHEN_QUEUED);
 }
 
-/* ---- entry points: with attributes ----------------------------------------------------------------------------------------------- */
+/* ---- entry points: with attributes -------------------------------------------------------------------- */
 
 static CUresult when_of(const CUmemcpyAttributes *attributes, enum when *when) {
     switch ((int)attributes->srcAccessOrder) {
@@ -330,11 +385,13 @@ static CUresult when_of(const CUmemcpyAttributes *attributes, enum when *when) {
     case CU_MEMCPY_SRC_ACCESS_ORDER_ANY: *when = WHEN_ORDERED; break;
     case CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL: *when = WHEN_TAKEN; break;
     default:
-        return fail(CUDA_ERROR_INVALID_VALUE, "srcAccessOrder is %d; it must be STREAM, DURING_API_CALL or ANY.",
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "srcAccessOrder is %d; it must be STREAM, DURING_API_CALL or ANY.",
                     (int)attributes->srcAccessOrder);
     }
     if (attributes->flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the attributes of a copy have unknown flags: %#x.", attributes->flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the attributes of a copy have unknown flags: %#x.",
+                    attributes->flags);
     return CUDA_SUCCESS;
 }
 
@@ -345,20 +402,21 @@ static CUresult enter_batch(const char *call, CUstream hStream, CUstream *stream
     return stream_is_capturing(*stream) ? capture_refuse(*stream, call) : CUDA_SUCCESS;
 }
 
-CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-                            size_t *attrsIdxs, size_t numAttrs, CUstream hStream) {
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                            CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream) {
     CUstream stream;
     enum when when;
     RETURN_IF(enter_batch("cuMemcpyBatchAsync", hStream, &stream));
     if (dsts == NULL || srcs == NULL || sizes == NULL) return fail_null("dsts, srcs or sizes");
     if (attrs == NULL || attrsIdxs == NULL) return fail_null("attrs or attrsIdxs");
     if (count == 0 || numAttrs == 0 || numAttrs > count)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%zu copies with %zu attributes: there must be 1 to as many as copies.", count,
-                    numAttrs);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%zu copies with %zu attributes: there must be 1 to as many as copies.", count, numAttrs);
     for (size_t i = 0; i < numAttrs; i++) {
         RETURN_IF(when_of(&attrs[i], &when));
         if (attrsIdxs[i] >= count || (i == 0 ? attrsIdxs[i] != 0 : attrsIdxs[i] <= attrsIdxs[i - 1]))
-            return fail(CUDA_ERROR_INVALID_VALUE, "attrsIdxs must begin with 0, increase, and stay below count.");
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "attrsIdxs must begin with 0, increase, and stay below count.");
     }
     for (size_t i = 0; i < count; i++) {
         RETURN_IF(memory_check(srcs[i], sizes[i], RANGE_ANY, "a source of the batch", NULL));
@@ -386,12 +444,14 @@ PER_THREAD(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n)
 PER_THREAD(cuMemcpyHtoD, (CUdeviceptr dst, const void *src, size_t n), (dst, src, n))
 PER_THREAD(cuMemcpyDtoH, (void *dst, CUdeviceptr src, size_t n), (dst, src, n))
 PER_THREAD(cuMemcpyDtoD, (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n))
-PER_THREAD(cuMemcpyPeer, (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n), (dst, to, src, from, n))
+PER_THREAD(cuMemcpyPeer, (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n),
+           (dst, to, src, from, n))
 PER_THREAD(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), (dst, src, n, s))
 PER_THREAD(cuMemcpyHtoDAsync, (CUdeviceptr dst, const void *src, size_t n, CUstream s), (dst, src, n, s))
 PER_THREAD(cuMemcpyDtoHAsync, (void *dst, CUdeviceptr src, size_t n, CUstream s), (dst, src, n, s))
 PER_THREAD(cuMemcpyDtoDAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), (dst, src, n, s))
-PER_THREAD(cuMemcpyPeerAsync, (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n, CUstream s),
+PER_THREAD(cuMemcpyPeerAsync,
+           (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n, CUstream s),
            (dst, to, src, from, n, s))
 PER_THREAD(cuMemcpy2D, (const CUDA_MEMCPY2D *p), (p))
 PER_THREAD(cuMemcpy2DUnaligned, (const CUDA_MEMCPY2D *p), (p))
@@ -401,10 +461,11 @@ PER_THREAD(cuMemcpy3DAsync, (const CUDA_MEMCPY3D *p, CUstream s), (p, s))
 PER_THREAD(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *p), (p))
 PER_THREAD(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream s), (p, s))
 PER_THREAD(cuMemcpyBatchAsync,
-           (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *indices,
-            size_t attr_count, CUstream s),
+           (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+            size_t *indices, size_t attr_count, CUstream s),
            (dsts, srcs, sizes, count, attrs, indices, attr_count, s))
-PER_THREAD(cuMemcpyWithAttributesAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUmemcpyAttributes *attr, CUstream s),
+PER_THREAD(cuMemcpyWithAttributesAsync,
+           (CUdeviceptr dst, CUdeviceptr src, size_t n, CUmemcpyAttributes *attr, CUstream s),
            (dst, src, n, attr, s))
 
 const struct entry copy_entries[] = {

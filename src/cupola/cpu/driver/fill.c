@@ -1,7 +1,7 @@
 /* Fills (CUDA Driver API, "Memory Management": cuMemset*). */
 #include "storage.h"
 
-/* ---- carrying out ---------------------------------------------------------------------------------------------------- */
+/* ---- carrying out ------------------------------------------------------------------------------------- */
 
 static void fill_row(char *target, uint32_t value, uint32_t element, size_t width) {
     uint8_t first = (uint8_t)value;
@@ -24,42 +24,46 @@ CUresult fill_execute(const struct fill *fill) {
     uint64_t address = (uint64_t)fill->target;
     if (cpu_memory_owns(address) && memory_check(address, extent(fill), RANGE_RUNNING, "the target", NULL))
         return fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-                    "the target of a fill, %zu bytes at 0x%llx, was freed before the fill was carried out.", extent(fill),
-                    (unsigned long long)address);
+                    "the target of a fill, %zu bytes at 0x%llx, was freed before the fill was carried out.",
+                    extent(fill), (unsigned long long)address);
     for (size_t y = 0; y < fill->height; y++)
         fill_row(fill->target + y * fill->pitch, fill->value, fill->element, fill->width);
     return CUDA_SUCCESS;
 }
 
-/* ---- checking -------------------------------------------------------------------------------------------------------- */
+/* ---- checking ----------------------------------------------------------------------------------------- */
 
 CUresult fill_check(struct fill *fill, bool planned) {
     uint64_t address = (uint64_t)fill->target;
     size_t row, bytes;
     if (fill->element != 1 && fill->element != 2 && fill->element != 4)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the elements of a fill have %u bytes; they must have 1, 2 or 4.", fill->element);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the elements of a fill have %u bytes; they must have 1, 2 or 4.", fill->element);
     if (fill->element < 4) fill->value &= (1u << 8 * fill->element) - 1;
     if (fill->width == 0 || fill->height == 0) {
         fill->width = fill->height = 0;
         return CUDA_SUCCESS;
     }
     if (address % fill->element)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the target, 0x%llx, is not a multiple of the element size, %u.",
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the target, 0x%llx, is not a multiple of the element size, %u.",
                     (unsigned long long)address, fill->element);
     if (__builtin_mul_overflow(fill->width, (size_t)fill->element, &row) ||
-        __builtin_mul_overflow(fill->pitch, fill->height - 1, &bytes) || __builtin_add_overflow(bytes, row, &bytes))
+        __builtin_mul_overflow(fill->pitch, fill->height - 1, &bytes) ||
+        __builtin_add_overflow(bytes, row, &bytes))
         return fail(CUDA_ERROR_INVALID_VALUE, "the fill is larger than the address space.");
     if (fill->height > 1 && (fill->pitch < row || fill->pitch % fill->element))
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "the pitch is %zu bytes; it must hold a row of %zu bytes and be a multiple of the element size, %u.",
+                    "the pitch is %zu bytes; it must hold a row of %zu bytes and be a multiple of the "
+                    "element size, %u.",
                     fill->pitch, row, fill->element);
     return memory_check(address, bytes, planned ? RANGE_PLANNED : RANGE_DEVICE, "the target", NULL);
 }
 
-/* ---- submitting ------------------------------------------------------------------------------------------------------ */
+/* ---- submitting --------------------------------------------------------------------------------------- */
 
-static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_t element, size_t width, size_t height,
-                       size_t pitch, bool synchronous) {
+static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_t element, size_t width,
+                       size_t height, size_t pitch, bool synchronous) {
     struct fill fill = {(char *)target, value, element, width, height, pitch};
     RETURN_IF(fill_check(&fill, stream_is_capturing(stream)));
     if (fill.width == 0) return CUDA_SUCCESS;
@@ -70,22 +74,22 @@ static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_
     return synchronous ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
 }
 
-static CUresult fill_now(const char *call, uint64_t target, uint32_t value, uint32_t element, size_t width, size_t height,
-                         size_t pitch) {
+static CUresult fill_now(const char *call, uint64_t target, uint32_t value, uint32_t element, size_t width,
+                         size_t height, size_t pitch) {
     CUstream stream;
     RETURN_IF(enter_stream(NULL, &stream));
     RETURN_IF(capture_check_thread(call));
     return submit(stream, target, value, element, width, height, pitch, true);
 }
 
-static CUresult fill_on(CUstream handle, uint64_t target, uint32_t value, uint32_t element, size_t width, size_t height,
-                        size_t pitch) {
+static CUresult fill_on(CUstream handle, uint64_t target, uint32_t value, uint32_t element, size_t width,
+                        size_t height, size_t pitch) {
     CUstream stream;
     RETURN_IF(enter_stream(handle, &stream));
     return submit(stream, target, value, element, width, height, pitch, false);
 }
 
-/* ---- entry points ---------------------------------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------------------- */
 
 CUresult cuMemsetD8(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
     return fill_now("cuMemsetD8", dstDevice, uc, 1, N, 1, 0);
@@ -99,7 +103,8 @@ CUresult cuMemsetD32(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
 CUresult cuMemsetD2D8(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
     return fill_now("cuMemsetD2D8", dstDevice, uc, 1, Width, Height, dstPitch);
 }
-CUresult cuMemsetD2D16(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) {
+CUresult cuMemsetD2D16(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+                       size_t Height) {
     return fill_now("cuMemsetD2D16", dstDevice, us, 2, Width, Height, dstPitch);
 }
 CUresult cuMemsetD2D32(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) {
@@ -114,31 +119,35 @@ CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CU
 CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
     return fill_on(hStream, dstDevice, ui, 4, N, 1, 0);
 }
-CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
-                           CUstream hStream) {
+CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+                           size_t Height, CUstream hStream) {
     return fill_on(hStream, dstDevice, uc, 1, Width, Height, dstPitch);
 }
-CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
-                            CUstream hStream) {
+CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+                            size_t Height, CUstream hStream) {
     return fill_on(hStream, dstDevice, us, 2, Width, Height, dstPitch);
 }
-CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
-                            CUstream hStream) {
+CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+                            size_t Height, CUstream hStream) {
     return fill_on(hStream, dstDevice, ui, 4, Width, Height, dstPitch);
 }
 
 PER_THREAD(cuMemsetD8, (CUdeviceptr p, unsigned char v, size_t n), (p, v, n))
 PER_THREAD(cuMemsetD16, (CUdeviceptr p, unsigned short v, size_t n), (p, v, n))
 PER_THREAD(cuMemsetD32, (CUdeviceptr p, unsigned int v, size_t n), (p, v, n))
-PER_THREAD(cuMemsetD2D8, (CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h), (p, pitch, v, w, h))
-PER_THREAD(cuMemsetD2D16, (CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h), (p, pitch, v, w, h))
-PER_THREAD(cuMemsetD2D32, (CUdeviceptr p, size_t pitch, unsigned int v, size_t w, size_t h), (p, pitch, v, w, h))
+PER_THREAD(cuMemsetD2D8, (CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h),
+           (p, pitch, v, w, h))
+PER_THREAD(cuMemsetD2D16, (CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h),
+           (p, pitch, v, w, h))
+PER_THREAD(cuMemsetD2D32, (CUdeviceptr p, size_t pitch, unsigned int v, size_t w, size_t h),
+           (p, pitch, v, w, h))
 PER_THREAD(cuMemsetD8Async, (CUdeviceptr p, unsigned char v, size_t n, CUstream s), (p, v, n, s))
 PER_THREAD(cuMemsetD16Async, (CUdeviceptr p, unsigned short v, size_t n, CUstream s), (p, v, n, s))
 PER_THREAD(cuMemsetD32Async, (CUdeviceptr p, unsigned int v, size_t n, CUstream s), (p, v, n, s))
 PER_THREAD(cuMemsetD2D8Async, (CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h, CUstream s),
            (p, pitch, v, w, h, s))
-PER_THREAD(cuMemsetD2D16Async, (CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h, CUstream s),
+PER_THREAD(cuMemsetD2D16Async,
+           (CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h, CUstream s),
            (p, pitch, v, w, h, s))
 PER_THREAD(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned int v, size_t w, size_t h, CUstream s),
            (p, pitch, v, w, h, s))

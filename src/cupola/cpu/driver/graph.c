@@ -6,9 +6,11 @@
 static _Atomic uint64_t next_node_id = 1;
 static _Atomic unsigned next_graph_id = 1;
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph");
+}
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life --------------------------------------------------------------------------------------------- */
 
 CUresult graph_check(CUgraph graph) {
     if (likely(handle_is_live(graph, HANDLE_GRAPH))) return CUDA_SUCCESS;
@@ -28,7 +30,8 @@ struct shared_op *shared_op_new(struct op *op) {
 }
 
 void shared_op_release(struct shared_op *shared) {
-    if (shared == NULL || atomic_fetch_sub_explicit(&shared->references, 1, memory_order_acq_rel) != 1) return;
+    if (shared == NULL || atomic_fetch_sub_explicit(&shared->references, 1, memory_order_acq_rel) != 1)
+        return;
     op_free(shared->op);
     free(shared);
 }
@@ -67,7 +70,7 @@ void graph_release(CUgraph graph) {
     handle_free(HANDLE_GRAPH, graph);
 }
 
-/* ---- nodes and edges --------------------------------------------------------------------------------------------------- */
+/* ---- nodes and edges ---------------------------------------------------------------------------------- */
 
 bool edges_append(struct edges *edges, CUgraphNode node, const CUgraphEdgeData *data) {
     if (edges->count == edges->capacity) {
@@ -135,11 +138,12 @@ static void remove_node(CUgraphNode node) {
 static CUresult check_edge_data(const CUgraphEdgeData *data) {
     if (data == NULL || (!data->from_port && !data->to_port && !data->type)) return CUDA_SUCCESS;
     if (data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && data->to_port == 0) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "the data of an edge is neither all zero nor a programmatic dependency");
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the data of an edge is neither all zero nor a programmatic dependency");
 }
 
-CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                   size_t count, CUgraphNode *node) {
+CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
+                   const CUgraphEdgeData *data, size_t count, CUgraphNode *node) {
     if (dependencies == NULL && count) return fail_null("dependencies");
     for (size_t i = 0; i < count; i++) {
         RETURN_IF(graph_node_check(dependencies[i]));
@@ -168,7 +172,7 @@ CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *depen
     return CUDA_SUCCESS;
 }
 
-/* ---- cloning ------------------------------------------------------------------------------------------------------------- */
+/* ---- cloning ------------------------------------------------------------------------------------------ */
 
 static bool clone_contents(CUgraphNode copy, CUgraphNode node) {
     copy->origin = node->id;
@@ -218,7 +222,7 @@ failed:
     return NULL;
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------------- */
+/* ---- order -------------------------------------------------------------------------------------------- */
 
 /* A heap of nodes that are ready, the one to take next first. */
 struct ready {
@@ -236,7 +240,8 @@ static bool comes_before(CUgraphNode a, CUgraphNode b) {
 
 static void ready_push(struct ready *ready, CUgraphNode node) {
     size_t i = ready->count++;
-    for (; i && comes_before(node, ready->items[(i - 1) / 2]); i = (i - 1) / 2) ready->items[i] = ready->items[(i - 1) / 2];
+    for (; i && comes_before(node, ready->items[(i - 1) / 2]); i = (i - 1) / 2)
+        ready->items[i] = ready->items[(i - 1) / 2];
     ready->items[i] = node;
 }
 
@@ -266,7 +271,8 @@ CUgraphNode *graph_sorted(CUgraph graph, CUgraphNode *cycle) {
     while (ready.count) {
         CUgraphNode node = sorted[done++] = ready_pop(&ready);
         for (size_t i = 0; i < node->dependents.count; i++)
-            if (--node->dependents.items[i].node->degree == 0) ready_push(&ready, node->dependents.items[i].node);
+            if (--node->dependents.items[i].node->degree == 0)
+                ready_push(&ready, node->dependents.items[i].node);
     }
     if (done == graph->count) {
         free(ready.items);
@@ -280,7 +286,7 @@ failed:
     return NULL;
 }
 
-/* ---- entry points: graphs -------------------------------------------------------------------------------------------------- */
+/* ---- entry points: graphs ----------------------------------------------------------------------------- */
 
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
     RETURN_IF(enter());
@@ -296,7 +302,8 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
     RETURN_IF(enter());
     RETURN_IF(graph_check(hGraph));
     if (hGraph->parent)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the graph belongs to a child graph node or conditional node: it goes with it");
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the graph belongs to a child graph node or conditional node: it goes with it");
     if (!handle_kill(hGraph)) return graph_check(hGraph);
     for (CUgraphNode node = hGraph->first; node; node = node->next) handle_kill(node);
     graph_release(hGraph);
@@ -323,10 +330,10 @@ CUresult cuGraphGetId(CUgraph hGraph, unsigned int *graphId) {
     return CUDA_SUCCESS;
 }
 
-/* ---- entry points: lists ---------------------------------------------------------------------------------------------------- */
+/* ---- entry points: lists ------------------------------------------------------------------------------ */
 
-/* The driver's rule for lists: a NULL array asks for the count; otherwise *count is the room, the rest of the array is
- * cleared, and *count becomes the number stored. */
+/* The driver's rule for lists: a NULL array asks for the count; otherwise *count is the room, the rest of
+ * the array is cleared, and *count becomes the number stored. */
 static CUresult list_nodes(CUgraph graph, bool roots, CUgraphNode *nodes, size_t *count) {
     RETURN_IF(enter());
     RETURN_IF(graph_check(graph));
@@ -358,11 +365,13 @@ static CUresult lossy(void) {
     return fail(CUDA_ERROR_LOSSY_QUERY, "an edge has data (ports, type): ask for the edge data too");
 }
 
-CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges) {
+CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
+                         size_t *numEdges) {
     RETURN_IF(enter());
     RETURN_IF(graph_check(hGraph));
     if (numEdges == NULL) return fail_null("numEdges");
-    if ((from == NULL) != (to == NULL)) return fail(CUDA_ERROR_INVALID_VALUE, "from and to must both be given or both be null");
+    if ((from == NULL) != (to == NULL))
+        return fail(CUDA_ERROR_INVALID_VALUE, "from and to must both be given or both be null");
     size_t found = 0, room = from ? *numEdges : 0;
     for (CUgraphNode node = hGraph->first; node; node = node->next)
         for (size_t i = 0; i < node->dependencies.count; i++, found++) {
@@ -381,7 +390,8 @@ CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUg
     return CUDA_SUCCESS;
 }
 
-static CUresult list_edges(CUgraphNode node, bool dependents, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count) {
+static CUresult list_edges(CUgraphNode node, bool dependents, CUgraphNode *nodes, CUgraphEdgeData *data,
+                           size_t *count) {
     RETURN_IF(enter());
     RETURN_IF(graph_node_check(node));
     if (count == NULL) return fail_null("the number of nodes");
@@ -402,12 +412,12 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies
     return list_edges(hNode, false, dependencies, edgeData, numDependencies);
 }
 
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
-                                      size_t *numDependentNodes) {
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
+                                      CUgraphEdgeData *edgeData, size_t *numDependentNodes) {
     return list_edges(hNode, true, dependentNodes, edgeData, numDependentNodes);
 }
 
-/* ---- entry points: changing edges --------------------------------------------------------------------------------------------- */
+/* ---- entry points: changing edges --------------------------------------------------------------------- */
 
 static CUresult check_pairs(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
     RETURN_IF(enter());
@@ -418,7 +428,8 @@ static CUresult check_pairs(CUgraph graph, const CUgraphNode *from, const CUgrap
         RETURN_IF(graph_node_check(to[i]));
         if (from[i]->graph != graph || to[i]->graph != graph)
             return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu has a node of another graph", i);
-        if (from[i] == to[i]) return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu makes a node depend on itself", i);
+        if (from[i] == to[i])
+            return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu makes a node depend on itself", i);
     }
     return CUDA_SUCCESS;
 }
@@ -445,9 +456,11 @@ CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, cons
     (void)edgeData; /* two nodes have one edge at most */
     RETURN_IF(check_pairs(hGraph, from, to, numDependencies));
     if (hGraph->has_memory_nodes)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "edges of a graph with allocation or free nodes cannot be removed");
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "edges of a graph with allocation or free nodes cannot be removed");
     for (size_t i = 0; i < numDependencies; i++)
-        if (!is_linked(from[i], to[i])) return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu is not an edge of the graph", i);
+        if (!is_linked(from[i], to[i]))
+            return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu is not an edge of the graph", i);
     for (size_t i = 0; i < numDependencies; i++) unlink_nodes(from[i], to[i]);
     return CUDA_SUCCESS;
 }
@@ -456,14 +469,15 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
     RETURN_IF(enter());
     RETURN_IF(graph_node_check(hNode));
     if (hNode->graph->has_memory_nodes)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "nodes of a graph with allocation or free nodes cannot be destroyed");
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "nodes of a graph with allocation or free nodes cannot be destroyed");
     if (!handle_kill(hNode)) return graph_node_check(hNode);
     remove_node(hNode);
     graph_node_free(hNode);
     return CUDA_SUCCESS;
 }
 
-/* ---- entry points: about nodes --------------------------------------------------------------------------------------------------- */
+/* ---- entry points: about nodes ------------------------------------------------------------------------ */
 
 CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
     RETURN_IF(enter());
@@ -510,7 +524,7 @@ CUresult cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long *toolsNodeI
     return CUDA_SUCCESS;
 }
 
-/* ---- older forms, without the data of edges ------------------------------------------------------------------------------------- */
+/* ---- older forms, without the data of edges ----------------------------------------------------------- */
 
 static CUresult get_edges_v1(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count) {
     return cuGraphGetEdges(graph, from, to, NULL, count);
@@ -521,10 +535,12 @@ static CUresult get_dependencies_v1(CUgraphNode node, CUgraphNode *nodes, size_t
 static CUresult get_dependents_v1(CUgraphNode node, CUgraphNode *nodes, size_t *count) {
     return cuGraphNodeGetDependentNodes(node, nodes, NULL, count);
 }
-static CUresult add_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
+static CUresult add_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                    size_t count) {
     return cuGraphAddDependencies(graph, from, to, NULL, count);
 }
-static CUresult remove_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
+static CUresult remove_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                       size_t count) {
     return cuGraphRemoveDependencies(graph, from, to, NULL, count);
 }
 

@@ -4,8 +4,8 @@
 
 #include "storage.h"
 
-/* An operation that a node and the plans made from it hold together. It never changes: a node whose parameters are
- * set gets another one, so launches that are queued keep what they were queued with. */
+/* An operation that a node and the plans made from it hold together. It never changes: a node whose
+ * parameters are set gets another one, so launches that are queued keep what they were queued with. */
 struct shared_op {
     _Atomic uint32_t references;
     struct op *op;
@@ -29,23 +29,23 @@ struct CUgraphNode_st {
     uint64_t origin;            /* id of the node that this one was cloned from; 0: none */
     unsigned local_id;          /* counts within the graph */
     CUgraphNodeType type;
-    bool disabled;              /* in an executable graph */
+    bool disabled; /* in an executable graph */
     struct edges dependencies, dependents;
-    struct shared_op *op;       /* NULL: empty, child graph and conditional nodes */
-    CUgraph *bodies;            /* the child graph, or the bodies of a conditional node */
+    struct shared_op *op; /* NULL: empty, child graph and conditional nodes */
+    CUgraph *bodies;      /* the child graph, or the bodies of a conditional node */
     unsigned body_count;
     CUgraphConditionalHandle condition;
     CUgraphConditionalNodeType condition_type;
-    void **kernel_params;       /* given out by cuGraphKernelNodeGetParams */
-    CUmemPoolProps pool;        /* as an allocation node was asked for */
+    void **kernel_params; /* given out by cuGraphKernelNodeGetParams */
+    CUmemPoolProps pool;  /* as an allocation node was asked for */
     CUmemAccessDesc *access;
     size_t access_count;
-    size_t degree;              /* for walks over the graph */
+    size_t degree; /* for walks over the graph */
     bool seen;
 };
 
-struct condition { /* a CUgraphConditionalHandle is the address of one */
-    uint32_t value;          /* first: device code stores there */
+struct condition {  /* a CUgraphConditionalHandle is the address of one */
+    uint32_t value; /* first: device code stores there */
     uint32_t default_value;
     bool has_default, used;
     struct condition *next;
@@ -61,42 +61,43 @@ struct CUgraph_st {
     unsigned id, next_local_id;
     CUgraphNode first, last;
     size_t count;
-    CUgraphNode parent;      /* of a child graph or a body */
-    CUgraph root;            /* of the hierarchy; itself when it has no parent */
+    CUgraphNode parent; /* of a child graph or a body */
+    CUgraph root;       /* of the hierarchy; itself when it has no parent */
     bool has_memory_nodes;
-    bool abandoned;          /* capture.c: nobody was given it */
-    CUgraph next_done_with;  /* capture.c */
-    struct condition_list {  /* shared with the clones: the handles stand in the parameters of kernels */
+    bool abandoned;         /* capture.c: nobody was given it */
+    CUgraph next_done_with; /* capture.c */
+    struct condition_list { /* shared with the clones: the handles stand in the parameters of kernels */
         _Atomic uint32_t references;
         struct condition *first;
-    } *conditions;           /* of a root */
+    } *conditions; /* of a root */
     struct held_object *objects;
     size_t object_count;
 };
 
-/* ---- graph.c ----------------------------------------------------------------------------------------------------- */
+/* ---- graph.c ------------------------------------------------------------------------------------------ */
 
 CUresult graph_check(CUgraph graph);
 CUresult graph_node_check(CUgraphNode node);
 CUgraph graph_new(CUgraphNode parent);
-void graph_release(CUgraph graph); /* drops a reference; the nodes go with the last */
+void graph_release(CUgraph graph);                      /* drops a reference; the nodes go with the last */
 CUgraph graph_clone(CUgraph graph, CUgraphNode parent); /* NULL: out of memory */
 void graph_node_free(CUgraphNode node);
 CUresult cuGraphDestroyNode(CUgraphNode hNode);
 
 /* A node of the graph with those dependencies, not to be seen yet by its type's data. */
-CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                   size_t count, CUgraphNode *node);
+CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
+                   const CUgraphEdgeData *data, size_t count, CUgraphNode *node);
 bool edges_append(struct edges *edges, CUgraphNode node, const CUgraphEdgeData *data);
 
-/* The nodes in an order that respects the edges, as an array to be freed; ties in the order of creation, but waits
- * last, since they may wait for what an independent branch does. NULL with `cycle` set, or without memory. */
+/* The nodes in an order that respects the edges, as an array to be freed; ties in the order of creation,
+ * but waits last, since they may wait for what an independent branch does. NULL with `cycle` set, or
+ * without memory. */
 CUgraphNode *graph_sorted(CUgraph graph, CUgraphNode *cycle);
 
 struct shared_op *shared_op_new(struct op *op); /* takes the op over, also when it fails */
 void shared_op_release(struct shared_op *shared);
 
-/* ---- graph_node.c ------------------------------------------------------------------------------------------------ */
+/* ---- graph_node.c ------------------------------------------------------------------------------------- */
 
 /* Give a node what it is to do; the op is the node's from then on. */
 CUresult graph_node_set_op(CUgraphNode node, struct op *op);
@@ -105,28 +106,28 @@ CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNod
 
 /* The operation for the parameters of a node, for definitions and executables alike. */
 CUresult graph_make_op(const CUgraphNodeParams *params, struct op **op);
-CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                              const CUmemPoolProps *pool, const CUmemAccessDesc *access, size_t access_count, size_t size,
-                              uint64_t *address, CUgraphNode *node);
-CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                        uint64_t address, CUgraphNode *node);
-CUresult graph_add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                         CUgraph child, CUgraphNode *node);
+CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                              size_t count, const CUmemPoolProps *pool, const CUmemAccessDesc *access,
+                              size_t access_count, size_t size, uint64_t *address, CUgraphNode *node);
+CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                        size_t count, uint64_t address, CUgraphNode *node);
+CUresult graph_add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                         size_t count, CUgraph child, CUgraphNode *node);
 
-/* ---- graph_conditional.c ------------------------------------------------------------------------------------------- */
+/* ---- graph_conditional.c ------------------------------------------------------------------------------ */
 
-CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                               CUDA_CONDITIONAL_NODE_PARAMS *params, CUgraphNode *node);
+CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                               size_t count, CUDA_CONDITIONAL_NODE_PARAMS *params, CUgraphNode *node);
 void graph_conditions_release(CUgraph root);
 bool graph_conditions_are_used(CUgraph root);
 void graph_conditions_reset(CUgraph root); /* to their defaults, at a launch */
 
-/* ---- graph_object.c ------------------------------------------------------------------------------------------------ */
+/* ---- graph_object.c ----------------------------------------------------------------------------------- */
 
 bool graph_objects_copy(CUgraph target, CUgraph source);
 void graph_objects_release(CUgraph graph);
 
-/* ---- graph_exec.c, graph_update.c ---------------------------------------------------------------------------------------------- */
+/* ---- graph_exec.c, graph_update.c --------------------------------------------------------------------- */
 
 /* The graph of an executable becomes a child graph node of the graph that a stream captures (capture.c). */
 CUresult capture_graph(CUstream stream, CUgraph graph);

@@ -1,14 +1,18 @@
-/* Conditional nodes (CUDA Driver API, "Graph Management"; CUDA C++ Programming Guide, "Conditional Graph Nodes").
+/* Conditional nodes (CUDA Driver API, "Graph Management"; CUDA C++ Programming Guide, "Conditional Graph
+ * Nodes").
  *
- * A handle is the address of a value in device memory of the CPU device, so that cudaGraphSetConditional() in a kernel is
- * a store. It stays the same in clones and executables, as it stands in the parameters of kernels. */
+ * A handle is the address of a value in device memory of the CPU device, so that cudaGraphSetConditional()
+ * in a kernel is a store. It stays the same in clones and executables, as it stands in the parameters of
+ * kernels. */
 #include "graph.h"
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the condition"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the condition");
+}
 
-/* ---- conditions --------------------------------------------------------------------------------------------------------- */
+/* ---- conditions --------------------------------------------------------------------------------------- */
 
 static struct condition *find(CUgraph root, CUgraphConditionalHandle handle) {
     struct condition *c = root->conditions ? root->conditions->first : NULL;
@@ -24,7 +28,8 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
     RETURN_IF(context_find(ctx, &context));
     if (pHandle_out == NULL) return fail_null("pHandle_out");
     if (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT)
-        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0 or CU_GRAPH_COND_ASSIGN_DEFAULT, not %#x", flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0 or CU_GRAPH_COND_ASSIGN_DEFAULT, not %#x",
+                    flags);
     CUgraph root = hGraph->root;
     if (root->conditions == NULL) {
         root->conditions = calloc(1, sizeof *root->conditions);
@@ -32,7 +37,8 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
         root->conditions->references = 1;
     }
     uint64_t address;
-    if (cpu_memory_allocate(CPU_MEMORY_HOST, CPU_MEMORY_MODULE, sizeof(struct condition), root->conditions, &address))
+    if (cpu_memory_allocate(CPU_MEMORY_HOST, CPU_MEMORY_MODULE, sizeof(struct condition), root->conditions,
+                            &address))
         return no_memory();
     struct condition *c = (struct condition *)address;
     *c = (struct condition){.value = defaultLaunchValue,
@@ -64,7 +70,7 @@ void graph_conditions_reset(CUgraph root) {
         if (c->has_default) __atomic_store_n(&c->value, c->default_value, __ATOMIC_RELAXED);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes -------------------------------------------------------------------------------------------- */
 
 static CUresult check_size(const CUDA_CONDITIONAL_NODE_PARAMS *p) {
     switch ((int)p->type) {
@@ -81,8 +87,8 @@ static CUresult check_size(const CUDA_CONDITIONAL_NODE_PARAMS *p) {
     }
 }
 
-CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                               CUDA_CONDITIONAL_NODE_PARAMS *params, CUgraphNode *node) {
+CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                               size_t count, CUDA_CONDITIONAL_NODE_PARAMS *params, CUgraphNode *node) {
     CUgraphNode made;
     RETURN_IF(check_size(params));
     struct condition *c = find(graph->root, params->handle);

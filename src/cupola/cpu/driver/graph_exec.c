@@ -1,9 +1,10 @@
 /* Executable graphs and their launch (CUDA Driver API, "Graph Management").
  *
- * An executable keeps a clone of the definition, whose nodes the Exec*SetParams functions change. For launches the clone
- * is flattened into a plan: a list of operations in topological order, with child graphs in line. Plans never change, so
- * a launch that is queued runs what it was queued with; a changed executable makes a new plan at its next launch. A
- * launch is one operation on its stream, which walks the plan.
+ * An executable keeps a clone of the definition, whose nodes the Exec*SetParams functions change. For
+ * launches the clone is flattened into a plan: a list of operations in topological order, with child
+ * graphs in line. Plans never change, so a launch that is queued runs what it was queued with; a changed
+ * executable makes a new plan at its next launch. A launch is one operation on its stream, which walks the
+ * plan.
  *
  * Memory that a graph allocates and does not free exists from the call of cuGraphLaunch on, like that of
  * cuMemAllocAsync; memory that it frees as well exists between the two nodes. */
@@ -11,9 +12,11 @@
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph");
+}
 
-/* ---- plans -------------------------------------------------------------------------------------------------------------- */
+/* ---- plans -------------------------------------------------------------------------------------------- */
 
 struct step {
     struct shared_op *op; /* NULL: a conditional node */
@@ -111,7 +114,8 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
         case CU_GRAPH_NODE_TYPE_GRAPH: fine = flatten(node->bodies[0], plan, steps); break;
         case CU_GRAPH_NODE_TYPE_CONDITIONAL: fine = append_conditional(node, plan, steps); break;
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-            fine = append_op(is_freed_in(graph, node->op->op->memory.address) ? steps : &plan->allocations, node->op);
+            fine = append_op(is_freed_in(graph, node->op->op->memory.address) ? steps : &plan->allocations,
+                             node->op);
             break;
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             fine = append_op(steps, node->op) && append_op(&plan->records, node->op);
@@ -142,7 +146,7 @@ void graph_exec_changed(CUgraphExec exec) {
     exec->plan = NULL;
 }
 
-/* ---- carrying out ----------------------------------------------------------------------------------------------------------- */
+/* ---- carrying out ------------------------------------------------------------------------------------- */
 
 struct walk { /* the launch that is being carried out */
     CUstream stream;
@@ -151,7 +155,8 @@ struct walk { /* the launch that is being carried out */
     CUresult status;
 };
 
-/* Whether a wait would be for this very launch or a later one, which records the event: such a wait is over. */
+/* Whether a wait would be for this very launch or a later one, which records the event: such a wait is
+ * over. */
 static bool waits_for_itself(const struct walk *walk, const struct op *op) {
     CUevent event = op->wait.event;
     if (op->kind != OP_WAIT || event == NULL) return false;
@@ -229,7 +234,7 @@ void graph_op_release(struct op *op) {
     exec_release(exec);
 }
 
-/* ---- instantiation ------------------------------------------------------------------------------------------------------------ */
+/* ---- instantiation ------------------------------------------------------------------------------------ */
 
 CUresult graph_exec_check(CUgraphExec exec) {
     RETURN_IF(enter());
@@ -237,8 +242,8 @@ CUresult graph_exec_check(CUgraphExec exec) {
     return fail_handle("executable graph", exec, HANDLE_GRAPH_EXEC);
 }
 
-static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateResult result, CUgraphNode node,
-                      CUresult status, const char *text) {
+static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateResult result,
+                      CUgraphNode node, CUresult status, const char *text) {
     params->result_out = result;
     params->hErrNode_out = node;
     return fail(status, "%s", text);
@@ -264,10 +269,13 @@ static CUresult check_device_launch(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS
         case CU_GRAPH_NODE_TYPE_MEMSET:
         case CU_GRAPH_NODE_TYPE_GRAPH: break;
         default:
-            return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node, CUDA_ERROR_NOT_SUPPORTED,
-                         "a graph for launches from the device may contain kernels, copies, fills and child graphs only");
+            return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
+                         CUDA_ERROR_NOT_SUPPORTED,
+                         "a graph for launches from the device may contain kernels, copies, fills and child "
+                         "graphs only");
         }
-        for (unsigned i = 0; i < node->body_count; i++) RETURN_IF(check_device_launch(node->bodies[i], params));
+        for (unsigned i = 0; i < node->body_count; i++)
+            RETURN_IF(check_device_launch(node->bodies[i], params));
     }
     return CUDA_SUCCESS;
 }
@@ -307,7 +315,8 @@ CUresult graph_exec_find(CUgraphExec exec, CUgraphNode node, CUgraphNode *own) {
     struct clone_of key = {node->id, NULL};
     struct clone_of *found = bsearch(&key, exec->clones, exec->clone_count, sizeof key, by_origin);
     if (found == NULL)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the node is not one of the graph that the executable was made from");
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the node is not one of the graph that the executable was made from");
     *own = found->node;
     return CUDA_SUCCESS;
 }
@@ -323,14 +332,18 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
     params->hErrNode_out = NULL;
     RETURN_IF(graph_check(hGraph));
     cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                       CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (params->flags & ~known)
-        return fail(CUDA_ERROR_INVALID_VALUE, "flags has unknown bits: %#llx", (unsigned long long)(params->flags & ~known));
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags has unknown bits: %#llx",
+                    (unsigned long long)(params->flags & ~known));
     bool on_device = params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     if (on_device && params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the flags DEVICE_LAUNCH and AUTO_FREE_ON_LAUNCH exclude each other");
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the flags DEVICE_LAUNCH and AUTO_FREE_ON_LAUNCH exclude each other");
     CUstream stream;
-    if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) RETURN_IF(enter_stream(params->hUploadStream, &stream));
+    if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+        RETURN_IF(enter_stream(params->hUploadStream, &stream));
     RETURN_IF(check_structure(hGraph, params));
     if (!graph_conditions_are_used(hGraph->root))
         return wrong(params, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL, CUDA_ERROR_INVALID_VALUE,
@@ -355,12 +368,14 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 }
 
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags &
+                                                     ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
     return cuGraphInstantiateWithParams(phGraphExec, hGraph, &params);
 }
 
 /* The form before CUDA 12, with a log of errors. */
-static CUresult instantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong_node, char *log, size_t size) {
+static CUresult instantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong_node, char *log,
+                               size_t size) {
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     CUresult status = cuGraphInstantiateWithParams(exec, graph, &params);
     if (wrong_node) *wrong_node = params.hErrNode_out;
@@ -392,7 +407,7 @@ CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId) {
     return CUDA_SUCCESS;
 }
 
-/* ---- launch --------------------------------------------------------------------------------------------------------------------- */
+/* ---- launch ------------------------------------------------------------------------------------------- */
 
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     CUstream stream;
@@ -404,7 +419,8 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     return fine ? CUDA_SUCCESS : no_memory();
 }
 
-/* Take the plan of a launch, with the references of its operation, and make the memory that outlives the launch. */
+/* Take the plan of a launch, with the references of its operation, and make the memory that outlives the
+ * launch. */
 static CUresult take_plan(CUgraphExec exec, struct op *op) {
     bool again = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     CUresult status = CUDA_SUCCESS;
@@ -449,8 +465,8 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
 
 PER_THREAD(cuGraphUpload, (CUgraphExec exec, CUstream stream), (exec, stream))
 PER_THREAD(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, stream))
-PER_THREAD(cuGraphInstantiateWithParams, (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-           (exec, graph, params))
+PER_THREAD(cuGraphInstantiateWithParams,
+           (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params), (exec, graph, params))
 
 const struct entry graph_exec_entries[] = {
     ENTRY(cuGraphInstantiate),

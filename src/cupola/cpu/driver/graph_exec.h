@@ -18,7 +18,7 @@ struct CUgraphExec_st {
     CUgraph graph;           /* a clone of the definition */
     struct clone_of *clones; /* of all its nodes, sorted by origin */
     size_t clone_count;
-    struct plan *plan;       /* NULL: to be made again at the next launch */
+    struct plan *plan; /* NULL: to be made again at the next launch */
 };
 
 /* Which of the executable's nodes stands for a node of the definition. */

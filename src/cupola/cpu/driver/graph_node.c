@@ -1,12 +1,15 @@
-/* Nodes of graphs: making them, and their parameters (CUDA Driver API, "Graph Management"). The functions for one type of
- * node are forms of the generic ones, cuGraphAddNode, cuGraphNodeSetParams and cuGraphNodeGetParams. */
+/* Nodes of graphs: making them, and their parameters (CUDA Driver API, "Graph Management"). The functions
+ * for one type of node are forms of the generic ones, cuGraphAddNode, cuGraphNodeSetParams and
+ * cuGraphNodeGetParams. */
 #include "graph.h"
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph node"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph node");
+}
 
-/* ---- parameters to operations --------------------------------------------------------------------------------------- */
+/* ---- parameters to operations ------------------------------------------------------------------------- */
 
 static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, struct op **op) {
     CUfunction function;
@@ -14,7 +17,8 @@ static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, struct op **op) {
     const unsigned grid[3] = {p->gridDimX, p->gridDimY, p->gridDimZ};
     const unsigned block[3] = {p->blockDimX, p->blockDimY, p->blockDimZ};
     struct launch_attributes attributes = {0};
-    return launch_prepare(function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra, &attributes, op);
+    return launch_prepare(function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra, &attributes,
+                          op);
 }
 
 static CUresult make_copy(const CUDA_MEMCPY3D *form, CUcontext handle, struct op **op) {
@@ -42,7 +46,8 @@ static CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle, st
     RETURN_IF(context_find(handle, &context));
     RETURN_IF(fill_check(&fill, true));
     RETURN_IF(pool_check_access((uint64_t)fill.target, context->device->ordinal, "the target"));
-    if (fill.width == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
+    if (fill.width == 0)
+        return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
     *op = op_new(OP_FILL, context);
     if (*op == NULL) return no_memory();
     (*op)->fill = fill;
@@ -89,12 +94,12 @@ CUresult graph_make_op(const CUgraphNodeParams *params, struct op **op) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return make_event(params->eventRecord.event, true, op);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return make_event(params->eventWait.event, false, op);
     default:
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no parameters to set for graph nodes of type %d",
-                    (int)params->type);
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "the CPU device has no parameters to set for graph nodes of type %d", (int)params->type);
     }
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------ */
+/* ---- nodes -------------------------------------------------------------------------------------------- */
 
 CUresult graph_node_set_op(CUgraphNode node, struct op *op) {
     struct shared_op *shared = shared_op_new(op);
@@ -108,14 +113,16 @@ CUresult graph_node_set_op(CUgraphNode node, struct op *op) {
 
 /* What a conditional node's body may contain. */
 static CUresult check_place(CUgraph graph, CUgraphNodeType type) {
-    static const bool allowed[] = {[CU_GRAPH_NODE_TYPE_KERNEL] = true, [CU_GRAPH_NODE_TYPE_MEMCPY] = true,
-                                   [CU_GRAPH_NODE_TYPE_MEMSET] = true, [CU_GRAPH_NODE_TYPE_EMPTY] = true,
-                                   [CU_GRAPH_NODE_TYPE_GRAPH] = true,  [CU_GRAPH_NODE_TYPE_CONDITIONAL] = true};
+    static const bool allowed[] = {
+        [CU_GRAPH_NODE_TYPE_KERNEL] = true, [CU_GRAPH_NODE_TYPE_MEMCPY] = true,
+        [CU_GRAPH_NODE_TYPE_MEMSET] = true, [CU_GRAPH_NODE_TYPE_EMPTY] = true,
+        [CU_GRAPH_NODE_TYPE_GRAPH] = true,  [CU_GRAPH_NODE_TYPE_CONDITIONAL] = true};
     bool fine = (size_t)type < sizeof allowed && allowed[type];
     for (CUgraph g = graph; !fine && g->parent; g = g->parent->graph)
         if (g->parent->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
             return fail(CUDA_ERROR_NOT_SUPPORTED,
-                        "the body of a conditional node may contain kernels, copies, fills, empty nodes, child graphs and "
+                        "the body of a conditional node may contain kernels, copies, fills, empty nodes, "
+                        "child graphs and "
                         "conditional nodes, but not nodes of type %d",
                         (int)type);
     return CUDA_SUCCESS;
@@ -141,13 +148,14 @@ CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNod
     return CUDA_SUCCESS;
 }
 
-CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                              const CUmemPoolProps *pool, const CUmemAccessDesc *access, size_t access_count, size_t size,
-                              uint64_t *address, CUgraphNode *node) {
+CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                              size_t count, const CUmemPoolProps *pool, const CUmemAccessDesc *access,
+                              size_t access_count, size_t size, uint64_t *address, CUgraphNode *node) {
     CUcontext context;
     CUmemAccessDesc *kept = NULL;
     RETURN_IF(context_find(NULL, &context));
-    if (size == 0) return fail(CUDA_ERROR_INVALID_VALUE, "an allocation node must allocate at least one byte");
+    if (size == 0)
+        return fail(CUDA_ERROR_INVALID_VALUE, "an allocation node must allocate at least one byte");
     if (access_count) {
         if (access == NULL) return fail_null("accessDescs");
         kept = malloc(access_count * sizeof *kept);
@@ -174,16 +182,19 @@ CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, co
     return status;
 }
 
-CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                        uint64_t address, CUgraphNode *node) {
+CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                        size_t count, uint64_t address, CUgraphNode *node) {
     CUcontext context;
     RETURN_IF(context_find(NULL, &context));
     if (!memory_is_of_graph(address))
-        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not the address of an allocation node: only those can be freed by a "
-                    "graph", (unsigned long long)address);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "0x%llx is not the address of an allocation node: only those can be freed by a "
+                    "graph",
+                    (unsigned long long)address);
     for (CUgraphNode other = graph->first; other; other = other->next)
         if (other->type == CU_GRAPH_NODE_TYPE_MEM_FREE && other->op->op->memory.address == address)
-            return fail(CUDA_ERROR_INVALID_VALUE, "the graph frees 0x%llx already", (unsigned long long)address);
+            return fail(CUDA_ERROR_INVALID_VALUE, "the graph frees 0x%llx already",
+                        (unsigned long long)address);
     struct op *op = op_new(OP_FREE, context);
     if (op == NULL) return no_memory();
     op->memory.address = address;
@@ -204,12 +215,16 @@ static bool has_type(CUgraph graph, CUgraphNodeType type) {
 static CUresult check_child(CUgraph graph, CUgraph child, bool moved) {
     RETURN_IF(graph_check(child));
     if (moved && (child->parent || child == graph->root))
-        return fail(CUDA_ERROR_INVALID_VALUE, "only a graph that is no part of another, and not this one, can be moved");
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "only a graph that is no part of another, and not this one, can be moved");
     if (moved && child->conditions)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "a graph with conditional handles cannot be moved into another");
-    if (!moved && (has_type(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || has_type(child, CU_GRAPH_NODE_TYPE_MEM_FREE) ||
-                   has_type(child, CU_GRAPH_NODE_TYPE_CONDITIONAL)))
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "a child graph may not contain allocation, free or conditional nodes");
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "a graph with conditional handles cannot be moved into another");
+    if (!moved &&
+        (has_type(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || has_type(child, CU_GRAPH_NODE_TYPE_MEM_FREE) ||
+         has_type(child, CU_GRAPH_NODE_TYPE_CONDITIONAL)))
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "a child graph may not contain allocation, free or conditional nodes");
     return CUDA_SUCCESS;
 }
 
@@ -219,13 +234,14 @@ static void set_root(CUgraph graph, CUgraph root) {
         for (unsigned i = 0; i < node->body_count; i++) set_root(node->bodies[i], root);
 }
 
-static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                          CUgraph child, bool moved, CUgraphNode *node) {
+static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                          size_t count, CUgraph child, bool moved, CUgraphNode *node) {
     CUgraphNode made;
     RETURN_IF(check_child(graph, child, moved));
     CUgraph *bodies = calloc(1, sizeof *bodies);
     if (bodies == NULL) return no_memory();
-    CUresult status = graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, NULL, &made);
+    CUresult status =
+        graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, NULL, &made);
     if (status) {
         free(bodies);
         return status;
@@ -245,15 +261,16 @@ static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const 
     return CUDA_SUCCESS;
 }
 
-CUresult graph_add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
-                         CUgraph child, CUgraphNode *node) {
+CUresult graph_add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                         size_t count, CUgraph child, CUgraphNode *node) {
     return add_child(graph, dependencies, data, count, child, false, node);
 }
 
-/* ---- entry points: the generic functions --------------------------------------------------------------------------------- */
+/* ---- entry points: the generic functions -------------------------------------------------------------- */
 
 CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                        const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) {
+                        const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                        CUgraphNodeParams *nodeParams) {
     RETURN_IF(enter());
     RETURN_IF(graph_check(hGraph));
     if (phGraphNode == NULL) return fail_null("phGraphNode");
@@ -267,19 +284,22 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
         CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p = &nodeParams->alloc;
         uint64_t address;
-        RETURN_IF(graph_add_allocation(hGraph, dependencies, dependencyData, numDependencies, &p->poolProps, p->accessDescs,
-                                       p->accessDescCount, p->bytesize, &address, phGraphNode));
+        RETURN_IF(graph_add_allocation(hGraph, dependencies, dependencyData, numDependencies, &p->poolProps,
+                                       p->accessDescs, p->accessDescCount, p->bytesize, &address,
+                                       phGraphNode));
         p->dptr = address;
         return CUDA_SUCCESS;
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        return graph_add_free(hGraph, dependencies, dependencyData, numDependencies, nodeParams->free.dptr, phGraphNode);
+        return graph_add_free(hGraph, dependencies, dependencyData, numDependencies, nodeParams->free.dptr,
+                              phGraphNode);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return graph_add_conditional(hGraph, dependencies, dependencyData, numDependencies, &nodeParams->conditional,
-                                     phGraphNode);
+        return graph_add_conditional(hGraph, dependencies, dependencyData, numDependencies,
+                                     &nodeParams->conditional, phGraphNode);
     default: RETURN_IF(graph_make_op(nodeParams, &op));
     }
-    return graph_node_add_op(hGraph, nodeParams->type, dependencies, dependencyData, numDependencies, op, phGraphNode);
+    return graph_node_add_op(hGraph, nodeParams->type, dependencies, dependencyData, numDependencies, op,
+                             phGraphNode);
 }
 
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
@@ -287,8 +307,8 @@ CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
     RETURN_IF(graph_node_check(hNode));
     if (nodeParams == NULL) return fail_null("nodeParams");
     if (nodeParams->type != hNode->type)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given", (int)hNode->type,
-                    (int)nodeParams->type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given",
+                    (int)hNode->type, (int)nodeParams->type);
     if (hNode->type == CU_GRAPH_NODE_TYPE_GRAPH) {
         RETURN_IF(check_child(hNode->graph, nodeParams->graph.graph, false));
         CUgraph clone = graph_clone(nodeParams->graph.graph, hNode);
@@ -344,9 +364,13 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
         nodeParams->memcpy.copyCtx = op->context;
         break;
     case CU_GRAPH_NODE_TYPE_MEMSET:
-        nodeParams->memset = (CUDA_MEMSET_NODE_PARAMS_v2){
-            .dst = (CUdeviceptr)op->fill.target, .pitch = op->fill.pitch, .value = op->fill.value,
-            .elementSize = op->fill.element, .width = op->fill.width, .height = op->fill.height, .ctx = op->context};
+        nodeParams->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = (CUdeviceptr)op->fill.target,
+                                                          .pitch = op->fill.pitch,
+                                                          .value = op->fill.value,
+                                                          .elementSize = op->fill.element,
+                                                          .width = op->fill.width,
+                                                          .height = op->fill.height,
+                                                          .ctx = op->context};
         break;
     case CU_GRAPH_NODE_TYPE_HOST:
         nodeParams->host.fn = op->host.function;
@@ -357,27 +381,30 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: nodeParams->eventRecord.event = op->record.event; break;
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT: nodeParams->eventWait.event = op->wait.event; break;
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        nodeParams->alloc = (CUDA_MEM_ALLOC_NODE_PARAMS_v2){hNode->pool, hNode->access, hNode->access_count, op->memory.size,
-                                                            op->memory.address};
+        nodeParams->alloc = (CUDA_MEM_ALLOC_NODE_PARAMS_v2){hNode->pool, hNode->access, hNode->access_count,
+                                                            op->memory.size, op->memory.address};
         break;
     case CU_GRAPH_NODE_TYPE_MEM_FREE: nodeParams->free.dptr = op->memory.address; break;
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        nodeParams->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){
-            .handle = hNode->condition, .type = hNode->condition_type, .size = hNode->body_count,
-            .phGraph_out = hNode->bodies};
+        nodeParams->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = hNode->condition,
+                                                                 .type = hNode->condition_type,
+                                                                 .size = hNode->body_count,
+                                                                 .phGraph_out = hNode->bodies};
         break;
     default: break; /* empty nodes have none */
     }
     return CUDA_SUCCESS;
 }
 
-/* ---- entry points: one type of node each ------------------------------------------------------------------------------------ */
+/* ---- entry points: one type of node each -------------------------------------------------------------- */
 
-#define ADD_PARAMETERS CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies
+#define ADD_PARAMETERS                                                                                       \
+    CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies
 #define ADD(params) cuGraphAddNode(phGraphNode, hGraph, dependencies, NULL, numDependencies, params)
 
 /* The parameters of a node that must have a type. */
-static CUresult get_params(CUgraphNode node, CUgraphNodeType type, const void *out, CUgraphNodeParams *params) {
+static CUresult get_params(CUgraphNode node, CUgraphNodeType type, const void *out,
+                           CUgraphNodeParams *params) {
     if (out == NULL) return fail_null("the place for the parameters");
     RETURN_IF(cuGraphNodeGetParams(node, params));
     if (params->type == type) return CUDA_SUCCESS;
@@ -592,60 +619,6 @@ static CUresult add_node_v1(CUgraphNode *node, CUgraph graph, const CUgraphNode 
     return cuGraphAddNode(node, graph, dependencies, NULL, count, params);
 }
 
-/* ---- entry points: attributes of kernel nodes ----------------------------------------------------------------------------------- */
-
-static CUresult check_kernel_node(CUgraphNode node) {
-    RETURN_IF(enter());
-    RETURN_IF(graph_node_check(node));
-    if (node->type == CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; only kernel nodes have attributes", (int)node->type);
-}
-
-static CUresult set_attributes(CUgraphNode node, const struct launch_attributes *attributes) {
-    struct op *op = op_copy(node->op->op);
-    if (op == NULL) return no_memory();
-    op->kernel.attributes = *attributes;
-    return graph_node_set_op(node, op);
-}
-
-CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
-    RETURN_IF(check_kernel_node(dst));
-    RETURN_IF(check_kernel_node(src));
-    return set_attributes(dst, &src->op->op->kernel.attributes);
-}
-
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out) {
-    RETURN_IF(check_kernel_node(hNode));
-    if (value_out == NULL) return fail_null("value_out");
-    const struct launch_attributes *a = &hNode->op->op->kernel.attributes;
-    memset(value_out, 0, sizeof *value_out);
-    switch ((int)attr) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value_out->cooperative = a->cooperative; break;
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY: value_out->priority = a->priority; break;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        value_out->clusterDim.x = a->cluster[0], value_out->clusterDim.y = a->cluster[1];
-        value_out->clusterDim.z = a->cluster[2];
-        break;
-    default: return fail(CUDA_ERROR_INVALID_VALUE, "kernel nodes of the CPU device have no attribute %d", (int)attr);
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value) {
-    RETURN_IF(check_kernel_node(hNode));
-    if (value == NULL) return fail_null("value");
-    struct launch_attributes a = hNode->op->op->kernel.attributes;
-    switch ((int)attr) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: a.cooperative = value->cooperative != 0; break;
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY: a.priority = value->priority; break;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        a.cluster[0] = value->clusterDim.x, a.cluster[1] = value->clusterDim.y, a.cluster[2] = value->clusterDim.z;
-        break;
-    default: return fail(CUDA_ERROR_INVALID_VALUE, "kernel nodes of the CPU device have no attribute %d", (int)attr);
-    }
-    return set_attributes(hNode, &a);
-}
-
 const struct entry graph_node_entries[] = {
     ENTRY_V2(cuGraphAddNode),
     ENTRY_AS(cuGraphAddNode_v1, add_node_v1),
@@ -679,8 +652,5 @@ const struct entry graph_node_entries[] = {
     ENTRY(cuGraphMemAllocNodeGetParams),
     ENTRY(cuGraphAddMemFreeNode),
     ENTRY(cuGraphMemFreeNodeGetParams),
-    ENTRY(cuGraphKernelNodeCopyAttributes),
-    ENTRY(cuGraphKernelNodeGetAttribute),
-    ENTRY(cuGraphKernelNodeSetAttribute),
     {NULL, NULL, NULL},
 };

@@ -1,4 +1,5 @@
-/* User objects: what a graph keeps alive for its owner (CUDA Driver API, "Graph Management": cuUserObject*). */
+/* User objects: what a graph keeps alive for its owner (CUDA Driver API, "Graph Management":
+ * cuUserObject*). */
 #include "graph.h"
 
 #include <stdlib.h>
@@ -12,12 +13,14 @@ struct CUuserObject_st {
 
 static CUresult object_check(CUuserObject object) {
     RETURN_IF(enter());
-    return handle_is_live(object, HANDLE_USER_OBJECT) ? CUDA_SUCCESS
-                                                      : fail_handle("user object", object, HANDLE_USER_OBJECT);
+    return handle_is_live(object, HANDLE_USER_OBJECT)
+               ? CUDA_SUCCESS
+               : fail_handle("user object", object, HANDLE_USER_OBJECT);
 }
 
 static CUresult count_check(unsigned count) {
-    return count ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "the number of references must be at least 1");
+    return count ? CUDA_SUCCESS
+                 : fail(CUDA_ERROR_INVALID_VALUE, "the number of references must be at least 1");
 }
 
 static void release(CUuserObject object, unsigned count) {
@@ -30,14 +33,15 @@ static void release(CUuserObject object, unsigned count) {
     handle_free(HANDLE_USER_OBJECT, object);
 }
 
-CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount,
-                            unsigned int flags) {
+CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
+                            unsigned int initialRefcount, unsigned int flags) {
     RETURN_IF(enter());
     if (object_out == NULL) return fail_null("object_out");
     if (destroy == NULL) return fail_null("destroy");
     RETURN_IF(count_check(initialRefcount));
     if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
-        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not %#x", flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not %#x",
+                    flags);
     CUuserObject object = handle_new(HANDLE_USER_OBJECT, sizeof *object);
     if (object == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a user object");
     object->count = initialRefcount;
@@ -78,7 +82,8 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
     struct held_object *held = find(graph, object);
     if (held == NULL) {
         held = realloc(graph->objects, (graph->object_count + 1) * sizeof *held);
-        if (held == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another user object");
+        if (held == NULL)
+            return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another user object");
         graph->objects = held;
         held += graph->object_count++;
         *held = (struct held_object){object, 0};
@@ -94,7 +99,8 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
     RETURN_IF(count_check(count));
     struct held_object *held = find(graph, object);
     if (held == NULL || held->count < count)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the graph does not hold %u references to the user object", count);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the graph does not hold %u references to the user object",
+                    count);
     held->count -= count;
     if (held->count == 0) *held = graph->objects[--graph->object_count];
     release(object, count);
@@ -115,15 +121,12 @@ bool graph_objects_copy(CUgraph target, CUgraph source) {
 }
 
 void graph_objects_release(CUgraph graph) {
-    for (size_t i = 0; i < graph->object_count; i++) release(graph->objects[i].object, graph->objects[i].count);
+    for (size_t i = 0; i < graph->object_count; i++)
+        release(graph->objects[i].object, graph->objects[i].count);
     free(graph->objects);
 }
 
 const struct entry graph_object_entries[] = {
-    ENTRY(cuUserObjectCreate),
-    ENTRY(cuUserObjectRetain),
-    ENTRY(cuUserObjectRelease),
-    ENTRY(cuGraphRetainUserObject),
-    ENTRY(cuGraphReleaseUserObject),
-    {NULL, NULL, NULL},
+    ENTRY(cuUserObjectCreate),      ENTRY(cuUserObjectRetain),       ENTRY(cuUserObjectRelease),
+    ENTRY(cuGraphRetainUserObject), ENTRY(cuGraphReleaseUserObject), {NULL, NULL, NULL},
 };

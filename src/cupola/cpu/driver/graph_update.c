@@ -1,11 +1,14 @@
-/* Changing executable graphs (CUDA Driver API, "Graph Management": cuGraphExec*SetParams, cuGraphExecUpdate). */
+/* Changing executable graphs (CUDA Driver API, "Graph Management": cuGraphExec*SetParams,
+ * cuGraphExecUpdate). */
 #include "graph_exec.h"
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph");
+}
 
-/* ---- pairs of nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- pairs of nodes ----------------------------------------------------------------------------------- */
 
 /* Nodes correspond by the order of their creation. */
 struct pair {
@@ -29,8 +32,8 @@ static bool pairs_append(struct pairs *pairs, CUgraphNode own, CUgraphNode other
     return true;
 }
 
-static CUgraphExecUpdateResult differ(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult result, CUgraphNode node,
-                                      CUgraphNode from) {
+static CUgraphExecUpdateResult differ(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult result,
+                                      CUgraphNode node, CUgraphNode from) {
     *info = (CUgraphExecUpdateResultInfo){result, node, from};
     return result;
 }
@@ -38,7 +41,8 @@ static CUgraphExecUpdateResult differ(CUgraphExecUpdateResultInfo *info, CUgraph
 static bool is_host(CUmemorytype type) { return type == CU_MEMORYTYPE_HOST; }
 
 /* What may not change although the types are the same. */
-static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode other, CUgraphExecUpdateResultInfo *info) {
+static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode other,
+                                                  CUgraphExecUpdateResultInfo *info) {
     if (own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
         if (own->condition_type != other->condition_type || own->body_count != other->body_count)
             return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, other, NULL);
@@ -76,7 +80,8 @@ static void number(CUgraph graph) {
 }
 
 /* Compare two graphs and list the pairs of their nodes, those of bodies and child graphs included. */
-static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs *pairs, CUgraphExecUpdateResultInfo *info) {
+static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs *pairs,
+                                       CUgraphExecUpdateResultInfo *info) {
     if (own->count != other->count)
         return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other->last, NULL);
     number(own);
@@ -121,7 +126,8 @@ static bool take_over(const struct pairs *pairs) {
         } else {
             shared_op_release(ops[i]);
         }
-        if (fine && pair->own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) pair->own->condition = pair->other->condition;
+        if (fine && pair->own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            pair->own->condition = pair->other->condition;
     }
     free(ops);
     return fine;
@@ -132,10 +138,12 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
         [CU_GRAPH_EXEC_UPDATE_ERROR] = "the host has no memory for it",
         [CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED] = "nodes or edges were added or removed",
         [CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED] = "a node has another type",
-        [CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED] = "parameters of a node changed that must stay (the context, the "
-                                                         "kinds of memory, the number of bodies)",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED] =
+            "parameters of a node changed that must stay (the context, the "
+            "kinds of memory, the number of bodies)",
         [CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED] = "allocation and free nodes cannot be updated",
-        [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] = "a kernel of another context was given to a node",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] =
+            "a kernel of another context was given to a node",
     };
     CUgraphExecUpdateResultInfo ignored, *info = resultInfo ? resultInfo : &ignored;
     RETURN_IF(graph_exec_check(hGraphExec));
@@ -150,12 +158,13 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
     pthread_mutex_unlock(&hGraphExec->lock);
     free(pairs.items);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the executable graph cannot be updated: %s; instantiate it again",
-                texts[result]);
+    return fail(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+                "the executable graph cannot be updated: %s; instantiate it again", texts[result]);
 }
 
 /* The form before CUDA 12. */
-static CUresult update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong_node, CUgraphExecUpdateResult *result) {
+static CUresult update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong_node,
+                          CUgraphExecUpdateResult *result) {
     CUgraphExecUpdateResultInfo info = {0};
     CUresult status = cuGraphExecUpdate(exec, graph, &info);
     if (wrong_node) *wrong_node = info.errorNode;
@@ -163,7 +172,7 @@ static CUresult update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong_no
     return status;
 }
 
-/* ---- single nodes -------------------------------------------------------------------------------------------------------------- */
+/* ---- single nodes ------------------------------------------------------------------------------------- */
 
 static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child) {
     CUgraphExecUpdateResultInfo info = {0};
@@ -171,7 +180,8 @@ static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child) {
     RETURN_IF(graph_check(child));
     CUresult status = CUDA_SUCCESS;
     if (compare(own->bodies[0], child, &pairs, &info))
-        status = fail(CUDA_ERROR_INVALID_VALUE, "the new child graph must have the nodes and edges of the old one");
+        status = fail(CUDA_ERROR_INVALID_VALUE,
+                      "the new child graph must have the nodes and edges of the old one");
     else if (!take_over(&pairs)) status = no_memory();
     else graph_exec_changed(exec);
     free(pairs.items);
@@ -180,8 +190,8 @@ static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child) {
 
 static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeParams *params) {
     if (params->type != own->type)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given", (int)own->type,
-                    (int)params->type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given",
+                    (int)own->type, (int)params->type);
     if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph);
     struct op *op;
     RETURN_IF(graph_make_op(params, &op));
@@ -217,8 +227,8 @@ static CUresult set_kernel_v1(CUgraphExec exec, CUgraphNode node, const CUDA_KER
     return cuGraphExecNodeSetParams(exec, node, &params);
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
-                                        CUcontext ctx) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
     if (copyParams == NULL) return fail_null("copyParams");
     params.memcpy.copyParams = *copyParams;
@@ -235,7 +245,8 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
     return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
 }
 
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) {
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                      const CUDA_HOST_NODE_PARAMS *nodeParams) {
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
     if (nodeParams == NULL) return fail_null("nodeParams");
     memcpy(&params.host, nodeParams, sizeof *nodeParams);
@@ -260,14 +271,15 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hN
     return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
 }
 
-/* ---- enabling -------------------------------------------------------------------------------------------------------------------- */
+/* ---- enabling ----------------------------------------------------------------------------------------- */
 
 static CUresult find_switchable(CUgraphExec exec, CUgraphNode node, CUgraphNode *own) {
     RETURN_IF(graph_exec_find(exec, node, own));
     if ((*own)->type == CU_GRAPH_NODE_TYPE_KERNEL || (*own)->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
         (*own)->type == CU_GRAPH_NODE_TYPE_MEMSET)
         return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "only kernel, memcpy and memset nodes can be disabled, not nodes of type %d",
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "only kernel, memcpy and memset nodes can be disabled, not nodes of type %d",
                 (int)(*own)->type);
 }
 

@@ -1,7 +1,8 @@
 /* Managed memory: advice, prefetching and discarding (CUDA Driver API, "Unified Addressing").
  *
- * There is one memory here, so nothing moves. What the program says about an allocation is checked and kept, so that it
- * can be asked for again; it is kept for whole allocations, also when the call named only a part of one. */
+ * There is one memory here, so nothing moves. What the program says about an allocation is checked and
+ * kept, so that it can be asked for again; it is kept for whole allocations, also when the call named only
+ * a part of one. */
 #include "storage.h"
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@ struct advice {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct advice *advices;
 
-/* What is known about an allocation, made when there is nothing yet; what was freed is dropped. With the lock. */
+/* What is known about an allocation, made when there is nothing yet; what was freed is dropped. With the
+ * lock. */
 static struct advice *advice_of(const cpu_allocation *allocation) {
     cpu_allocation found;
     for (struct advice **link = &advices; *link;) {
@@ -38,7 +40,9 @@ static struct advice *advice_of(const cpu_allocation *allocation) {
     return advices = made;
 }
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the advice"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the advice");
+}
 
 static CUresult check_range(CUdeviceptr address, size_t count, cpu_allocation *found) {
     if (count == 0) return fail(CUDA_ERROR_INVALID_VALUE, "the range must have at least one byte");
@@ -55,8 +59,11 @@ static CUresult check_location(const CUmemLocation *location) {
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
         if (location->id == 0) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0", location->id);
-    default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for managed memory", (int)location->type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
+                    location->id);
+    default:
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for managed memory",
+                    (int)location->type);
     }
 }
 
@@ -65,7 +72,7 @@ static CUmemLocation from_device(CUdevice device) {
                                    : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 }
 
-/* ---- advice -------------------------------------------------------------------------------------------------------------- */
+/* ---- advice ------------------------------------------------------------------------------------------- */
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
     cpu_allocation found;
@@ -73,13 +80,14 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUme
     RETURN_IF(check_range(devPtr, count, &found));
     if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not an advice", (int)advice);
-    bool uses_location = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
+    bool uses_location =
+        advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
     if (uses_location) RETURN_IF(check_location(&location));
     pthread_mutex_lock(&lock);
     struct advice *known = advice_of(&found);
     if (known) {
-        bool set = advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
-                   advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
+        bool set = advice == CU_MEM_ADVISE_SET_READ_MOSTLY ||
+                   advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
         switch ((int)advice) {
         case CU_MEM_ADVISE_SET_READ_MOSTLY:
         case CU_MEM_ADVISE_UNSET_READ_MOSTLY: known->read_mostly = set; break;
@@ -99,7 +107,7 @@ static CUresult advise_v1(CUdeviceptr address, size_t count, CUmem_advise advice
     return cuMemAdvise(address, count, advice, from_device(device));
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------- */
 
 static int ordinal_of(const CUmemLocation *location) {
     if (location->type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
@@ -114,22 +122,22 @@ static void store_accessed_by(const struct advice *known, int *data, size_t room
     while (n < room) data[n++] = CU_DEVICE_INVALID;
 }
 
-CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
-                                size_t count) {
+CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
+                                CUdeviceptr devPtr, size_t count) {
     cpu_allocation found;
     RETURN_IF(enter());
     if (data == NULL) return fail_null("data");
     RETURN_IF(check_range(devPtr, count, &found));
     bool is_list = attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
     if (is_list ? dataSize == 0 || dataSize % sizeof(int) : dataSize != sizeof(int))
-        return fail(CUDA_ERROR_INVALID_VALUE, "dataSize is %zu; it must be %s4", dataSize, is_list ? "a multiple of " : "");
+        return fail(CUDA_ERROR_INVALID_VALUE, "dataSize is %zu; it must be %s4", dataSize,
+                    is_list ? "a multiple of " : "");
     CUresult status = CUDA_SUCCESS;
     int *out = data;
     pthread_mutex_lock(&lock);
     const struct advice *known = advice_of(&found);
     if (known == NULL) status = no_memory();
-    else
-        switch ((int)attribute) {
+    else switch ((int)attribute) {
         case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *out = known->read_mostly; break;
         case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: *out = ordinal_of(&known->preferred); break;
         case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: store_accessed_by(known, out, dataSize / sizeof *out); break;
@@ -138,23 +146,25 @@ CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribu
         case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = known->preferred.id; break;
         case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *out = known->prefetched.type; break;
         case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = known->prefetched.id; break;
-        default: status = fail(CUDA_ERROR_INVALID_VALUE, "a range of memory has no attribute %d", (int)attribute);
+        default:
+            status = fail(CUDA_ERROR_INVALID_VALUE, "a range of memory has no attribute %d", (int)attribute);
         }
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes,
-                                 CUdeviceptr devPtr, size_t count) {
+CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
+                                 size_t numAttributes, CUdeviceptr devPtr, size_t count) {
     RETURN_IF(enter());
-    if (data == NULL || dataSizes == NULL || attributes == NULL) return fail_null("data, dataSizes or attributes");
+    if (data == NULL || dataSizes == NULL || attributes == NULL)
+        return fail_null("data, dataSizes or attributes");
     if (numAttributes == 0) return fail(CUDA_ERROR_INVALID_VALUE, "numAttributes must be at least 1");
     for (size_t i = 0; i < numAttributes; i++)
         RETURN_IF(cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count));
     return CUDA_SUCCESS;
 }
 
-/* ---- prefetching and discarding -------------------------------------------------------------------------------------------- */
+/* ---- prefetching and discarding ----------------------------------------------------------------------- */
 
 /* A stream for a call that has an effect on managed memory and cannot be captured. */
 static CUresult enter_uncaptured(const char *call, CUstream handle, CUstream *stream) {
@@ -176,7 +186,8 @@ static CUresult note_prefetch(const cpu_allocation *found, CUmemLocation locatio
     return known ? CUDA_SUCCESS : no_memory();
 }
 
-CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream) {
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
+                            CUstream hStream) {
     CUstream stream;
     cpu_allocation found;
     RETURN_IF(enter_uncaptured("cuMemPrefetchAsync", hStream, &stream));
@@ -192,8 +203,8 @@ static CUresult prefetch_v1(CUdeviceptr address, size_t count, CUdevice device, 
 }
 
 /* Check the lists of a batch, and note where its ranges were prefetched to. */
-static CUresult batch(CUdeviceptr *pointers, size_t *sizes, size_t count, const CUmemLocation *locations, const size_t *indices,
-                      size_t location_count, unsigned long long flags, bool prefetch) {
+static CUresult batch(CUdeviceptr *pointers, size_t *sizes, size_t count, const CUmemLocation *locations,
+                      const size_t *indices, size_t location_count, unsigned long long flags, bool prefetch) {
     cpu_allocation found;
     if (pointers == NULL || sizes == NULL) return fail_null("dptrs or sizes");
     if (count == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a batch must have at least one range");
@@ -201,12 +212,14 @@ static CUresult batch(CUdeviceptr *pointers, size_t *sizes, size_t count, const 
     if (prefetch) {
         if (locations == NULL || indices == NULL) return fail_null("prefetchLocs or prefetchLocIdxs");
         if (location_count == 0 || location_count > count)
-            return fail(CUDA_ERROR_INVALID_VALUE, "%zu locations for %zu ranges: there must be 1 to as many as ranges",
-                        location_count, count);
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "%zu locations for %zu ranges: there must be 1 to as many as ranges", location_count,
+                        count);
         for (size_t i = 0; i < location_count; i++) {
             RETURN_IF(check_location(&locations[i]));
             if (indices[i] >= count || (i == 0 ? indices[i] != 0 : indices[i] <= indices[i - 1]))
-                return fail(CUDA_ERROR_INVALID_VALUE, "prefetchLocIdxs must begin with 0, increase, and stay below count");
+                return fail(CUDA_ERROR_INVALID_VALUE,
+                            "prefetchLocIdxs must begin with 0, increase, and stay below count");
         }
     }
     for (size_t i = 0; i < count; i++) RETURN_IF(check_range(pointers[i], sizes[i], &found));
@@ -236,8 +249,9 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
     return submit_nothing(stream);
 }
 
-CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-                                           size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                           CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                                           size_t numPrefetchLocs, unsigned long long flags,
                                            CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_uncaptured("cuMemDiscardAndPrefetchBatchAsync", hStream, &stream));
@@ -248,13 +262,14 @@ CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, si
 PER_THREAD(cuMemPrefetchAsync, (CUdeviceptr p, size_t n, CUmemLocation where, unsigned flags, CUstream s),
            (p, n, where, flags, s))
 PER_THREAD(cuMemPrefetchBatchAsync,
-           (CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *where, size_t *indices, size_t locations,
+           (CUdeviceptr * p, size_t *n, size_t count, CUmemLocation *where, size_t *indices, size_t locations,
             unsigned long long flags, CUstream s),
            (p, n, count, where, indices, locations, flags, s))
-PER_THREAD(cuMemDiscardBatchAsync, (CUdeviceptr *p, size_t *n, size_t count, unsigned long long flags, CUstream s),
+PER_THREAD(cuMemDiscardBatchAsync,
+           (CUdeviceptr * p, size_t *n, size_t count, unsigned long long flags, CUstream s),
            (p, n, count, flags, s))
 PER_THREAD(cuMemDiscardAndPrefetchBatchAsync,
-           (CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *where, size_t *indices, size_t locations,
+           (CUdeviceptr * p, size_t *n, size_t count, CUmemLocation *where, size_t *indices, size_t locations,
             unsigned long long flags, CUstream s),
            (p, n, count, where, indices, locations, flags, s))
 

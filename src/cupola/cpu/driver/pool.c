@@ -1,7 +1,7 @@
 /* Memory pools and stream-ordered allocation (CUDA Driver API, "Stream Ordered Memory Allocator"). */
 #include "storage.h"
 
-/* ---- the pools of locations ---------------------------------------------------------------------------------------- */
+/* ---- the pools of locations --------------------------------------------------------------------------- */
 
 /* The default and the current pool of each location and allocation type, made when first asked for. */
 struct place {
@@ -14,7 +14,7 @@ struct place {
 enum { PLACES = 4 * MAX_DEVICES };
 static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct place places[PLACES];
-static _Atomic(CUmemoryPool) device_pool[MAX_DEVICES]; /* the current pools that cuMemAllocAsync takes */
+static _Atomic(CUmemoryPool) device_pool[MAX_DEVICES];    /* the current pools that cuMemAllocAsync takes */
 static _Atomic(CUmemoryPool) graph_pool[MAX_DEVICES + 2]; /* of each device, of the host, of managed memory */
 
 static CUmemoryPool new_pool(const CUmemPoolProps *properties) {
@@ -22,14 +22,16 @@ static CUmemoryPool new_pool(const CUmemPoolProps *properties) {
     if (pool == NULL) return NULL;
     pthread_mutex_init(&pool->lock, NULL);
     pool->properties = *properties;
-    pool->device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : CPU_MEMORY_HOST;
+    pool->device =
+        properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : CPU_MEMORY_HOST;
     pool->kind = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ? CPU_MEMORY_MANAGED
                  : pool->device == CPU_MEMORY_HOST                       ? CPU_MEMORY_PINNED
                                                                          : CPU_MEMORY_DEVICE;
     for (int i = 0; i < 3; i++) pool->reuse[i] = 1;
     /* Pools of host memory begin as the host's alone, whatever the devices could do (cuMemPoolCreate). */
     for (int i = 0; i < device_count; i++)
-        if (pool->kind == CPU_MEMORY_MANAGED || i == pool->device) pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (pool->kind == CPU_MEMORY_MANAGED || i == pool->device)
+            pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     pool->pending.next = pool->pending.previous = &pool->pending;
     return pool;
 }
@@ -38,7 +40,8 @@ static CUmemoryPool new_pool(const CUmemPoolProps *properties) {
 static CUresult check_location(CUmemLocation *location, CUmemAllocationType allocation) {
     struct device *device = NULL;
     if (allocation != CU_MEM_ALLOCATION_TYPE_PINNED && allocation != CU_MEM_ALLOCATION_TYPE_MANAGED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the allocation type is %d; it must be PINNED or MANAGED.", (int)allocation);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the allocation type is %d; it must be PINNED or MANAGED.",
+                    (int)allocation);
     switch (location->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE: return device_get(location->id, &device);
     case CU_MEM_LOCATION_TYPE_NONE:
@@ -47,9 +50,11 @@ static CUresult check_location(CUmemLocation *location, CUmemAllocationType allo
     case CU_MEM_LOCATION_TYPE_HOST: break;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
         if (location->id == 0) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0.", location->id);
+        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0.",
+                    location->id);
     default:
-        return fail(CUDA_ERROR_INVALID_VALUE, "location type %d is not one that a pool can have.", (int)location->type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "location type %d is not one that a pool can have.",
+                    (int)location->type);
     }
     location->id = 0;
     return CUDA_SUCCESS;
@@ -67,12 +72,14 @@ static struct place *find_place(CUmemLocation location, CUmemAllocationType allo
             *place = (struct place){location.type, location.id, allocation, pool, pool};
             return place;
         }
-        if (place->type == location.type && place->id == location.id && place->allocation == allocation) return place;
+        if (place->type == location.type && place->id == location.id && place->allocation == allocation)
+            return place;
     }
     return NULL;
 }
 
-static CUresult get_place_pool(CUmemoryPool *pool, const CUmemLocation *where, CUmemAllocationType type, bool current) {
+static CUresult get_place_pool(CUmemoryPool *pool, const CUmemLocation *where, CUmemAllocationType type,
+                               bool current) {
     if (pool == NULL) return fail_null("pool");
     if (where == NULL) return fail_null("location");
     CUmemLocation location = *where;
@@ -116,7 +123,7 @@ static CUmemLocation on_device(int ordinal) {
 CUmemoryPool pool_of_graphs(const CUmemPoolProps *wanted) {
     CUmemPoolProps properties = {.allocType = wanted->allocType, .location = wanted->location};
     if (check_location(&properties.location, properties.allocType)) return NULL;
-    int index = properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED           ? MAX_DEVICES + 1
+    int index = properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED    ? MAX_DEVICES + 1
                 : properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties.location.id
                                                                           : MAX_DEVICES;
     CUmemoryPool pool = atomic_load(&graph_pool[index]);
@@ -166,7 +173,7 @@ CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUme
     return set_place_pool(location, type, pool);
 }
 
-/* ---- pools of the program ------------------------------------------------------------------------------------------- */
+/* ---- pools of the program ----------------------------------------------------------------------------- */
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     RETURN_IF(enter());
@@ -194,7 +201,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     for (int i = 0; i < PLACES; i++)
         if (places[i].current == pool) {
             places[i].current = places[i].default_pool;
-            if (places[i].type == CU_MEM_LOCATION_TYPE_DEVICE && places[i].allocation == CU_MEM_ALLOCATION_TYPE_PINNED)
+            if (places[i].type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                places[i].allocation == CU_MEM_ALLOCATION_TYPE_PINNED)
                 atomic_store(&device_pool[places[i].id], places[i].default_pool);
         }
     pthread_mutex_unlock(&places_lock);
@@ -268,7 +276,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
     }
     pthread_mutex_unlock(&pool->lock);
     if (status == CUDA_ERROR_INVALID_VALUE) return fail(status, "a high watermark can only be set to 0.");
-    if (status) return fail(CUDA_ERROR_INVALID_VALUE, "attribute %d of a memory pool cannot be set.", (int)attr);
+    if (status)
+        return fail(CUDA_ERROR_INVALID_VALUE, "attribute %d of a memory pool cannot be set.", (int)attr);
     return CUDA_SUCCESS;
 }
 
@@ -280,14 +289,15 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
         struct device *device;
         int flags = map[i].flags;
         if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-            return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu names no device: access is set for devices.", i);
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "descriptor %zu names no device: access is set for devices.", i);
         RETURN_IF(device_get(map[i].location.id, &device));
         if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu has unknown flags %d.", i, flags);
         if (device->ordinal == pool->device && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            return fail(CUDA_ERROR_INVALID_VALUE, "the access of device %d to its own pool cannot be taken away.",
-                        device->ordinal);
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "the access of device %d to its own pool cannot be taken away.", device->ordinal);
     }
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < count; i++) pool->access[map[i].location.id] = (uint8_t)map[i].flags;
@@ -305,7 +315,8 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUme
         RETURN_IF(device_get(location->id, &device));
         *flags = memPool->access[device->ordinal];
     } else {
-        *flags = memPool->kind == CPU_MEMORY_DEVICE ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        *flags = memPool->kind == CPU_MEMORY_DEVICE ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                                    : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     return CUDA_SUCCESS;
 }
@@ -319,22 +330,25 @@ static bool pool_admits(const cpu_allocation *found, int device, bool is_write) 
 
 CUresult pool_check_access(uint64_t address, int device, const char *role) {
     cpu_allocation found;
-    if (!cpu_memory_find(address, &found) || found.device == device || !handle_was_live(found.owner, HANDLE_POOL) ||
-        pool_admits(&found, device, true))
+    if (!cpu_memory_find(address, &found) || found.device == device ||
+        !handle_was_live(found.owner, HANDLE_POOL) || pool_admits(&found, device, true))
         return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE,
-                "%s, 0x%llx, is memory of a pool that device %d may not write to: give it access with cuMemPoolSetAccess.",
+                "%s, 0x%llx, is memory of a pool that device %d may not write to: give it access with "
+                "cuMemPoolSetAccess.",
                 role, (unsigned long long)address, device);
 }
 
 int cpu_driver_permits(const cpu_launch *launch, const cpu_allocation *found, int is_write) {
     const struct CUctx_st *context = launch->context;
     if (handle_was_live(found->owner, HANDLE_POOL)) return pool_admits(found, launch->device, is_write);
-    if (found->device < 0 || found->kind != CPU_MEMORY_DEVICE || !handle_was_live(found->owner, HANDLE_CONTEXT)) return 1;
+    if (found->device < 0 || found->kind != CPU_MEMORY_DEVICE ||
+        !handle_was_live(found->owner, HANDLE_CONTEXT))
+        return 1;
     return context->peers >> found->device & 1;
 }
 
-/* ---- stream-ordered allocation ----------------------------------------------------------------------------------------- */
+/* ---- stream-ordered allocation ------------------------------------------------------------------------ */
 
 static CUresult allocate_on(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
     uint64_t address = 0;
@@ -374,9 +388,11 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     if (unlikely(stream_is_capturing(stream))) return capture_free(stream, dptr);
     if (dptr == 0) return CUDA_SUCCESS; /* what an allocation of no bytes gave */
     if (unlikely(!cpu_memory_lookup(dptr, &found) || found.base != dptr))
-        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not the beginning of an allocation.", (unsigned long long)dptr);
+        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not the beginning of an allocation.",
+                    (unsigned long long)dptr);
     if (unlikely(found.freed || found.freeing))
-        return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.", (unsigned long long)dptr);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.",
+                    (unsigned long long)dptr);
     if (unlikely(!handle_was_live(found.owner, HANDLE_POOL) &&
                  (found.kind != CPU_MEMORY_DEVICE && found.kind != CPU_MEMORY_MANAGED)))
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx is not from a pool or cuMemAlloc.",
@@ -384,13 +400,14 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     return pool_free_on(&found, stream);
 }
 
-/* ---- the memory of graphs ------------------------------------------------------------------------------------------------ */
+/* ---- the memory of graphs ----------------------------------------------------------------------------- */
 
 static CUresult find_graph_pool(CUdevice ordinal, CUmemoryPool *pool) {
     struct device *device = NULL;
     RETURN_IF(enter());
     RETURN_IF(device_get(ordinal, &device));
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = on_device(device->ordinal)};
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = on_device(device->ordinal)};
     *pool = pool_of_graphs(&properties);
     return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -429,9 +446,11 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     return CUDA_SUCCESS;
 }
 
-PER_THREAD(cuMemAllocFromPoolAsync, (CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),
+PER_THREAD(cuMemAllocFromPoolAsync,
+           (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),
            (dptr, bytesize, pool, hStream))
-PER_THREAD(cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr, bytesize, hStream))
+PER_THREAD(cuMemAllocAsync, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),
+           (dptr, bytesize, hStream))
 PER_THREAD(cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream))
 
 const struct entry pool_entries[] = {

@@ -1,13 +1,14 @@
 /* How memory pools keep their memory (CUDA Driver API, "Stream Ordered Memory Allocator").
  *
- * An allocation exists as soon as the call returns: the stream's order only matters for frees. A free is an operation
- * on its stream; until it has run, the memory is "freeing": kernels that were launched before may use it, new copies
- * may not. An allocation of the same size on the same stream takes such memory over at once, since the order of the
- * stream keeps the uses apart, and the queued free then finds another id there and does nothing.
+ * An allocation exists as soon as the call returns: the stream's order only matters for frees. A free is
+ * an operation on its stream; until it has run, the memory is "freeing": kernels that were launched before
+ * may use it, new copies may not. An allocation of the same size on the same stream takes such memory over
+ * at once, since the order of the stream keeps the uses apart, and the queued free then finds another id
+ * there and does nothing.
  *
- * Small allocations go to the slabs of the arena, and the pool charges for them in steps of 2 MiB. Large ones are
- * kept after a free, with their pages, until the pool holds more than its release threshold when the program
- * synchronises, is trimmed, or somebody else needs the memory. */
+ * Small allocations go to the slabs of the arena, and the pool charges for them in steps of 2 MiB. Large
+ * ones are kept after a free, with their pages, until the pool holds more than its release threshold when
+ * the program synchronises, is trimmed, or somebody else needs the memory. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -25,10 +26,11 @@ static int charged_to(const struct CUmemPoolHandle_st *pool) {
     return pool->kind == CPU_MEMORY_DEVICE ? pool->device : CPU_MEMORY_HOST;
 }
 
-/* ---- accounting; with the pool's lock ------------------------------------------------------------------------------ */
+/* ---- accounting; with the pool's lock ----------------------------------------------------------------- */
 
 static int reserve_more(CUmemoryPool pool, uint64_t bytes) {
-    if (pool->properties.maxSize && pool->reserved + bytes > pool->properties.maxSize) return CPU_MEMORY_DEVICE_FULL;
+    if (pool->properties.maxSize && pool->reserved + bytes > pool->properties.maxSize)
+        return CPU_MEMORY_DEVICE_FULL;
     int status = cpu_memory_charge(charged_to(pool), bytes);
     if (status) return status;
     pool->reserved += bytes;
@@ -66,7 +68,7 @@ static void trim(CUmemoryPool pool, uint64_t keep) {
     reserve_less(pool, bytes);
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------------------ */
+/* ---- allocating --------------------------------------------------------------------------------------- */
 
 static struct pending_free *find_pending(CUmemoryPool pool, CUstream stream, size_t size) {
     int left = PENDING_LOOKED_AT;
@@ -87,7 +89,8 @@ static bool take_cached(CUmemoryPool pool, uint64_t size, uint64_t *address) {
     struct cached_block **best = NULL;
     uint64_t most = size + size / 4 + STEP;
     for (struct cached_block **at = &pool->cached; *at; at = &(*at)->next)
-        if ((*at)->room >= size && (*at)->room <= most && (best == NULL || (*at)->room < (*best)->room)) best = at;
+        if ((*at)->room >= size && (*at)->room <= most && (best == NULL || (*at)->room < (*best)->room))
+            best = at;
     if (best == NULL) return false;
     struct cached_block *block = *best;
     uint64_t id;
@@ -162,15 +165,16 @@ CUresult pool_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t
     } while (status != CPU_MEMORY_OK && wait_for_pending(pool));
     if (status == CPU_MEMORY_DEVICE_FULL && pool->properties.maxSize &&
         pool->reserved + size > pool->properties.maxSize)
-        return fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes do not fit: the pool may hold %zu bytes, of which %llu are in use.",
-                    size, pool->properties.maxSize, (unsigned long long)pool->used);
+        return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                    "%zu bytes do not fit: the pool may hold %zu bytes, of which %llu are in use.", size,
+                    pool->properties.maxSize, (unsigned long long)pool->used);
     return status ? memory_refused(status, pool->device, size) : CUDA_SUCCESS;
 }
 
-/* ---- freeing --------------------------------------------------------------------------------------------------------- */
+/* ---- freeing ------------------------------------------------------------------------------------------ */
 
-/* Give back the pool's lock, and the pool itself when it was destroyed and nothing is left of it. The lock is not
- * destroyed, so that a thread that looks through all pools may still take it. */
+/* Give back the pool's lock, and the pool itself when it was destroyed and nothing is left of it. The lock
+ * is not destroyed, so that a thread that looks through all pools may still take it. */
 static void unlock(CUmemoryPool pool) {
     bool gone = pool->given_up && pool->outstanding == 0;
     pthread_mutex_unlock(&pool->lock);
@@ -234,7 +238,8 @@ static void finish(struct pending_free *p) {
 
 /* Whether nothing that was given to the stream so far is still to be done. */
 static bool is_idle(CUstream stream) {
-    if (stream->role == STREAM_LEGACY || !stream_has_completed(stream, atomic_load(&stream->submitted))) return false;
+    if (stream->role == STREAM_LEGACY || !stream_has_completed(stream, atomic_load(&stream->submitted)))
+        return false;
     CUstream legacy = stream->flags & CU_STREAM_NON_BLOCKING ? NULL : stream->context->legacy;
     return legacy == NULL || stream_has_completed(legacy, atomic_load(&legacy->submitted));
 }
@@ -279,7 +284,7 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
     return stream_submit(stream, op);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------------------ */
+/* ---- graphs ------------------------------------------------------------------------------------------- */
 
 /* The place of an allocation node, shared with the node's copies in executable graphs. */
 struct place {
@@ -292,7 +297,8 @@ CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t siz
     if (pool == NULL) return CUDA_ERROR_INVALID_VALUE;
     if (size >= UINT64_C(1) << 47) return memory_refused(CPU_MEMORY_DEVICE_FULL, pool->device, size);
     struct place *place = malloc(sizeof *place);
-    if (place == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the allocation node");
+    if (place == NULL)
+        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the allocation node");
     uint64_t room = 0;
     pthread_mutex_lock(&pool->lock);
     int status = cpu_memory_obtain(pool->device, pool->kind, size, pool, &place->address, &room);
@@ -365,7 +371,8 @@ CUresult memory_begin(const struct op *op, bool again) {
     pthread_mutex_unlock(&pool->lock);
     if (status == CUDA_SUCCESS) return status;
     return fail(status,
-                "the graph allocates the memory at 0x%llx, which its last launch allocated and nobody has freed: free it, "
+                "the graph allocates the memory at 0x%llx, which its last launch allocated and nobody has "
+                "freed: free it, "
                 "or instantiate the graph with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.",
                 (unsigned long long)address);
 }
@@ -376,10 +383,11 @@ static CUresult memory_end(uint64_t address) {
         pool_free_now(&found);
         return CUDA_SUCCESS;
     }
-    return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "a graph frees 0x%llx, which is not allocated.", (unsigned long long)address);
+    return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "a graph frees 0x%llx, which is not allocated.",
+                (unsigned long long)address);
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------------- */
+/* ---- operations --------------------------------------------------------------------------------------- */
 
 CUresult memory_execute(struct op *op) {
     if (op->kind == OP_ALLOCATE) return memory_begin(op, false);
@@ -391,7 +399,8 @@ CUresult memory_execute(struct op *op) {
 
 /* Of the frees, only those of graphs are copied, which have nothing to share. */
 void memory_op_retain(struct op *op) {
-    if (op->kind == OP_ALLOCATE && op->memory.owner) atomic_fetch_add(&((struct place *)op->memory.owner)->references, 1);
+    if (op->kind == OP_ALLOCATE && op->memory.owner)
+        atomic_fetch_add(&((struct place *)op->memory.owner)->references, 1);
 }
 
 void memory_op_release(struct op *op) {
@@ -400,7 +409,7 @@ void memory_op_release(struct op *op) {
     else place_release(op->memory.owner);
 }
 
-/* ---- giving back ------------------------------------------------------------------------------------------------------- */
+/* ---- giving back -------------------------------------------------------------------------------------- */
 
 void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep) {
     pthread_mutex_lock(&pool->lock);

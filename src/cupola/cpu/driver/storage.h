@@ -1,4 +1,5 @@
-/* What the files about memory (memory.c, pool.c, copy.c, fill.c, pointer.c, managed.c, virtual.c) and graphs share. */
+/* What the files about memory (memory.c, pool.c, copy.c, fill.c, pointer.c, managed.c, virtual.c) and
+ * graphs share. */
 #ifndef CUPOLA_CPU_DRIVER_STORAGE_H
 #define CUPOLA_CPU_DRIVER_STORAGE_H
 
@@ -16,8 +17,8 @@ enum range_rule {
     RANGE_RUNNING, /* as RANGE_DEVICE, for work that was queued before a free of the memory */
 };
 
-/* Check the range [address, address + size) and say whether it is pageable host memory. `role` names the range in
- * the explanation ("the source"). */
+/* Check the range [address, address + size) and say whether it is pageable host memory. `role` names the
+ * range in the explanation ("the source"). */
 CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable);
 
 /* The box of bytes of a CUDA_MEMCPY3D. planned: for a graph. An empty one has width 0. */
@@ -31,7 +32,7 @@ CUresult fill_check(struct fill *fill, bool planned);
 #define ENTRY_V2(name) ENTRY(name), ENTRY_AS(name##_v2, name)
 #define ENTRY_STREAM_V2(name) ENTRY_STREAM(name), ENTRY_STREAM_AS(name##_v2, name)
 
-/* ---- pools (pool.c, pool_storage.c) ----------------------------------------------------------------------------- */
+/* ---- pools (pool.c, pool_storage.c) ------------------------------------------------------------------- */
 
 struct cached_block { /* a large place that a pool keeps for the next allocation */
     struct cached_block *next;
@@ -54,11 +55,11 @@ struct CUmemPoolHandle_st {
     int kind;   /* cpu_memory_kind of its allocations */
     bool is_default, is_graph;
     bool given_up; /* destroyed */
-    int reuse[3]; /* CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and the two after it */
+    int reuse[3];  /* CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and the two after it */
     uint64_t threshold;
     uint64_t used, used_high, reserved, reserved_high;
     uint64_t small_used, small_reserved; /* small allocations share places; reserved in steps */
-    size_t outstanding;                  /* allocations and queued frees; a destroyed pool goes with the last */
+    size_t outstanding; /* allocations and queued frees; a destroyed pool goes with the last */
     struct cached_block *cached;
     struct pending_free pending; /* head of the ring of queued frees, the newest first */
     uint8_t access[MAX_DEVICES]; /* CUmemAccess_flags of each device */
@@ -76,10 +77,13 @@ CUresult pool_check_access(uint64_t address, int device, const char *role);
 void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
 void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */
 
-/* Memory of graphs. An allocation node has its address from its creation on; the memory is live from the allocation
- * node to the free node or, when the graph has no free node for it, from the launch to a free by the program. */
-CUmemoryPool pool_of_graphs(const CUmemPoolProps *properties); /* NULL: no memory, or a location that none can have */
-CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t size); /* op: a new OP_ALLOCATE */
+/* Memory of graphs. An allocation node has its address from its creation on; the memory is live from the
+ * allocation node to the free node or, when the graph has no free node for it, from the launch to a free
+ * by the program. */
+CUmemoryPool pool_of_graphs(
+    const CUmemPoolProps *properties); /* NULL: no memory, or a location that none can have */
+CUresult memory_plan(struct op *op, const CUmemPoolProps *properties,
+                     size_t size);                      /* op: a new OP_ALLOCATE */
 CUresult memory_begin(const struct op *op, bool again); /* at the launch; again: it may be live still */
 bool memory_is_of_graph(uint64_t address);
 bool pool_is_planned(const cpu_allocation *found);

@@ -1,9 +1,10 @@
-/* Virtual memory management: addresses, memory and access, each on its own (CUDA Driver API, "Virtual Memory
- * Management").
+/* Virtual memory management: addresses, memory and access, each on its own (CUDA Driver API, "Virtual
+ * Memory Management").
  *
- * An address reservation is a piece of the arena. Memory is an anonymous file, so that it can be mapped at several
- * addresses, and exported as a file descriptor. A mapping enters the table of allocations when access is given; as every
- * device of the model has the same access to the host's memory, what counts is whether any has access at all. */
+ * An address reservation is a piece of the arena. Memory is an anonymous file, so that it can be mapped at
+ * several addresses, and exported as a file descriptor. A mapping enters the table of allocations when
+ * access is given; as every device of the model has the same access to the host's memory, what counts is
+ * whether any has access at all. */
 #define _GNU_SOURCE
 #include "storage.h"
 
@@ -36,18 +37,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct physical *physicals;
 static struct mapping *mappings;
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the bookkeeping"); }
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the bookkeeping");
+}
 
 static int charged_to(const struct physical *physical) {
-    return physical->properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? physical->properties.location.id
-                                                                             : CPU_MEMORY_HOST;
+    return physical->properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE
+               ? physical->properties.location.id
+               : CPU_MEMORY_HOST;
 }
 
 /* With the lock. */
 static CUresult find_physical(CUmemGenericAllocationHandle handle, struct physical **found) {
     for (*found = physicals; *found; *found = (*found)->next)
         if ((uint64_t)*found == handle && (*found)->handles) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "%#llx is not the handle of memory from cuMemCreate, or was released",
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "%#llx is not the handle of memory from cuMemCreate, or was released",
                 (unsigned long long)handle);
 }
 
@@ -69,15 +74,16 @@ static void release_physical(struct physical *physical) {
 
 static CUresult check_step(const char *what, uint64_t value) {
     if (value && value % GRANULARITY == 0) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "%s is %#llx; it must be a multiple of the granularity, %d bytes", what,
-                (unsigned long long)value, GRANULARITY);
+    return fail(CUDA_ERROR_INVALID_VALUE, "%s is %#llx; it must be a multiple of the granularity, %d bytes",
+                what, (unsigned long long)value, GRANULARITY);
 }
 
 static CUresult check_properties(const CUmemAllocationProp *prop) {
     struct device *device;
     if (prop == NULL) return fail_null("prop");
     if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the type of the allocation must be CU_MEM_ALLOCATION_TYPE_PINNED");
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "the type of the allocation must be CU_MEM_ALLOCATION_TYPE_PINNED");
     if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device exports memory as POSIX file descriptors only");
     switch ((int)prop->location.type) {
@@ -86,18 +92,23 @@ static CUresult check_properties(const CUmemAllocationProp *prop) {
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
         if (prop->location.id == 0) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0", prop->location.id);
-    default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for memory", (int)prop->location.type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
+                    prop->location.id);
+    default:
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for memory",
+                    (int)prop->location.type);
     }
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------------------------- */
+/* ---- addresses ---------------------------------------------------------------------------------------- */
 
-CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                             unsigned long long flags) {
     RETURN_IF(enter());
     if (ptr == NULL) return fail_null("ptr");
     RETURN_IF(check_step("size", size));
-    if (alignment & (alignment - 1)) return fail(CUDA_ERROR_INVALID_VALUE, "alignment, %zu, is not a power of two", alignment);
+    if (alignment & (alignment - 1))
+        return fail(CUDA_ERROR_INVALID_VALUE, "alignment, %zu, is not a power of two", alignment);
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu", flags);
     uint64_t base;
     int status = cpu_memory_reserve(size, alignment, addr, &base);
@@ -114,14 +125,16 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
         if (m->base < ptr + size && ptr < m->base + m->size)
             status = fail(CUDA_ERROR_INVALID_VALUE, "memory is still mapped at 0x%llx: unmap it first",
                           (unsigned long long)m->base);
-    if (!status && (!cpu_memory_is_reserved(ptr, size) || cpu_memory_is_reserved(ptr, size + 1) || cpu_memory_unreserve(ptr)))
-        status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes at 0x%llx are not a range that cuMemAddressReserve gave", size,
+    if (!status && (!cpu_memory_is_reserved(ptr, size) || cpu_memory_is_reserved(ptr, size + 1) ||
+                    cpu_memory_unreserve(ptr)))
+        status = fail(CUDA_ERROR_INVALID_VALUE,
+                      "%zu bytes at 0x%llx are not a range that cuMemAddressReserve gave", size,
                       (unsigned long long)ptr);
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------- */
 
 static CUresult new_physical(int file, size_t size, const CUmemAllocationProp *prop, bool imported,
                              CUmemGenericAllocationHandle *handle) {
@@ -131,8 +144,13 @@ static CUresult new_physical(int file, size_t size, const CUmemAllocationProp *p
         return no_memory();
     }
     pthread_mutex_lock(&lock);
-    *physical = (struct physical){.next = physicals, .size = size, .references = 1, .handles = 1, .file = file,
-                                  .imported = imported, .properties = *prop};
+    *physical = (struct physical){.next = physicals,
+                                  .size = size,
+                                  .references = 1,
+                                  .handles = 1,
+                                  .file = file,
+                                  .imported = imported,
+                                  .properties = *prop};
     physicals = physical;
     pthread_mutex_unlock(&lock);
     *handle = (uint64_t)physical;
@@ -153,7 +171,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
     CUresult status = CUDA_SUCCESS;
     if (file < 0 || ftruncate(file, (off_t)size)) {
         if (file >= 0) close(file);
-        status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the system made no memory of %zu bytes for cuMemCreate", size);
+        status =
+            fail(CUDA_ERROR_OUT_OF_MEMORY, "the system made no memory of %zu bytes for cuMemCreate", size);
     } else {
         status = new_physical(file, size, prop, false, handle);
     }
@@ -180,12 +199,14 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
     if (granularity == NULL) return fail_null("granularity");
     RETURN_IF(check_properties(prop));
     if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not one of CUmemAllocationGranularity_flags", (int)option);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not one of CUmemAllocationGranularity_flags",
+                    (int)option);
     *granularity = GRANULARITY;
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                CUmemGenericAllocationHandle handle) {
     struct physical *physical;
     RETURN_IF(enter());
     if (prop == NULL) return fail_null("prop");
@@ -220,7 +241,8 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
     CUresult status = find_physical(handle, &physical);
     if (!status && (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
                     !(physical->properties.requestedHandleTypes & handleType)))
-        status = fail(CUDA_ERROR_INVALID_VALUE, "the memory was not made for handles of type %d", (int)handleType);
+        status =
+            fail(CUDA_ERROR_INVALID_VALUE, "the memory was not made for handles of type %d", (int)handleType);
     int copy = status ? -1 : dup(physical->file);
     pthread_mutex_unlock(&lock);
     if (status) return status;
@@ -237,16 +259,19 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     if (handle == NULL) return fail_null("handle");
     int file = (int)(intptr_t)osHandle;
     if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device imports memory from POSIX file descriptors only");
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "the CPU device imports memory from POSIX file descriptors only");
     if (fstat(file, &about) || about.st_size == 0 || about.st_size % GRANULARITY || (file = dup(file)) < 0)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a file descriptor of exported memory", (int)(intptr_t)osHandle);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a file descriptor of exported memory",
+                    (int)(intptr_t)osHandle);
     CUmemAllocationProp properties = {
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device->ordinal}};
     return new_physical(file, (size_t)about.st_size, &properties, true, handle);
 }
 
-/* ---- mappings ------------------------------------------------------------------------------------------------------------- */
+/* ---- mappings ----------------------------------------------------------------------------------------- */
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
@@ -261,15 +286,19 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     pthread_mutex_lock(&lock);
     CUresult status = find_physical(handle, &physical);
     if (!status && (offset > physical->size || size > physical->size - offset))
-        status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes from byte %zu on are more than the memory has, %zu bytes", size,
-                      offset, physical->size);
+        status = fail(CUDA_ERROR_INVALID_VALUE,
+                      "%zu bytes from byte %zu on are more than the memory has, %zu bytes", size, offset,
+                      physical->size);
     if (!status && !cpu_memory_is_reserved(ptr, size))
-        status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes at 0x%llx do not lie in one range from cuMemAddressReserve", size,
+        status = fail(CUDA_ERROR_INVALID_VALUE,
+                      "%zu bytes at 0x%llx do not lie in one range from cuMemAddressReserve", size,
                       (unsigned long long)ptr);
     for (struct mapping *m = mappings; m && !status; m = m->next)
         if (m->base < ptr + size && ptr < m->base + m->size)
-            status = fail(CUDA_ERROR_INVALID_VALUE, "memory is mapped at 0x%llx already", (unsigned long long)m->base);
-    if (!status && mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file, (off_t)offset) == MAP_FAILED)
+            status = fail(CUDA_ERROR_INVALID_VALUE, "memory is mapped at 0x%llx already",
+                          (unsigned long long)m->base);
+    if (!status && mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file,
+                        (off_t)offset) == MAP_FAILED)
         status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the system could not map the memory");
     if (status == CUDA_SUCCESS) {
         *made = (struct mapping){.next = mappings, .base = ptr, .size = size, .physical = physical};
@@ -289,11 +318,13 @@ static CUresult check_mapped(uint64_t address, size_t size) {
         bool overlaps = m->base < address + size && address < m->base + m->size;
         if (inside) covered += m->size;
         else if (overlaps)
-            return fail(CUDA_ERROR_INVALID_VALUE, "the range has only a part of the mapping of %zu bytes at 0x%llx", m->size,
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "the range has only a part of the mapping of %zu bytes at 0x%llx", m->size,
                         (unsigned long long)m->base);
     }
     if (size && covered == size) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "of %zu bytes at 0x%llx, %zu are mapped", size, (unsigned long long)address, covered);
+    return fail(CUDA_ERROR_INVALID_VALUE, "of %zu bytes at 0x%llx, %zu are mapped", size,
+                (unsigned long long)address, covered);
 }
 
 static void hide(struct mapping *m) {
@@ -313,7 +344,8 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
         }
         *link = m->next;
         hide(m);
-        mmap((void *)m->base, m->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        mmap((void *)m->base, m->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0);
         release_physical(m->physical);
         free(m);
     }
@@ -325,7 +357,8 @@ static CUresult show(struct mapping *m) {
     if (m->accessible) return CUDA_SUCCESS;
     int device = charged_to(m->physical);
     if (mprotect((void *)m->base, m->size, PROT_READ | PROT_WRITE) ||
-        cpu_memory_register(m->base, m->size, device, device == CPU_MEMORY_HOST ? CPU_MEMORY_PINNED : CPU_MEMORY_DEVICE, NULL))
+        cpu_memory_register(m->base, m->size, device,
+                            device == CPU_MEMORY_HOST ? CPU_MEMORY_PINNED : CPU_MEMORY_DEVICE, NULL))
         return no_memory();
     m->accessible = true;
     return CUDA_SUCCESS;
@@ -337,7 +370,8 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
     for (size_t i = 0; i < count; i++) {
         struct device *device;
         int flags = desc[i].flags;
-        if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) RETURN_IF(device_get(desc[i].location.id, &device));
+        if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+            RETURN_IF(device_get(desc[i].location.id, &device));
         if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu has unknown flags %d", i, flags);
@@ -348,7 +382,8 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
         if (m->base < ptr || m->base >= ptr + size) continue;
         bool any = false;
         for (size_t i = 0; i < count; i++) {
-            if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) m->access[desc[i].location.id] = (uint8_t)desc[i].flags;
+            if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+                m->access[desc[i].location.id] = (uint8_t)desc[i].flags;
             else any |= desc[i].flags != 0; /* the host's */
         }
         for (int i = 0; i < device_count; i++) any |= m->access[i] != 0;
@@ -369,13 +404,15 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     if (flags == NULL) return fail_null("flags");
     if (location == NULL) return fail_null("location");
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return fail(CUDA_ERROR_INVALID_VALUE, "access is known of devices; the location has type %d", (int)location->type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "access is known of devices; the location has type %d",
+                    (int)location->type);
     RETURN_IF(device_get(location->id, &device));
     pthread_mutex_lock(&lock);
     struct mapping *m = find_mapping(ptr);
     if (m) *flags = m->access[location->id];
     pthread_mutex_unlock(&lock);
-    return m ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "nothing is mapped at 0x%llx", (unsigned long long)ptr);
+    return m ? CUDA_SUCCESS
+             : fail(CUDA_ERROR_INVALID_VALUE, "nothing is mapped at 0x%llx", (unsigned long long)ptr);
 }
 
 const struct entry virtual_entries[] = {

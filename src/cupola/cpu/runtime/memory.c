@@ -1,22 +1,22 @@
 /* Device memory is one large reserved range of addresses, the arena, divided into chunks of 2 MiB.
  *
- * A chunk begins a span. A slab span is one chunk cut into equal slots for small allocations; any other span is
- * a run of chunks with one allocation. Each slot has a record whose tag word packs size, kind, device and state,
- * so that one atomic load tells a reader all it needs: readers (bounds checks in running kernels) take no lock,
- * and since records are never unmapped, a reader that races with a free sees either state, never garbage.
+ * A chunk begins a span. A slab span is one chunk cut into equal slots for small allocations; any other
+ * span is a run of chunks with one allocation. Each slot has a record whose tag word packs size, kind,
+ * device and state, so that one atomic load tells a reader all it needs: readers (bounds checks in running
+ * kernels) take no lock, and since records are never unmapped, a reader that races with a free sees either
+ * state, never garbage.
  *
- * Between any two allocations lie at least 256 bytes that belong to none, so that an overrun is found by the
- * bounds check; a large allocation is followed by unmapped pages as well. Spans are placed next-fit: addresses
- * come back only when the arena has been used once around, and slots are reused in the order they were freed.
- * Both let the table say "freed" about a stale pointer for as long as possible.
+ * Between any two allocations lie at least 256 bytes that belong to none, so that an overrun is found by
+ * the bounds check; a large allocation is followed by unmapped pages as well. Spans are placed next-fit:
+ * addresses come back only when the arena has been used once around, and slots are reused in the order
+ * they were freed. Both let the table say "freed" about a stale pointer for as long as possible.
  *
- * Memory from elsewhere (registered host memory, mapped virtual memory) is in a sorted array under a sequence
- * lock. */
+ * Memory from elsewhere (registered host memory, mapped virtual memory) is in ranges.c. */
 #include "memory.h"
+#include "ranges.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@
 
 enum {
     CHUNK_SHIFT = 21,
-    GAP = 256,           /* least distance between two allocations */
-    SLOT_UNIT = 512,     /* alignment of allocations, as CUDA's */
+    GAP = 256,       /* least distance between two allocations */
+    SLOT_UNIT = 512, /* alignment of allocations, as CUDA's */
     SMALLEST_SLOT = 1024,
     LARGEST_SLOT = CPU_MEMORY_SMALL + GAP,
     CLASSES = 64,
@@ -40,10 +40,10 @@ enum {
 #define NO_SLOT UINT32_MAX
 
 enum state {
-    NEVER,    /* the slot was not used yet */
+    NEVER, /* the slot was not used yet */
     LIVE,
-    FREEING,  /* live until the free that is queued on a stream runs */
-    RETIRED,  /* freed by its user; its place is kept by a pool */
+    FREEING, /* live until the free that is queued on a stream runs */
+    RETIRED, /* freed by its user; its place is kept by a pool */
     FREED,
     RESERVED, /* addresses without memory */
 };
@@ -81,20 +81,6 @@ static struct {
     uint64_t host_capacity, host_used;
 } arena = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-struct range {
-    uint64_t base, size, id;
-    void *owner;
-    int32_t device, kind;
-    uint32_t flags;
-};
-
-static struct {
-    pthread_mutex_t lock; /* among writers */
-    uint32_t sequence;    /* odd while a writer moves entries */
-    uint32_t count, capacity;
-    struct range *entries; /* sorted by base; an outgrown array is left to its readers */
-} ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 #define load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define store(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
@@ -110,14 +96,15 @@ static uint64_t with_state(uint64_t tag, enum state state) { return (tag & ~UINT
 
 static uint64_t chunk_address(uint32_t index) { return arena.base + ((uint64_t)index << CHUNK_SHIFT); }
 
-/* ------------------------------------------------------------------------------------------ start */
+/* ---- start -------------------------------------------------------------------------------------------- */
 
 /* The memory this process may use: physical memory or the limit of its control group, less a tenth for
  * everything that is not device memory. CUPOLA_CPU_MEMORY (bytes) overrides it. */
 static uint64_t host_limit(void) {
     const char *wish = getenv("CUPOLA_CPU_MEMORY");
     if (wish && *wish) return strtoull(wish, NULL, 0);
-    static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
+                                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         FILE *file = fopen(limits[i], "re");
@@ -159,7 +146,7 @@ static void start(void) {
 
 static void ensure_started(void) { pthread_once(&arena.once, start); }
 
-/* ------------------------------------------------------------------------------------- accounting */
+/* ---- accounting --------------------------------------------------------------------------------------- */
 
 void cpu_memory_set_capacity(int device, uint64_t bytes) {
     ensure_started();
@@ -205,7 +192,7 @@ void cpu_memory_uncharge(int device, uint64_t bytes) {
     __atomic_fetch_sub(&arena.host_used, bytes, __ATOMIC_RELAXED);
 }
 
-/* ---------------------------------------------------------------------------------------- reading */
+/* ---- reading ------------------------------------------------------------------------------------------ */
 
 /* The record of the slot that contains an address, and the address where the slot begins. */
 static struct record *record_at(uint64_t address, uint64_t *slot_base) {
@@ -241,44 +228,6 @@ static void describe(cpu_allocation *found, uint64_t base, uint64_t tag, const s
     };
 }
 
-static void describe_range(cpu_allocation *found, const struct range *range) {
-    *found = (cpu_allocation){.base = range->base,
-                              .size = range->size,
-                              .kind = range->kind,
-                              .device = range->device,
-                              .id = range->id,
-                              .owner = range->owner,
-                              .flags = range->flags};
-}
-
-/* Number of registered ranges that begin at or before an address; inside a read of the sequence lock. */
-static uint32_t ranges_until(const struct range *entries, uint32_t count, uint64_t address) {
-    uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (entries[middle].base <= address) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-/* The last registered range that begins at or before the address (next == 0), or the one behind it (next == 1). */
-static int range_near(uint64_t address, uint32_t next, cpu_allocation *found) {
-    for (;;) {
-        uint32_t before = load(&ranges.sequence);
-        if (before & 1) {
-            sched_yield();
-            continue;
-        }
-        const struct range *entries = load(&ranges.entries);
-        uint32_t count = load(&ranges.count), index = ranges_until(entries, count, address) + next;
-        int hit = index > 0 && index <= count;
-        if (hit) describe_range(found, &entries[index - 1]);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (load(&ranges.sequence) == before) return hit;
-    }
-}
-
 int cpu_memory_find(uint64_t address, cpu_allocation *found) {
     uint64_t base;
     const struct record *record = record_at(address, &base);
@@ -292,7 +241,7 @@ int cpu_memory_find(uint64_t address, cpu_allocation *found) {
         }
         if (state != RESERVED) return 0;
     }
-    return load(&ranges.count) && range_near(address, 0, found) && address - found->base < found->size;
+    return ranges_near(address, 0, found) && address - found->base < found->size;
 }
 
 int cpu_memory_lookup(uint64_t address, cpu_allocation *found) {
@@ -324,12 +273,10 @@ void cpu_memory_each(void (*visit)(const cpu_allocation *allocation, void *data)
             visit(&found, data);
         }
     }
-    for (uint64_t address = 0; range_near(address, 1, &found); address = found.base) visit(&found, data);
+    for (uint64_t address = 0; ranges_near(address, 1, &found); address = found.base) visit(&found, data);
 }
 
-int cpu_memory_owns(uint64_t address) {
-    return address - load(&arena.base) < arena.size;
-}
+int cpu_memory_owns(uint64_t address) { return address - load(&arena.base) < arena.size; }
 
 static uint64_t distance(uint64_t address, const cpu_allocation *a) {
     if (address < a->base) return a->base - address;
@@ -346,8 +293,7 @@ int cpu_memory_nearest(uint64_t address, cpu_allocation *found) {
     cpu_allocation candidate;
     int have = 0;
     for (uint32_t next = 0; next < 2; next++)
-        if (load(&ranges.entries) && range_near(address, next, &candidate))
-            have = keep_nearer(address, &candidate, found, have);
+        if (ranges_near(address, next, &candidate)) have = keep_nearer(address, &candidate, found, have);
     uint64_t offset = address - load(&arena.base);
     if (arena.size == 0 || offset >= arena.size) return have;
     int64_t middle = (int64_t)(offset >> CHUNK_SHIFT), last_head = -1;
@@ -369,7 +315,7 @@ int cpu_memory_nearest(uint64_t address, cpu_allocation *found) {
     return have;
 }
 
-/* -------------------------------------------------------------------------------------- placement */
+/* ---- placement ---------------------------------------------------------------------------------------- */
 
 static int is_taken(uint32_t i) { return arena.taken[i / 64] >> (i % 64) & 1; }
 
@@ -403,7 +349,8 @@ static uint32_t free_run(uint32_t from, uint32_t to, uint32_t count, uint32_t st
 /* Take `count` chunks, those from `hint` on if they are free (NO_CHUNK: no hint); with the lock. */
 static uint32_t take_chunks(uint32_t count, uint32_t step, uint32_t hint) {
     uint64_t hint_end = (uint64_t)hint + count;
-    if (hint != NO_CHUNK && hint_end <= arena.chunks && free_run(hint, (uint32_t)hint_end, count, step) == hint) {
+    if (hint != NO_CHUNK && hint_end <= arena.chunks &&
+        free_run(hint, (uint32_t)hint_end, count, step) == hint) {
         set_taken(hint, count, 1);
         return hint;
     }
@@ -441,7 +388,7 @@ static void publish(struct record *record, uint64_t tag, void *owner) {
     store(&record->tag, tag);
 }
 
-/* ------------------------------------------------------------------------------------------ slabs */
+/* ---- slabs -------------------------------------------------------------------------------------------- */
 
 /* Slots grow in four steps to a doubling, in units of 512 bytes; the result is the index of the class. */
 static int class_of(uint64_t bytes, uint32_t *slot) {
@@ -471,8 +418,8 @@ static void unlink_slab(int class, uint32_t index) {
     if (slab->next != NO_CHUNK) arena.chunk[slab->next].previous = slab->previous;
 }
 
-/* Make a slab; with the lock. It commits a whole chunk, which no other thread knows of yet, and happens once for
- * thousands of small allocations. */
+/* Make a slab; with the lock. It commits a whole chunk, which no other thread knows of yet, and happens
+ * once for thousands of small allocations. */
 static int new_slab(int class, uint32_t slot) {
     uint32_t index = take_chunks(1, 1, NO_CHUNK);
     if (index == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
@@ -480,7 +427,8 @@ static int new_slab(int class, uint32_t slot) {
     uint32_t slots = (uint32_t)(CHUNK / slot);
     struct record *records = slab->records;
     if (slab->record_capacity < slots) {
-        records = calloc(slots, sizeof *records); /* a smaller array stays with readers that may still hold it */
+        records =
+            calloc(slots, sizeof *records); /* a smaller array stays with readers that may still hold it */
         if (records == NULL) goto full;
     }
     if (commit(chunk_address(index), CHUNK)) {
@@ -548,7 +496,7 @@ static void release_slot(struct chunk *slab, uint32_t s) {
     give_chunks(index, 1);
 }
 
-/* ------------------------------------------------------------------------------------------ spans */
+/* ---- spans -------------------------------------------------------------------------------------------- */
 
 static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint, void *owner, uint64_t *base,
                        uint64_t *room) {
@@ -588,7 +536,7 @@ static void release_span(struct chunk *head) {
     give_chunks(first, head->chunks);
 }
 
-/* ----------------------------------------------------------------------------- allocating, freeing */
+/* ---- allocating, freeing ------------------------------------------------------------------------------ */
 
 int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room) {
     ensure_started();
@@ -614,7 +562,8 @@ static int change_state(uint64_t base, unsigned from, enum state to, struct reco
     uint64_t tag = load(&record->tag);
     do {
         if (!(from >> tag_state(tag) & 1))
-            return tag_state(tag) >= FREEING && tag_state(tag) <= FREED ? CPU_MEMORY_FREED : CPU_MEMORY_UNKNOWN;
+            return tag_state(tag) >= FREEING && tag_state(tag) <= FREED ? CPU_MEMORY_FREED
+                                                                        : CPU_MEMORY_UNKNOWN;
     } while (!__atomic_compare_exchange_n(&record->tag, &tag, with_state(tag, to), 0, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
     if (changed) *changed = record;
@@ -660,7 +609,8 @@ int cpu_memory_free(uint64_t base) {
     int status = change_state(base, 1u << LIVE | 1u << FREEING, FREED, &record);
     if (status) return status;
     uint64_t tag = load(&record->tag);
-    cpu_memory_uncharge(charged_to((int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15)), charge_of(tag_size(tag)));
+    cpu_memory_uncharge(charged_to((int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15)),
+                        charge_of(tag_size(tag)));
     release_place(base);
     return CPU_MEMORY_OK;
 }
@@ -672,10 +622,7 @@ void cpu_memory_set_flags(uint64_t base, uint32_t flags) {
         store(&record->flags, flags);
         return;
     }
-    pthread_mutex_lock(&ranges.lock);
-    uint32_t at = ranges_until(ranges.entries, ranges.count, base);
-    if (at > 0 && ranges.entries[at - 1].base == base) store(&ranges.entries[at - 1].flags, flags);
-    pthread_mutex_unlock(&ranges.lock);
+    ranges_set_flags(base, flags);
 }
 
 int cpu_memory_mark_freeing(uint64_t base) { return change_state(base, 1u << LIVE, FREEING, NULL); }
@@ -714,55 +661,16 @@ int cpu_memory_unreserve(uint64_t base) {
     return status;
 }
 
-/* ------------------------------------------------------------------------- memory from elsewhere */
+/* ---- memory from elsewhere ---------------------------------------------------------------------------- */
 
 int cpu_memory_register(uint64_t base, uint64_t size, int device, int kind, void *owner) {
-    int status = CPU_MEMORY_OK;
-    pthread_mutex_lock(&ranges.lock);
-    uint32_t at = ranges_until(ranges.entries, ranges.count, base);
-    if ((at > 0 && base - ranges.entries[at - 1].base < ranges.entries[at - 1].size) ||
-        (at < ranges.count && ranges.entries[at].base - base < size)) {
-        status = CPU_MEMORY_OVERLAPS;
-    } else if (ranges.count == ranges.capacity) {
-        uint32_t capacity = ranges.capacity ? ranges.capacity * 2 : 64;
-        struct range *entries = malloc(capacity * sizeof *entries);
-        if (entries == NULL) status = CPU_MEMORY_HOST_FULL;
-        else {
-            if (ranges.count) memcpy(entries, ranges.entries, ranges.count * sizeof *entries);
-            store(&ranges.entries, entries);
-            ranges.capacity = capacity;
-        }
-    }
-    if (status == CPU_MEMORY_OK) {
-        struct range *place = ranges.entries + at;
-        store(&ranges.sequence, ranges.sequence + 1);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        memmove(place + 1, place, (ranges.count - at) * sizeof *place);
-        *place = (struct range){.base = base,
-                                .size = size,
-                                .id = __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED),
-                                .owner = owner,
-                                .device = device,
-                                .kind = kind};
-        store(&ranges.count, ranges.count + 1);
-        store(&ranges.sequence, ranges.sequence + 1);
-    }
-    pthread_mutex_unlock(&ranges.lock);
-    return status;
+    cpu_allocation range = {.base = base,
+                            .size = size,
+                            .kind = kind,
+                            .device = device,
+                            .id = __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED),
+                            .owner = owner};
+    return ranges_add(&range);
 }
 
-int cpu_memory_unregister(uint64_t base) {
-    pthread_mutex_lock(&ranges.lock);
-    uint32_t at = ranges_until(ranges.entries, ranges.count, base);
-    int known = at > 0 && ranges.entries[at - 1].base == base;
-    if (known) {
-        struct range *place = ranges.entries + at - 1;
-        store(&ranges.sequence, ranges.sequence + 1);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        memmove(place, place + 1, (ranges.count - at) * sizeof *place);
-        store(&ranges.count, ranges.count - 1);
-        store(&ranges.sequence, ranges.sequence + 1);
-    }
-    pthread_mutex_unlock(&ranges.lock);
-    return known ? CPU_MEMORY_OK : CPU_MEMORY_UNKNOWN;
-}
+int cpu_memory_unregister(uint64_t base) { return ranges_remove(base); }

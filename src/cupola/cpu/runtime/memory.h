@@ -8,7 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cpu_memory_kind { CPU_MEMORY_DEVICE, CPU_MEMORY_PINNED, CPU_MEMORY_MANAGED, CPU_MEMORY_MODULE, CPU_MEMORY_ARRAY };
+enum cpu_memory_kind {
+    CPU_MEMORY_DEVICE,
+    CPU_MEMORY_PINNED,
+    CPU_MEMORY_MANAGED,
+    CPU_MEMORY_MODULE,
+    CPU_MEMORY_ARRAY
+};
 
 enum { CPU_MEMORY_DEVICES = 64, CPU_MEMORY_HOST = -1 };
 
@@ -51,20 +57,21 @@ void cpu_memory_each(void (*visit)(const cpu_allocation *allocation, void *data)
 /* Set the capacity of a modelled device; a device that was never set has none. */
 void cpu_memory_set_capacity(int device, uint64_t bytes);
 
-/* Bytes in use on a device (CPU_MEMORY_HOST: on this computer), and what is still free there: on a device, the
- * smaller of what the model and what this computer has left. */
+/* Bytes in use on a device (CPU_MEMORY_HOST: on this computer), and what is still free there: on a device,
+ * the smaller of what the model and what this computer has left. */
 uint64_t cpu_memory_used(int device);
 uint64_t cpu_memory_free_bytes(int device);
 uint64_t cpu_memory_capacity(int device);
 
-/* Allocate size > 0 bytes, aligned to 512, and account for them; `owner` is kept for the caller. Pinned and managed
- * memory counts on this computer only. Returns a cpu_memory_status. The contents are undefined. */
+/* Allocate size > 0 bytes, aligned to 512, and account for them; `owner` is kept for the caller. Pinned
+ * and managed memory counts on this computer only. Returns a cpu_memory_status. The contents are
+ * undefined. */
 int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base);
 int cpu_memory_free(uint64_t base);
 void cpu_memory_set_flags(uint64_t base, uint32_t flags);
 
-/* The same without accounting, for pools, which charge what they hold in steps of their own. `room` receives the
- * bytes that the place could hold. */
+/* The same without accounting, for pools, which charge what they hold in steps of their own. `room`
+ * receives the bytes that the place could hold. */
 enum { CPU_MEMORY_SMALL = (1 << 18) - 256 }; /* up to this size, allocations share committed chunks */
 int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room);
 uint64_t cpu_memory_room(uint64_t base);
@@ -72,8 +79,9 @@ int cpu_memory_release(uint64_t base);
 int cpu_memory_charge(int device, uint64_t bytes);
 void cpu_memory_uncharge(int device, uint64_t bytes);
 
-/* The life of a pool's allocation. `freeing`: a free is queued (live -> freeing). `retire`: it is freed, but its
- * place is kept (-> freed). `revive`: the place is used again, under a new id (freeing, freed -> live). */
+/* The life of a pool's allocation. `freeing`: a free is queued (live -> freeing). `retire`: it is freed,
+ * but its place is kept (-> freed). `revive`: the place is used again, under a new id (freeing, freed ->
+ * live). */
 int cpu_memory_mark_freeing(uint64_t base);
 int cpu_memory_retire(uint64_t base);
 int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id);
@@ -82,8 +90,8 @@ int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id);
 int cpu_memory_register(uint64_t base, uint64_t size, int device, int kind, void *owner);
 int cpu_memory_unregister(uint64_t base);
 
-/* A range of addresses in the arena without memory behind it. It begins at a multiple of CPU_MEMORY_STEP, and of
- * `alignment`, a power of two up to 1 GiB; at `hint`, when that is not 0 and free. */
+/* A range of addresses in the arena without memory behind it. It begins at a multiple of CPU_MEMORY_STEP,
+ * and of `alignment`, a power of two up to 1 GiB; at `hint`, when that is not 0 and free. */
 enum { CPU_MEMORY_STEP = 1 << 21 };
 int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *base);
 int cpu_memory_is_reserved(uint64_t address, uint64_t size); /* all of it, by one reservation */

@@ -1,0 +1,15 @@
+/* Memory that lives elsewhere than in the arena: registered host memory, mapped virtual memory. */
+#ifndef CUPOLA_CPU_RANGES_H
+#define CUPOLA_CPU_RANGES_H
+
+#include "memory.h"
+
+/* The last range that begins at or before the address (next == 0), or the one behind it (next == 1). Takes
+ * no lock; 1 or 0. */
+int ranges_near(uint64_t address, uint32_t next, cpu_allocation *found);
+
+int ranges_add(const cpu_allocation *range); /* a cpu_memory_status */
+int ranges_remove(uint64_t base);
+void ranges_set_flags(uint64_t base, uint32_t flags);
+
+#endif
