@@ -36,6 +36,7 @@ static const struct entry *const tables[] = {
     graph_exec_entries,
     graph_update_entries,
     graph_dot_entries,
+    graph_attribute_entries,
     managed_entries,
     virtual_entries,
     lookup_entries,
