@@ -50,7 +50,10 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """The address of a variable, parameter or function, plus a byte offset."""
+    """The address of a variable, parameter or function, plus a byte offset.
+
+    The function's own variables hide its parameters, and these the names of the module.
+    """
 
     name: str
     offset: int = 0
