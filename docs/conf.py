@@ -1,8 +1,13 @@
 """Sphinx: the pages of this folder, and the API from the docstrings."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 project = "cupola"
 author = "the cupola developers"
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "myst_parser"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "stub_signatures"]
 html_theme = "furo"
 html_title = "cupola"
 exclude_patterns = ["_build"]
@@ -11,4 +16,5 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 myst_heading_anchors = 3

@@ -16,7 +16,9 @@ ProcessStateType: TypeAlias = Literal["running", "locked", "checkpointed", "fail
 class IsStreamType(Protocol):
     """Anything that offers a stream: ``__cuda_stream__()`` returns the pair (0, address of the ``CUstream``)."""
 
-    def __cuda_stream__(self) -> tuple[int, int]: ...
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return the pair (0, address of the ``CUstream``)."""
+        ...
 
 
 class SourceCodeType(StrEnum):

@@ -1,8 +1,8 @@
-"""Kernel arguments: from Python values to the array of pointers that cuLaunchKernelEx wants.
+"""Kernel arguments: from Python values to the array of pointers that ``cuLaunchKernelEx`` wants.
 
 The driver copies the arguments during the call, from the addresses in an array of pointers; it is told neither how
 many there are nor how large they are. The kernel knows: the size of each of its parameters is read once
-(cuKernelGetParamInfo) and every argument is compared with it, because a wrong one would silently become garbage on
+(``cuKernelGetParamInfo``) and every argument is compared with it, because a wrong one would silently become garbage on
 the device. The common types are tested by exact type in the loop of `pack`; everything else, and every error, goes
 through `_pack_other`. Plain Python numbers have no width of their own: where the parameter is 4 bytes wide, an int
 is passed as 32 bits and a float as float32.

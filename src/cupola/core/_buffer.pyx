@@ -52,7 +52,7 @@ cdef class Allocation:
                 )
 
     cdef int read_kind(self) except -1:
-        """Ask the driver, once, what kind of memory the pointer is of (cuPointerGetAttributes)."""
+        """Ask the driver, once, what kind of memory the pointer is of (``cuPointerGetAttributes``)."""
         cdef CUpointer_attribute attributes[3]
         cdef void* values[3]
         cdef unsigned int memory_type = 0, managed = 0
@@ -237,7 +237,7 @@ cdef class Buffer:
 
     @property
     def device_id(self):
-        """int: ordinal of the device, -1 for none (cuPointerGetAttributes without a memory resource)."""
+        """int: ordinal of the device, -1 for none (``cuPointerGetAttributes`` without a memory resource)."""
         cdef Allocation allocation = self.open_allocation()
         if allocation.resource is not None:
             return allocation.resource.device_id
@@ -246,7 +246,7 @@ cdef class Buffer:
 
     @property
     def is_device_accessible(self):
-        """bool: whether kernels may use the memory (cuPointerGetAttributes without a memory resource)."""
+        """bool: whether kernels may use the memory (``cuPointerGetAttributes`` without a memory resource)."""
         cdef Allocation allocation = self.open_allocation()
         if allocation.resource is not None:
             return allocation.resource.is_device_accessible
@@ -255,7 +255,7 @@ cdef class Buffer:
 
     @property
     def is_host_accessible(self):
-        """bool: whether the CPU may use the memory (cuPointerGetAttributes without a memory resource)."""
+        """bool: whether the CPU may use the memory (``cuPointerGetAttributes`` without a memory resource)."""
         cdef Allocation allocation = self.open_allocation()
         if allocation.resource is not None:
             return allocation.resource.is_host_accessible
@@ -264,7 +264,7 @@ cdef class Buffer:
 
     @property
     def is_managed(self):
-        """bool: whether this is unified memory that migrates (cuPointerGetAttributes)."""
+        """bool: whether this is unified memory that migrates (``cuPointerGetAttributes``)."""
         cdef Allocation allocation = self.open_allocation()
         allocation.read_kind()
         if allocation.kind == MANAGED:
@@ -318,7 +318,7 @@ cdef class Buffer:
     # --- copies and fills -----------------------------------------------------------------------------
 
     def copy_to(self, dst=None, *, stream):
-        """Copy the whole buffer, asynchronously (cuMemcpyAsync).
+        """Copy the whole buffer, asynchronously (``cuMemcpyAsync``).
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ cdef class Buffer:
         return dst
 
     def copy_from(self, src, *, stream):
-        """Overwrite the whole buffer, asynchronously (cuMemcpyAsync).
+        """Overwrite the whole buffer, asynchronously (``cuMemcpyAsync``).
 
         Parameters
         ----------
@@ -370,7 +370,7 @@ cdef class Buffer:
         _copy(self, <Buffer>src, stream)
 
     def fill(self, value, *, stream):
-        """Repeat a pattern over the whole buffer, asynchronously (cuMemsetD8Async, D16, D32).
+        """Repeat a pattern over the whole buffer, asynchronously (``cuMemsetD8Async``, D16, D32).
 
         Parameters
         ----------

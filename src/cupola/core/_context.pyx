@@ -19,7 +19,7 @@ cdef class Context:
 
     @property
     def handle(self):
-        """cupola.bindings.driver.CUcontext, or None once closed."""
+        """cupola.bindings.driver.CUcontext or None: the native handle, None once closed."""
         if self.pointer == NULL:
             return None
         return driver_module.CUcontext(<uintptr_t>self.pointer)

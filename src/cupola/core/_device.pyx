@@ -59,11 +59,19 @@ cdef extern from *:
 
 
 ComputeCapability = namedtuple("ComputeCapability", ("major", "minor"), module=__name__)
-ComputeCapability.__doc__ = "Compute capability of a device; compares like the tuple (major, minor)."
+ComputeCapability.__doc__ = """Compute capability of a device; compares like the tuple (major, minor).
+
+Attributes
+----------
+major : int
+    Generation of the architecture, 9 for Hopper.
+minor : int
+    Revision of it.
+"""
 
 
 cdef class Device:
-    """A GPU, or the CPU device in its place.
+    """Device(device_id=None)\n--\n\nA GPU, or the CPU device in its place.
 
     Within a thread there is one object for each device: ``Device(0) is Device(0)``. Making one initialises the
     driver (``cuInit``), but no context: call :meth:`set_current` before anything is made on the device.
@@ -72,6 +80,11 @@ cdef class Device:
     ----------
     device_id : int or Device, optional
         Ordinal of the device. None: the device of the thread's current context, or device 0 when there is none.
+
+    Attributes
+    ----------
+    device_id : int
+        Ordinal of the device.
 
     Raises
     ------
@@ -147,7 +160,13 @@ cdef class Device:
 
     @property
     def context(self):
-        """Context: the one last made current through this object on this thread."""
+        """Context: the one last made current through this object on this thread.
+
+        Raises
+        ------
+        CUDAError
+            :meth:`set_current` has not been called on this thread.
+        """
         return self.require_context()
 
     @property
@@ -184,11 +203,17 @@ cdef class Device:
         Parameters
         ----------
         peer : Device or int
+            The other device.
 
         Returns
         -------
         bool
             True for the device itself.
+
+        Raises
+        ------
+        ValueError
+            There is no such device.
         """
         cdef Device other
         cdef int able = 0
@@ -298,6 +323,15 @@ cdef class Device:
         Returns
         -------
         Buffer
+
+        Raises
+        ------
+        CUDAError
+            There is not so much memory, or :meth:`set_current` has not been called on this thread.
+
+        Examples
+        --------
+        >>> dev.allocate(4 * 1000, stream=stream)
         """
         self.require_context()
         if older:

@@ -38,16 +38,16 @@ class DeviceMemoryResource(PoolMemoryResource):
     device_id : Device or int
         The device.
     options : DeviceMemoryResourceOptions or dict, optional
-        Make a new pool with these options. Without them the current pool of the device is used (cuDeviceGetMemPool);
-        its release threshold is raised to the maximum if it was 0, so that freed memory is reused instead of being
-        returned to the system at every synchronisation.
+        Make a new pool with these options. Without them the current pool of the device is used
+        (``cuDeviceGetMemPool``); its release threshold is raised to the maximum if it was 0, so that freed memory is
+        reused instead of being returned to the system at every synchronisation.
 
     Raises
     ------
     ValueError
         When there is no such device.
     CUDAError
-        When the driver refuses to make the pool (cuMemPoolCreate).
+        When the driver refuses to make the pool (``cuMemPoolCreate``).
     """
 
     def __init__(

@@ -14,7 +14,7 @@ class Attribute:
         self.number = number
         self.fallback = fallback
         self.cached = cached
-        self.__doc__ = f"int: {summary}"
+        self.__doc__ = f"int: {summary}."
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -34,7 +34,7 @@ class Flag:
     def __init__(self, number: int, summary: str, *, cached: bool = True) -> None:
         self.number = number
         self.cached = cached
-        self.__doc__ = f"bool: {summary}"
+        self.__doc__ = f"bool: {summary}."
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class Flag:
 
 
 class DeviceProperties:
-    """Limits and abilities of a device, from :attr:`Device.properties`.
+    """Limits and abilities of a device (``cuDeviceGetAttribute``), from :attr:`Device.properties`.
 
     Every name is the lower-case one of ``CU_DEVICE_ATTRIBUTE_…``. An attribute that the driver does not know reads
     as 0 or False. Values are read once, except the few that can change (clocks, compute mode, the watchdog).

@@ -1,4 +1,4 @@
-"""PTX to machine code with the driver's own linker (cuLinkCreate, cuLinkAddData, cuLinkComplete)."""
+"""PTX to machine code with the driver's own linker (``cuLinkCreate``, ``cuLinkAddData``, ``cuLinkComplete``)."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uintptr_t

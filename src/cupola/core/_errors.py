@@ -30,7 +30,17 @@ class CUDAError(Exception):
 
 
 class NVRTCError(CUDAError):
-    """The runtime compiler failed; the compilation log is part of the text."""
+    """The runtime compiler failed; the compilation log is part of the text.
+
+    Attributes
+    ----------
+    name : str
+        NVRTC's name of the result, such as ``NVRTC_ERROR_COMPILATION``.
+    status : int
+        Its number.
+    call : str
+        The NVRTC function that returned it.
+    """
 
 
 class CUDAWarning(UserWarning):

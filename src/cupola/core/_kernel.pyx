@@ -13,7 +13,15 @@ from cupola.core._cuda cimport (
 from cupola.core._object_code cimport ObjectCode
 
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"), module=__name__)
-ParamInfo.__doc__ = "Where a kernel parameter lies in the parameter block, in bytes."
+ParamInfo.__doc__ = """Where a kernel parameter lies in the parameter block.
+
+Attributes
+----------
+offset : int
+    Bytes from the start of the block.
+size : int
+    Bytes of the parameter.
+"""
 
 
 cdef class Kernel:

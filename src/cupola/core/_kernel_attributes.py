@@ -16,7 +16,7 @@ class Attribute:
     def __init__(self, number: int, summary: str, *, cached: bool = True) -> None:
         self.number = number
         self.cached = cached
-        self.__doc__ = f"int: {summary}"
+        self.__doc__ = f"int: {summary}."
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

@@ -13,7 +13,8 @@ from cupola.core._errors import CUDAError
 
 
 cdef class LaunchConfig:
-    """How many threads a launch has, and how they are grouped.
+    """LaunchConfig(grid=None, cluster=None, block=None, shmem_size=None, is_cooperative=False, \
+programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, and how they are grouped.
 
     Parameters
     ----------

@@ -41,6 +41,15 @@ cdef class ObjectCode:
     :meth:`Program.compile` and :meth:`Linker.link` give it, or the ``from_…`` constructors for code that was
     compiled elsewhere. Nothing is loaded before a kernel is asked for (``cuLibraryLoadData``); the code stays
     loaded as long as this object or one of its kernels exists.
+
+    Attributes
+    ----------
+    code : bytes, bytearray or str
+        The code, or the path of the file that holds it.
+    code_type : str
+        Which of the types it is.
+    name : str
+        The name that error messages call it by.
     """
 
     def __init__(self, *args, **kwargs):
@@ -67,27 +76,97 @@ cdef class ObjectCode:
 
     @staticmethod
     def from_ptx(module, *, str name not None="", symbol_mapping=None):
-        """Take PTX, which the driver assembles when it is loaded; parameters as for :meth:`from_cubin`."""
+        """Take PTX, which the driver assembles when it is loaded.
+
+        Parameters
+        ----------
+        module : bytes, bytearray, str or PathLike
+            The PTX itself, or the path of a file that holds it.
+        name : str
+            For error messages.
+        symbol_mapping : dict, optional
+            From the names that :meth:`get_kernel` is asked for to those in the code.
+
+        Returns
+        -------
+        ObjectCode
+        """
         return new_object_code(module, "ptx", name, symbol_mapping)
 
     @staticmethod
     def from_ltoir(module, *, str name not None="", symbol_mapping=None):
-        """Take LTO-IR, for the linker; parameters as for :meth:`from_cubin`."""
+        """Take LTO-IR, for the linker.
+
+        Parameters
+        ----------
+        module : bytes, bytearray, str or PathLike
+            The LTO-IR itself, or the path of a file that holds it.
+        name : str
+            For error messages.
+        symbol_mapping : dict, optional
+            From the names that :meth:`get_kernel` is asked for to those in the code.
+
+        Returns
+        -------
+        ObjectCode
+        """
         return new_object_code(module, "ltoir", name, symbol_mapping)
 
     @staticmethod
     def from_fatbin(module, *, str name not None="", symbol_mapping=None):
-        """Take a fat binary, of which the driver chooses the part that fits; parameters as for :meth:`from_cubin`."""
+        """Take a fat binary, of which the driver chooses the part that fits.
+
+        Parameters
+        ----------
+        module : bytes, bytearray, str or PathLike
+            The fat binary itself, or the path of a file that holds it.
+        name : str
+            For error messages.
+        symbol_mapping : dict, optional
+            From the names that :meth:`get_kernel` is asked for to those in the code.
+
+        Returns
+        -------
+        ObjectCode
+        """
         return new_object_code(module, "fatbin", name, symbol_mapping)
 
     @staticmethod
     def from_object(module, *, str name not None="", symbol_mapping=None):
-        """Take a host object file with device code, for the linker; parameters as for :meth:`from_cubin`."""
+        """Take a host object file with device code, for the linker.
+
+        Parameters
+        ----------
+        module : bytes, bytearray, str or PathLike
+            The object file itself, or the path of a file that holds it.
+        name : str
+            For error messages.
+        symbol_mapping : dict, optional
+            From the names that :meth:`get_kernel` is asked for to those in the code.
+
+        Returns
+        -------
+        ObjectCode
+        """
         return new_object_code(module, "object", name, symbol_mapping)
 
     @staticmethod
     def from_library(module, *, str name not None="", symbol_mapping=None):
-        """Take an archive of such object files, for the linker; parameters as for :meth:`from_cubin`."""
+        """Take an archive of such object files, for the linker.
+
+        Parameters
+        ----------
+        module : bytes, bytearray, str or PathLike
+            The archive itself, or the path of a file that holds it.
+        name : str
+            For error messages.
+        symbol_mapping : dict, optional
+            From the names that :meth:`get_kernel` is asked for to those in the code.
+
+        Returns
+        -------
+        ObjectCode
+        """
         return new_object_code(module, "library", name, symbol_mapping)
 
     @property

@@ -14,7 +14,15 @@ from cupola.core._stream cimport Stream
 MaxPotentialBlockSizeOccupancyResult = namedtuple(
     "MaxPotentialBlockSizeOccupancyResult", ("min_grid_size", "max_block_size"), module=__name__
 )
-MaxPotentialBlockSizeOccupancyResult.__doc__ = "The smallest grid, in blocks of that size, that fills the device."
+MaxPotentialBlockSizeOccupancyResult.__doc__ = """A launch that fills the device.
+
+Attributes
+----------
+min_grid_size : int
+    Blocks of the smallest grid that does.
+max_block_size : int
+    Threads of each of its blocks.
+"""
 
 
 cdef class KernelOccupancy:
@@ -91,6 +99,7 @@ cdef class KernelOccupancy:
         Parameters
         ----------
         num_blocks_per_multiprocessor : int
+            Blocks that shall be resident on a multiprocessor.
         block_size : int
             Threads of a block.
 
@@ -137,6 +146,7 @@ cdef class KernelOccupancy:
         Parameters
         ----------
         config : LaunchConfig
+            With a cluster.
         stream : Stream
             Whose context counts.
 

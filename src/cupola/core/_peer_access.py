@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PeerAccessibleBySetProxy(MutableSet[Device]):
-    """The devices with read and write access to the memory of a pool, beside its own (cuMemPoolSetAccess).
+    """The devices with read and write access to the memory of a pool, beside its own (``cuMemPoolSetAccess``).
 
     A live set: reading asks the driver, and each change is one call of it, for all allocations of the pool, past and
     future. Devices may be given by their ordinals. The pool's own device is ignored wherever it is given.
@@ -57,6 +57,11 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
     def add(self, device: Device | int) -> None:
         """Give a device access.
 
+        Parameters
+        ----------
+        device : Device or int
+            The device or its ordinal.
+
         Raises
         ------
         ValueError
@@ -65,7 +70,13 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         self.update([device])
 
     def discard(self, device: object) -> None:
-        """Take the access of a device away, if it has any."""
+        """Take the access of a device away, if it has any.
+
+        Parameters
+        ----------
+        device : Device or int
+            The device or its ordinal.
+        """
         self.difference_update([device])
 
     def clear(self) -> None:
@@ -75,6 +86,11 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
     def update(self, *others: Iterable[Device | int]) -> None:
         """Give all these devices access.
 
+        Parameters
+        ----------
+        *others : iterables of Device or int
+            Devices or their ordinals.
+
         Raises
         ------
         ValueError
@@ -83,15 +99,33 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         self._change(self._numbers().union(*map(self._valid, others)))
 
     def difference_update(self, *others: Iterable[object]) -> None:
-        """Take the access of all these devices away; others are ignored."""
+        """Take the access of all these devices away; what is no device is ignored.
+
+        Parameters
+        ----------
+        *others : iterables of Device or int
+            Devices or their ordinals.
+        """
         self._change(self._numbers().difference(*map(self._known, others)))
 
     def intersection_update(self, *others: Iterable[object]) -> None:
-        """Leave access to those devices only that all of `others` have."""
+        """Leave access to those devices only that all of `others` have.
+
+        Parameters
+        ----------
+        *others : iterables of Device or int
+            Devices or their ordinals.
+        """
         self._change(self._numbers().intersection(*map(self._known, others)))
 
     def symmetric_difference_update(self, other: Iterable[Device | int]) -> None:
-        """Give access to those of these devices that have none, and take it from those that have it."""
+        """Give access to those of these devices that have none, and take it from those that have it.
+
+        Parameters
+        ----------
+        other : iterable of Device or int
+            Devices or their ordinals.
+        """
         self._change(self._numbers() ^ self._valid(other))
 
     def __ior__(self, other: Iterable[Any]) -> PeerAccessibleBySetProxy:  # type: ignore[misc]

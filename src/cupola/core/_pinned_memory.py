@@ -42,8 +42,8 @@ class PinnedMemoryResource(PoolMemoryResource):
     Parameters
     ----------
     options : PinnedMemoryResourceOptions or dict, optional
-        Make a new pool with these options. Without them the current host pool is used (cuMemGetMemPool), which needs
-        CUDA 13.
+        Make a new pool with these options. Without them the current host pool is used (``cuMemGetMemPool``), which
+        needs CUDA 13.
 
     Raises
     ------
@@ -52,7 +52,7 @@ class PinnedMemoryResource(PoolMemoryResource):
     ValueError
         For a negative `numa_id`.
     CUDAError
-        When the driver refuses to make the pool (cuMemPoolCreate).
+        When the driver refuses to make the pool (``cuMemPoolCreate``).
     """
 
     def __init__(self, options: PinnedMemoryResourceOptions | dict[str, Any] | None = None) -> None:

@@ -95,7 +95,7 @@ cdef class PoolMemoryResource(MemoryResource):
             self._make_pool(LOCATION_HOST, 0, 0)
 
     def _make_pool(self, int location_type, int location_id, size_t max_size):
-        """Make a pool and own it (cuMemPoolCreate)."""
+        """Make a pool and own it (``cuMemPoolCreate``)."""
         cdef CUmemoryPool pool
         cdef CUmemPoolProps properties
         cdef CUresult status
@@ -124,7 +124,7 @@ cdef class PoolMemoryResource(MemoryResource):
     # --- who may access the memory --------------------------------------------------------------------
 
     def _has_access(self, int device_id):
-        """Whether a device may read and write the memory (cuMemPoolGetAccess)."""
+        """Whether a device may read and write the memory (``cuMemPoolGetAccess``)."""
         cdef CUmemLocation location
         cdef CUmemAccess_flags flags
         if self.pool is None:
@@ -135,7 +135,7 @@ cdef class PoolMemoryResource(MemoryResource):
         return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
     def _change_access(self, list added, list removed):
-        """Give devices access and take it from others, in one call (cuMemPoolSetAccess)."""
+        """Give devices access and take it from others, in one call (``cuMemPoolSetAccess``)."""
         cdef CUmemAccessDesc descriptions[MOST_DEVICES]
         cdef size_t count = 0
         if self.pool is None:
@@ -154,7 +154,7 @@ cdef class PoolMemoryResource(MemoryResource):
         check(cu.cuMemPoolSetAccess(self.pool.pointer, descriptions, count), b"cuMemPoolSetAccess")
 
     cdef _let_devices_in(self, CUdevice_attribute supported):
-        """Give all devices that can use it access to host memory, which at first is the host's only (cuMemPoolCreate)."""
+        """Give all devices that can use it access to host memory, which at first is the host's only (``cuMemPoolCreate``)."""
         cdef int count = 0, able
         check(cu.cuDeviceGetCount(&count), b"cuDeviceGetCount")
         missing = []
@@ -169,7 +169,7 @@ cdef class PoolMemoryResource(MemoryResource):
     # --- allocation -----------------------------------------------------------------------------------
 
     def allocate(self, size_t size, *, stream):
-        """Allocate memory, usable by work submitted to `stream` from here on (cuMemAllocFromPoolAsync).
+        """Allocate memory, usable by work submitted to `stream` from here on (``cuMemAllocFromPoolAsync``).
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ cdef class PoolMemoryResource(MemoryResource):
         """Raise something more helpful than `error`, if there is anything."""
 
     def deallocate(self, ptr, size_t size, *, stream):
-        """Free memory of the pool behind the work in `stream` (cuMemFreeAsync). Works after :meth:`close`, too.
+        """Free memory of the pool behind the work in `stream` (``cuMemFreeAsync``). Works after :meth:`close`, too.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ cdef class PoolMemoryResource(MemoryResource):
 
     @property
     def handle(self):
-        """driver.CUmemoryPool: the pool, null once closed."""
+        """cupola.bindings.driver.CUmemoryPool: the pool, null once closed."""
         from cupola.bindings.driver import CUmemoryPool as Handle
 
         return Handle(0 if self.pool is None else <uintptr_t>self.pool.pointer)
@@ -354,7 +354,7 @@ cdef int _free_deferred() except -1:
 
 
 cdef class PoolAttributes:
-    """Limits and usage of a memory pool. Each is read from the driver when asked for (cuMemPoolGetAttribute)."""
+    """Limits and usage of a memory pool. Each is read from the driver when asked for (``cuMemPoolGetAttribute``)."""
 
     def __init__(self):
         raise factory_error("PoolAttributes", "the attributes property of a memory resource")

@@ -133,7 +133,7 @@ class Program:
 
     @property
     def handle(self) -> nvrtcProgram | int:
-        """nvrtc.nvrtcProgram, null once closed; 0 for a PTX program, which holds no handle between compiles."""
+        """cupola.bindings.nvrtc.nvrtcProgram or int: null once closed; 0 for a PTX program, which has no handle."""
         if self._code_type != "c++":
             return 0
         from cupola.bindings.nvrtc import nvrtcProgram

@@ -24,7 +24,7 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
     """
 
     def allocate(self, size_t size, *, stream=None):
-        """Allocate page-locked memory (cuMemHostAlloc).
+        """Allocate page-locked memory (``cuMemHostAlloc``).
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
             raise
 
     def deallocate(self, ptr, size_t size, *, stream=None):
-        """Wait for `stream`, if given, then free the memory (cuMemFreeHost).
+        """Wait for `stream`, if given, then free the memory (``cuMemFreeHost``).
 
         Parameters
         ----------
@@ -85,12 +85,18 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
 
     @property
     def device_id(self):
-        """RuntimeError: this memory belongs to no device."""
+        """int: not there, since page-locked host memory belongs to no device.
+
+        Raises
+        ------
+        RuntimeError
+            Always.
+        """
         raise RuntimeError("page-locked host memory belongs to no device, so it has no device_id")
 
 
 cdef class SynchronousMemoryResource(MemoryResource):
-    """Device memory for devices without memory pools (cuMemAlloc, cuMemFree).
+    """Device memory for devices without memory pools (``cuMemAlloc``, ``cuMemFree``).
 
     Parameters
     ----------
@@ -104,7 +110,7 @@ cdef class SynchronousMemoryResource(MemoryResource):
         self.ordinal = int(device_id)
 
     def allocate(self, size_t size, *, stream=None):
-        """Allocate device memory (cuMemAlloc).
+        """Allocate device memory (``cuMemAlloc``).
 
         Parameters
         ----------
@@ -138,7 +144,7 @@ cdef class SynchronousMemoryResource(MemoryResource):
             raise
 
     def deallocate(self, ptr, size_t size, *, stream=None):
-        """Wait for `stream`, if given, then free the memory (cuMemFree).
+        """Wait for `stream`, if given, then free the memory (``cuMemFree``).
 
         Parameters
         ----------

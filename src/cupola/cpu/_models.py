@@ -8,7 +8,21 @@ from cupola.cpu import _driver
 
 
 class Model(NamedTuple):
-    """A GPU that the CPU device can stand for."""
+    """A GPU that the CPU device can stand for.
+
+    Attributes
+    ----------
+    key : str
+        What `use` calls it.
+    name : str
+        What :attr:`Device.name <cupola.Device.name>` says.
+    compute_capability : tuple of (int, int)
+        Major and minor number.
+    multiprocessor_count : int
+        Number of multiprocessors.
+    memory_bytes : int
+        Size of its memory, of which the CPU device gives what the host can back.
+    """
 
     key: str
     name: str
@@ -17,4 +31,5 @@ class Model(NamedTuple):
     memory_bytes: int
 
 
+#: All models, the default first.
 models = tuple(Model(*fields) for fields in _driver.models())

@@ -64,7 +64,7 @@ cdef class GraphBuilder:
     # --- building -------------------------------------------------------------------------------------
 
     def begin_building(self, mode="relaxed"):
-        """Start recording (cuStreamBeginCapture).
+        """Start recording (``cuStreamBeginCapture``).
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ cdef class GraphBuilder:
 
     @property
     def is_building(self):
-        """bool: whether work is being recorded (cuStreamIsCapturing).
+        """bool: whether work is being recorded (``cuStreamIsCapturing``).
 
         Raises
         ------
@@ -126,7 +126,7 @@ cdef class GraphBuilder:
         return capture == CU_STREAM_CAPTURE_STATUS_ACTIVE
 
     def end_building(self):
-        """Stop recording (cuStreamEndCapture). Branches made by :meth:`split` must have been joined.
+        """Stop recording (``cuStreamEndCapture``). Branches made by :meth:`split` must have been joined.
 
         Returns
         -------
@@ -158,7 +158,7 @@ cdef class GraphBuilder:
         return self
 
     def complete(self, options=None):
-        """Make the graph executable (cuGraphInstantiateWithParams). Each call makes another, independent one.
+        """Make the graph executable (``cuGraphInstantiateWithParams``). Each call makes another, independent one.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ cdef class GraphBuilder:
         return instantiate(self.graph.pointer, options)
 
     def debug_dot_print(self, path, options=None):
-        """Write a picture of the graph as a DOT file (cuGraphDebugDotPrint).
+        """Write a picture of the graph as a DOT file (``cuGraphDebugDotPrint``).
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ cdef class GraphBuilder:
     # --- nodes that are no work of a stream -----------------------------------------------------------
 
     def embed(self, child):
-        """Record a copy of another builder's graph as one node (cuGraphAddChildGraphNode).
+        """Record a copy of another builder's graph as one node (``cuGraphAddChildGraphNode``).
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ cdef class GraphBuilder:
         self.append(graph.pointer, NULL)
 
     def callback(self, fn, *, user_data=None):
-        """Record a call of a function on the host (cuLaunchHostFunc). It must not call CUDA.
+        """Record a call of a function on the host (``cuLaunchHostFunc``). It must not call CUDA.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ cdef class GraphBuilder:
         check(status, b"cuLaunchHostFunc")
 
     def create_condition(self, default_value=None):
-        """Make a condition for a conditional node of this graph (cuGraphConditionalHandleCreate).
+        """Make a condition for a conditional node of this graph (``cuGraphConditionalHandleCreate``).
 
         Parameters
         ----------
@@ -473,7 +473,7 @@ cdef class GraphBuilder:
         return 0
 
     cdef CUgraph captured_graph(self) except NULL:
-        """The graph that the stream is being captured into (cuStreamGetCaptureInfo)."""
+        """The graph that the stream is being captured into (``cuStreamGetCaptureInfo``)."""
         cdef CUstreamCaptureStatus capture
         cdef CUgraph graph = NULL
         check(

@@ -19,7 +19,7 @@ cdef class GraphCondition:
 
     @property
     def handle(self):
-        """int: the CUgraphConditionalHandle."""
+        """int: the ``CUgraphConditionalHandle``."""
         return self.value
 
     @property

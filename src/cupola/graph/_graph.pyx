@@ -82,7 +82,7 @@ cdef class Graph:
             report(status, b"cuGraphExecDestroy")
 
     def launch(self, stream):
-        """Run the graph behind the work already in `stream` (cuGraphLaunch). Launches of one graph never overlap.
+        """Run the graph behind the work already in `stream` (``cuGraphLaunch``). Launches of one graph never overlap.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ cdef class Graph:
         check(status, b"cuGraphLaunch")
 
     def upload(self, stream):
-        """Bring the graph to the device ahead of its first launch (cuGraphUpload).
+        """Bring the graph to the device ahead of its first launch (``cuGraphUpload``).
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ cdef class Graph:
         check(status, b"cuGraphUpload")
 
     def update(self, source):
-        """Take over the parameters of another graph of the same shape (cuGraphExecUpdate).
+        """Take over the parameters of another graph of the same shape (``cuGraphExecUpdate``).
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ cdef class Graph:
 
     @property
     def handle(self):
-        """driver.CUgraphExec: the executable, null once closed."""
+        """cupola.bindings.driver.CUgraphExec: the executable, null once closed."""
         from cupola.bindings.driver import CUgraphExec as Handle
 
         return Handle(<uintptr_t>self.pointer)
@@ -169,7 +169,7 @@ cdef class Graph:
         return self.pointer == NULL
 
     def close(self):
-        """Release the executable (cuGraphExecDestroy). A launch under way completes. Closing twice is fine."""
+        """Release the executable (``cuGraphExecDestroy``). A launch under way completes. Closing twice is fine."""
         cdef CUgraphExec pointer = self.pointer
         cdef CUresult status
         if pointer == NULL:

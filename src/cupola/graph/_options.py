@@ -42,7 +42,11 @@ class GraphDebugPrintOptions:
     runtime_types : bool
         Types of the runtime API instead of the driver's.
     kernel_node_params, memcpy_node_params, memset_node_params, host_node_params, event_node_params : bool
-        Parameters of nodes of that kind, as the further ``..._params``.
+        Parameters of nodes of that kind.
+    ext_semas_signal_node_params, ext_semas_wait_node_params, batch_mem_op_node_params : bool
+        Likewise for semaphores of other APIs and for batches of memory operations.
+    mem_alloc_node_params, mem_free_node_params, conditional_node_params : bool
+        Likewise for allocations, releases and conditional nodes.
     kernel_node_attributes : bool
         Attributes of kernel nodes.
     handles : bool

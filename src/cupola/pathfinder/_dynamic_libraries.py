@@ -45,6 +45,8 @@ class LoadedDL:
     found_via : str
         Why this copy was chosen: ``"site-packages"``, ``"conda"``, ``"system-search"``, ``"CUDA_PATH"``, the name
         of a product's own variable, or ``"was-already-loaded-from-elsewhere"``.
+    _handle_uint : int
+        The loader's handle (``dlopen``), for ``dlsym``.
     """
 
     __slots__ = ("_handle_uint", "abs_path", "found_via", "was_already_loaded_from_elsewhere")

@@ -11,7 +11,15 @@ from ._tables import HEADER_COMPONENTS, SUPPORTED_HEADERS_CTK
 
 
 class LocatedHeaderDir:
-    """A folder of headers: its path, and how it was found (``"site-packages"``, ``"conda"``, ``"CUDA_PATH"``)."""
+    """A folder of headers.
+
+    Attributes
+    ----------
+    abs_path : str
+        The folder.
+    found_via : str
+        Why this one was chosen: ``"site-packages"``, ``"conda"`` or ``"CUDA_PATH"``.
+    """
 
     __slots__ = ("abs_path", "found_via")
 
@@ -51,7 +59,27 @@ def locate_nvidia_header_directory(name: str) -> LocatedHeaderDir | None:
 
 
 def find_nvidia_header_directory(name: str) -> str | None:
-    """Return the include folder of a part of the CUDA toolkit, or None; see `locate_nvidia_header_directory`."""
+    """Find the include folder of a part of the CUDA toolkit; :func:`locate_nvidia_header_directory` says more.
+
+    Parameters
+    ----------
+    name : str
+        The part's name, a key of ``SUPPORTED_HEADERS_CTK``.
+
+    Returns
+    -------
+    str or None
+        The folder; None when the headers are not installed.
+
+    Raises
+    ------
+    RuntimeError
+        The name is not known.
+
+    Examples
+    --------
+    >>> ProgramOptions(include_path=find_nvidia_header_directory("cccl"))
+    """
     found = locate_nvidia_header_directory(name)
     return found.abs_path if found else None
 

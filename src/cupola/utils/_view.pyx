@@ -16,7 +16,7 @@ from cupola.utils._layout import _StridedLayout
 
 
 cdef class StridedMemoryView(StridedMemory):
-    """Address, shape, strides and type of a tensor that belongs to somebody else. Nothing is ever copied.
+    """StridedMemoryView(obj=None, stream_ptr=None)\n--\n\nAddress, shape, strides and type of a tensor that belongs to somebody else. Nothing is ever copied.
 
     Make one with :meth:`from_any_interface`, :meth:`from_dlpack`, :meth:`from_cuda_array_interface`,
     :meth:`from_array_interface` or :meth:`from_buffer`. The exporter lives as long as the view.
@@ -24,6 +24,11 @@ cdef class StridedMemoryView(StridedMemory):
     `stream_ptr`, where there is one, is the address of the stream that will use the data, such as
     ``stream.handle``. Work queued there afterwards runs behind what made the data; ``-1`` means that no such order is
     needed. Host memory has no streams, and the value is not used.
+
+    Parameters
+    ----------
+    obj, stream_ptr
+        Deprecated: as for :meth:`from_any_interface`.
 
     Attributes
     ----------
@@ -37,6 +42,12 @@ cdef class StridedMemoryView(StridedMemory):
         Whether the exporter forbids writing.
     exporting_obj : object
         The object that the view was made from.
+
+    Examples
+    --------
+    >>> view = StridedMemoryView.from_any_interface(array, stream_ptr=stream.handle)
+    >>> view.shape, view.dtype, view.is_device_accessible
+    ((1000,), dtype('float32'), True)
     """
 
     # DLPack's C exchange API, under its name and the one it had while it was drafted.

@@ -23,7 +23,7 @@ class ViewableArgument:
 
     @property
     def obj(self) -> Any:
-        """The argument as the caller passed it."""
+        """object: the argument as the caller passed it."""
         return self._obj
 
     @property
