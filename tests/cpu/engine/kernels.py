@@ -9,6 +9,7 @@ import numpy as np
 
 from cupola import Device, Kernel, LaunchConfig, Program, ProgramOptions, Stream, launch
 from cupola.bindings import driver
+from cupola.pathfinder import find_nvidia_header_directory
 
 Dim = int | tuple[int, ...]
 
@@ -18,7 +19,8 @@ def compile_kernel(source: str, name: str) -> Kernel:
     """The kernel of a CUDA source, compiled once."""
     device = Device(0)
     device.set_current()
-    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", lineinfo=True)
+    include = [folder for name in ("cudart", "cccl") if (folder := find_nvidia_header_directory(name))]
+    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", lineinfo=True, include_path=include)
     return Program(source, code_type="c++", options=options).compile("cubin").get_kernel(name)
 
 

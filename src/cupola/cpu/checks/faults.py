@@ -85,6 +85,10 @@ def describe(
             neighbour = _shared_memory(address, info.static_shared, dynamic_shared)
         elif space == 2:
             neighbour = f"a thread of this kernel has {info.local_bytes} bytes of local memory"
+        elif where is None:
+            neighbour = (
+                "no check covers this access: memory was freed while the kernel ran, or it is an error in cupola"
+            )
         else:
             neighbour = nearest(address, size, allocation)
         details = [neighbour]

@@ -341,15 +341,20 @@ def _elements(body: Body, access: Access, buffer: str) -> list[Value]:
     for index in range(access.count):
         at = _element_pointer(body, buffer, index * access.element * body.width)
         type = builder.vector_type(access.type)
-        values.append(Value(builder.emit(f"load {type}, ptr {at}, align 16"), access.type, body.width > 1))
+        values.append(Value(builder.emit(f"load {type}, ptr {at}, align {_lane_alignment(body, access)}"), access.type, body.width > 1))
     return values
+
+
+def _lane_alignment(body: Body, access: Access) -> int:
+    """The alignment of the arrays in a buffer of elements."""
+    return min(64, access.element * body.width)
 
 
 def _spill_elements(body: Body, access: Access, values: list[Value]) -> str:
     builder, buffer = body.builder, body.scratch("elements", access.size)
     for index, value in enumerate(values):
         at = _element_pointer(body, buffer, index * access.element * body.width)
-        builder.line(f"store {builder.typed(value)}, ptr {at}, align 16")
+        builder.line(f"store {builder.typed(value)}, ptr {at}, align {_lane_alignment(body, access)}")
     return buffer
 
 

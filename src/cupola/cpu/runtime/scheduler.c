@@ -15,8 +15,8 @@
 #include <time.h>
 
 enum {
-    SPIN_BUDGET = 512,      /* trips of a waiting loop in one call of a body */
-    SPINS_TO_DIVERGE = 16,  /* calls in a row that end in YIELD before lanes are made independent */
+    SPIN_BUDGET = 256,      /* trips of a waiting loop in one call of a body */
+    SPINS_TO_DIVERGE = 8,   /* calls in a row that end in YIELD before lanes are made independent */
     PASSES_TO_STALL = 2,    /* passes over the units in which nothing but spinning happened */
     RESIDENT_BLOCKS = 4224, /* 132 SMs with 32 blocks each */
     ROW_BYTES = 32 * 32,    /* a warp's lanes with the largest access each */
