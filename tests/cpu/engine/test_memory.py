@@ -158,6 +158,26 @@ extern "C" __global__ void coordinates(int *out) {
 """
 
 
+CLOCKS = r"""
+extern "C" __global__ void clocks(long long *out) {
+    long long before = clock64();
+    unsigned long long ns; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    int ticks = clock();
+    for (int i = 0; i < 20; i++) __nanosleep(1000);
+    out[3 * threadIdx.x] = clock64() - before;
+    unsigned long long end; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end));
+    out[3 * threadIdx.x + 1] = end - ns;
+    out[3 * threadIdx.x + 2] = clock() - ticks;
+}
+"""
+
+
+def test_clocks_go_on(engine: str) -> None:
+    out = np.zeros((32, 3), np.int64)
+    run(CLOCKS + engine, "clocks", 1, 32, out)
+    assert (out[:, 0] > 0).all() and (out[:, 1] >= 0).all() and (out[:, 2] != 0).all()
+
+
 def test_variables(engine: str) -> None:
     out = np.zeros(50, np.int32)
     run(SPACES + engine, "variables", 1, 50, out)
@@ -243,7 +263,8 @@ def atomics_source(type: str) -> str:
     def statements(places: str, index: str, result: str = "") -> str:
         target = f"{result}[{{0}} * n + i] = " if result else ""
         return "".join(
-            f"{target.format(k)}atomic{name}(&{places}[{k * 5} + {index}], x[i]);\n" for k, name in enumerate(operations)
+            f"{target.format(k)}atomic{name}(&{places}[{k * 5} + {index}], x[i]);\n"
+            for k, name in enumerate(operations)
         )
 
     size = 5 * len(operations)

@@ -119,7 +119,7 @@ def _access(kind: Kind, address: int, size: int, is_write: int, space: int) -> s
 
 def place(instruction: ast.Instruction) -> list[str]:
     """The source lines of an instruction, from the innermost inlined function outwards, and its PTX."""
-    lines = []
+    lines: list[str] = []
     location: ast.Location | None = instruction.location
     while location is not None and location.file is not None:
         function = f" in {location.function}" if location.function else ""

@@ -42,12 +42,7 @@ def address_of(body: Body, operand: ast.Operand, space: str) -> Value:
             value = body.symbol(ast.Symbol(name, offset + operand.offset))
             return generic_of(body, name, value) if space == "generic" else builder.cast("trunc", value, type)
         case ast.Register(name):
-            value = body.registers.current(name)
-            base = (
-                constant(type, 0)
-                if value is None
-                else builder.extend(body.registers.as_integer(value), type, is_signed=False)
-            )
+            base = body.registers.read_extended(name, type)
             return builder.binary("add", base, constant(type, operand.offset)) if operand.offset else base
     raise TypeError(operand)
 

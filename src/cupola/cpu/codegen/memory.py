@@ -341,7 +341,13 @@ def _elements(body: Body, access: Access, buffer: str) -> list[Value]:
     for index in range(access.count):
         at = _element_pointer(body, buffer, index * access.element * body.width)
         type = builder.vector_type(access.type)
-        values.append(Value(builder.emit(f"load {type}, ptr {at}, align {_lane_alignment(body, access)}"), access.type, body.width > 1))
+        values.append(
+            Value(
+                builder.emit(f"load {type}, ptr {at}, align {_lane_alignment(body, access)}"),
+                access.type,
+                body.width > 1,
+            )
+        )
     return values
 
 

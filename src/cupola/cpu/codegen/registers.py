@@ -154,6 +154,13 @@ class Registers:
             value = builder.extend(value, f"i{BITS[type]}", is_signed=False)
         return builder.bitcast(value, type)
 
+    def read_extended(self, name: str, type: str) -> Value:
+        """The register as an integer of another width."""
+        value = self.current(name)
+        if value is None:
+            return constant(type, 0)
+        return self.builder.extend(self.as_integer(value), type, is_signed=False)
+
     def as_integer(self, value: Value) -> Value:
         return value if value.type[0] == "i" else self.builder.bitcast(value, f"i{BITS[value.type]}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
@@ -130,7 +131,7 @@ def _lane_mask(body: Body, *, below: bool, above: bool, itself: bool) -> Value:
     return body.at_entry(f"lanemask {below} {above} {itself}", mask)
 
 
-_WARP_REGISTERS = {
+_WARP_REGISTERS: dict[str, Callable[[Body], Value]] = {
     "laneid": _lane,
     "warpid": _warp,
     "nwarpid": _warp_count,
