@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from . import doc
+from .names import Names
 from .plan import Argument, Plan
 from .typesystem import Resolved, Types
 
 _SCALARS = {"F32": "float", "F64": "float"}
+READABLE, WRITABLE = "ReadableBuffer", "WriteableBuffer"
 
 
 def signature(plan: Plan) -> str:
@@ -14,58 +18,68 @@ def signature(plan: Plan) -> str:
     return ", ".join(a.python_name + ("=0" if a.optional else "") for a in plan.inputs)
 
 
-def value_type(kind: Resolved, *, out: bool) -> str:
+def value_type(kind: Resolved, names: Names, *, out: bool) -> str:
     """The annotation of one value, as an output or an input."""
-    if kind.kind in ("enum", "record", "handle"):
-        if out or kind.kind == "record":
-            return kind.name
-        return f"{kind.name} | int" + ("" if kind.kind == "enum" else " | None")
+    if kind.kind == "record":
+        return names.type(kind.name)
     if kind.kind == "scalar":
         return _SCALARS.get(kind.name, "int")
+    if names.raising:
+        return "int"
+    if kind.kind in ("enum", "handle"):
+        return kind.name if out else f"{kind.name} | int" + ("" if kind.kind == "enum" else " | None")
     return "int" if out else "int | None"
 
 
 def input_type(argument: Argument, types: Types) -> str:
     """The annotation of an input."""
-    element = argument.element
+    element, names = argument.element, types.names
     match argument.role:
         case "in" | "inout":
-            return value_type(argument.type if argument.type.kind != "pointer" else element, out=False)
-        case "count" | "length":
+            return value_type(argument.type if argument.type.kind != "pointer" else element, names, out=False)
+        case "count" | "length" | "pointed":
             return "int"
         case "record":
-            return f"{element.name} | None"
+            return f"{names.type(element.name)} | None"
         case "string":
             return "bytes"
         case "string?":
             return "bytes | None"
+        case "text":
+            return "str"
+        case "text?":
+            return "str | None"
         case "buffer":
             return "bytes | bytearray | memoryview"
+        case "data":
+            return f"{READABLE} | int"
+        case "output":
+            return f"{WRITABLE} | int"
         case "list":
-            return f"Sequence[{value_type(element, out=False)}] | None"
+            return f"Sequence[{value_type(element, names, out=False)}] | None"
         case "strings":
             return "Sequence[bytes] | None"
+        case "texts":
+            return "Sequence[str | bytes] | None"
         case "options":
             return "Sequence[Any] | None"
         case "handles":
             return f"{element.name} | Sequence[{element.name}] | int | None"
-        case "address":
-            return "Any"
     return "Any"
 
 
 def output_type(argument: Argument, types: Types) -> str:
     """The annotation of an output."""
-    element = argument.element
+    element, names = argument.element, types.names
     match argument.role:
         case "out" | "inout":
-            return value_type(element, out=True)
+            return value_type(element, names, out=True)
         case "count" | "length":
             return "int"
         case "out_list":
-            return f"list[{value_type(element, out=True)}]"
+            return f"list[{value_type(element, names, out=True)}]"
         case "out_borrowed":
-            return f"list[{value_type(types.resolve(element.target.removeprefix('const ')), out=True)}]"
+            return f"list[{value_type(types.resolve(element.target.removeprefix('const ')), names, out=True)}]"
         case "out_bytes" | "out_text":
             return "bytes"
         case "values":
@@ -73,15 +87,32 @@ def output_type(argument: Argument, types: Types) -> str:
     return "Any"
 
 
+def returned_type(plan: Plan, types: Types, status: str) -> str:
+    """The annotation of what the function returns."""
+    outputs = [output_type(a, types) for a in plan.outputs]
+    if not types.names.raising:
+        # Outputs are None after a failure. "| Any" lets callers who checked the status use them without another check.
+        loose = [output if output == "Any" else f"{output} | Any" for output in outputs]
+        first = status if plan.function.returns == status else f"{status}, bytes | Any"
+        return f"tuple[{', '.join([first, *loose])}]"
+    if plan.function.returns != status:
+        return "str"
+    if len(outputs) == 1:
+        return outputs[0]
+    return f"tuple[{', '.join(outputs)}]" if outputs else "None"
+
+
 def docstring(plan: Plan, types: Types, status: str) -> str:
     """The numpydoc text of a function."""
     parsed = doc.parse(plan.function.doc)
-    parts = [parsed.summary or plan.function.name]
+    parts = [parsed.summary or plan.python_name]
     if plan.function.since:
         version = f"{plan.function.since // 1000}.{plan.function.since % 1000 // 10}"
         parts.append(
             f"{plan.function.symbol}, since CUDA {version}." + (" Deprecated." if plan.function.deprecated else "")
         )
+    elif types.names.raising:
+        parts.append(f"C function: {plan.function.name}." + (" Deprecated." if plan.function.deprecated else ""))
     if parsed.text:
         parts.append(parsed.text)
     if plan.inputs:
@@ -92,15 +123,40 @@ def docstring(plan: Plan, types: Types, status: str) -> str:
             )
         )
     outputs = [(a.python_name, output_type(a, types), parsed.parameters.get(a.name, "")) for a in plan.outputs]
-    first = ("status", status, "") if plan.function.returns == status else ("result", "bytes", "")
-    parts.append(_section("Returns", [first, *outputs]))
-    return "\n\n".join(parts)
+    if not types.names.raising:
+        first = ("status", status, "") if plan.function.returns == status else ("result", "bytes", "")
+        parts.append(_section("Returns", [first, *outputs]))
+    elif plan.function.returns != status:
+        parts.append(_section("Returns", [("text", "str", "")]))
+    else:
+        if outputs:
+            parts.append(_section("Returns", outputs))
+        parts.append(_section("Raises", [(types.names.library.error, "", "")]))
+    text = "\n\n".join(parts)
+    return pythonic(text, plan, types) if types.names.raising else text
+
+
+def summary(plan: Plan, types: Types) -> str:
+    """The first line of the docstring."""
+    text = doc.parse(plan.function.doc).summary or plan.python_name
+    return pythonic(text, plan, types) if types.names.raising else text
+
+
+def pythonic(text: str, plan: Plan, types: Types) -> str:
+    """The header's text with the Python names of functions and parameters; "nvvmX does" becomes "Does"."""
+    text = re.sub(rf"^{plan.function.name}(?:\(\))? (\w)", lambda m: m[1].upper(), text)
+    python = {f.name: f"`{types.names.function(f.name)}`" for f in types.module.functions if f is not plan.function}
+    text = re.sub(r"#(?=[a-zA-Z])", "", text)
+    text = re.sub(r"`?\b(\w+)\b`?(\(\))?", lambda m: python.get(m[1], m[0]), text)
+    renamed = {a.name: a.python_name for a in plan.arguments if a.name != a.python_name}
+    return re.sub(r"\b[a-z]+[A-Z]\w+\b", lambda m: renamed.get(m[0], m[0]), text)
 
 
 def _section(title: str, items: list[tuple[str, str, str]]) -> str:
     lines = [title, "-" * len(title)]
     for name, annotation, text in items:
-        lines.append(f"{name} : {annotation}")
+        annotation = annotation.replace(READABLE, "bytes-like").replace(WRITABLE, "writable bytes-like")
+        lines.append(f"{name} : {annotation}" if annotation else name)
         if text:
             lines.append(doc.wrap(text, "    "))
     return "\n".join(lines)

@@ -66,10 +66,10 @@ def parse(comment: str) -> Doc:
     """Take a function's comment apart."""
     doc = Doc()
     sections = re.split(r"\n?[\\@](param|returns?|sa|see|retval)\b", comment)
-    head = re.sub(r"[\\@]brief\b", "", sections[0])
+    head = re.sub(r"[\\@](brief\b|ingroup\s+\w+)|<!--|-->", "", sections[0])
     summary, _, text = head.strip().partition("\n\n")
     if "\n" in summary.strip() and not text:
-        summary, _, text = head.strip().partition("\n")
+        summary, text = _first_sentence(summary.strip())
     doc.summary, doc.text = brief(summary), plain(text)
     for kind, body in zip(sections[1::2], sections[2::2], strict=True):
         if kind == "param":
@@ -83,6 +83,15 @@ def parse(comment: str) -> Doc:
             if rest.strip() and not rest.strip().startswith("\\note"):
                 doc.text = f"{doc.text}\n\n{plain(rest)}".strip()
     return doc
+
+
+def _first_sentence(paragraph: str) -> tuple[str, str]:
+    """A paragraph's first sentence, or its first line when a capital letter begins the second one."""
+    line, _, rest = paragraph.partition("\n")
+    if re.match(r"\s*(?:[A-Z][a-z]|[-*\\])", rest) or line.endswith("."):
+        return line, rest
+    sentence = re.match(r".*?\.(?=\s|$)", paragraph, re.S)
+    return (sentence[0], paragraph[sentence.end() :]) if sentence else (line, rest)
 
 
 def _add_parameter(doc: Doc, body: str) -> None:

@@ -1,4 +1,4 @@
-"""The C function behind one Python function: convert the inputs, call the slot without the GIL, return a tuple."""
+"""The C function behind one Python function: convert the inputs, call the slot without the GIL, give the result."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 # Inputs are converted in this order of roles, since later ones need the values of earlier ones.
 _STAGES = (
     {"in", "inout", "count", "length"},
-    {"record", "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel"},
-    {"value", "options"},
-)
+    {
+        "record", "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel",
+        "text", "text?", "texts", "data", "pointed",
+    },
+    {"value", "options", "output"},
+)  # fmt: skip
 # Roles that take memory for the length of the call.
 _SCRATCH = {
     "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel", "value", "options",
-    "out_list", "out_bytes", "out_value", "values",
+    "out_list", "out_bytes", "out_value", "values", "texts", "data", "output",
 }  # fmt: skip
 
 _WIDE = {"U64": "uint64_t", "I64": "int64_t", "F32": "float", "F64": "double"}
@@ -29,12 +32,12 @@ _NARROW = {"U8": "uint8_t", "U16": "uint16_t", "U32": "uint32_t", "I8": "int8_t"
 
 def call(plan: Plan, layout: Layout) -> Iterator[str]:
     """The lines of the C function."""
-    return _Call(plan, layout).lines()
+    return (_RaisingCall if layout.types.names.raising else _Call)(plan, layout).lines()
 
 
 class _Call:
     def __init__(self, plan: Plan, layout: Layout) -> None:
-        self.plan, self.layout, self.name = plan, layout, plan.function.name
+        self.plan, self.layout, self.name = plan, layout, plan.python_name
         self.by_name = {a.name: a for a in plan.arguments}
         self.index = {a.name: i for i, a in enumerate(plan.inputs)}
         self.scratch = any(a.role in _SCRATCH for a in plan.arguments)
@@ -44,7 +47,7 @@ class _Call:
 
     def lines(self) -> Iterator[str]:
         inputs = self.plan.inputs
-        yield f"static PyObject *call_{self.name}(CALL_PARAMETERS) {{"
+        yield f"static PyObject *call_{self.plan.function.name}(CALL_PARAMETERS) {{"
         yield "    (void)self;"
         required = sum(not a.optional for a in inputs)
         keywords = ", ".join(f'"{a.python_name}"' for a in inputs) or "NULL"
@@ -100,14 +103,17 @@ class _Call:
             yield f"    uint64_t limit_{a.name} = 0;"
         elif a.role == "out":
             yield f"    PyObject *{name} = NULL;" if a.element.kind == "record" else f"    {_target(a)} {name} = 0;"
-        elif a.role in ("string", "string?", "out_text"):
+        elif a.role in ("string", "string?", "text", "text?", "out_text"):
             yield f"    const char *{name} = NULL;"
         elif a.role == "buffer" or a.role == "out_bytes":
             yield f"    char *{name} = NULL;"
-        elif a.role == "strings":
+        elif a.role in ("strings", "texts"):
             yield f"    const char *const *{name} = NULL;"
         elif a.role == "out_borrowed":
             yield f"    {a.ctype.removesuffix('*').strip()} {name} = NULL;"
+        elif a.role == "pointed":
+            yield f"    uint64_t {name} = 0;"
+            yield f"    {_target(a)} pointed_{a.name};"
         elif a.role in ("kernel", "options", "values"):
             yield f"    void **{name} = NULL;"
         elif a.role in ("value", "out_value"):
@@ -120,6 +126,8 @@ class _Call:
         source = f"args[{position}]"
         error = f'bad_argument("{self.name}()", "{a.python_name}")'
         failure = f"{{ {error}; goto done; }}" if self.cleanup else f"return {error};"
+        if a.role == "output":
+            yield from self._query_size(a)
         expression = self._conversion(a, source)
         guard = f"{source} && " if a.optional else ""
         yield f"    if ({guard}UNLIKELY({expression} < 0)) {failure}"
@@ -129,6 +137,8 @@ class _Call:
             yield f"    if (c_{a.name} != limit_{a.name}) {{"
             yield f'        PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_{a.name});'
             yield f"        {failure}\n    }}"
+        elif a.role == "pointed":
+            yield f"    pointed_{a.name} = ({_target(a)})c_{a.name};"
         elif a.role == "inout":
             yield f"    io_{a.name} = ({_target(a)})c_{a.name};"
 
@@ -143,6 +153,8 @@ class _Call:
                     case "enum":
                         return f"to_enum({source}, {target})"
                     case "handle":
+                        if self.layout.types.names.raising:
+                            return f"to_{'u64' if value.size == 8 else 'id'}({source}, {target})"
                         return f"to_handle({source}, {self.layout.handles[value.name]}, {target})"
                     case "record":
                         return f"to_record({source}, {self.layout.records[value.name]}, false, {target})"
@@ -158,6 +170,16 @@ class _Call:
                 return (
                     f"to_list({source}, (ValueType){{{kind}, {index}, {size}}}, {self._count(a)}, &scratch, {target})"
                 )
+            case "pointed":
+                return f"to_u64({source}, {target})"
+            case "text" | "text?":
+                return f"to_str({source}, {'true' if a.role == 'text?' else 'false'}, {target})"
+            case "texts":
+                return f"to_strs({source}, {self._count(a)}, &scratch, {target})"
+            case "data":
+                return f"to_data({source}, c_{a.details[0]}, &scratch, {target})"
+            case "output":
+                return f"to_output({source}, size_{a.name}, &scratch, {target})"
             case "strings":
                 return f"to_strings({source}, {self._count(a)}, &scratch, {target})"
             case "kernel":
@@ -219,7 +241,14 @@ class _Call:
         """Another function tells the length of the array."""
         yield f"    int count_{a.name} = 0;"
         yield f"    int queried = (int)table.{a.details[0]}(&count_{a.name});"
-        yield f"    if (queried != 0) {{ result = failed(queried, {len(self.plan.outputs)}); goto done; }}"
+        yield f"    if (queried != 0) {{ result = {self._failure('queried')}; goto done; }}"
+
+    def _query_size(self, a: Argument) -> Iterator[str]:
+        """Another function tells how many bytes the call writes."""
+        first = self.plan.arguments[0]
+        yield f"    size_t size_{a.name} = 0;"
+        yield f"    int queried = (int)table.{a.details[0]}({self._pass(first)}, &size_{a.name});"
+        yield f"    if (queried != 0) {{ result = {self._failure('queried')}; goto done; }}"
 
     def _capacity(self, a: Argument) -> str:
         source = a.details[-1]
@@ -242,6 +271,10 @@ class _Call:
                 return f"&{name}"
             case "null":
                 return "NULL"
+            case "pointed":
+                return f"&pointed_{a.name}"
+            case "texts":
+                return f"({a.ctype}){name}"
             case "address" | "handles":
                 return f"({a.ctype}){name}"
         return name
@@ -252,26 +285,37 @@ class _Call:
         yield f"    {function.returns} status;" if is_status else f"    {function.returns}returned;"
         yield "    Py_BEGIN_ALLOW_THREADS"
         arguments = ", ".join(self._pass(a) for a in self.plan.arguments)
-        yield f"    {'status' if is_status else 'returned'} = table.{self.name}({arguments});"
+        yield f"    {'status' if is_status else 'returned'} = table.{function.name}({arguments});"
         yield "    Py_END_ALLOW_THREADS"
         give = "result =" if self.cleanup else "return"
         if not is_status:
             yield "    if (!returned && table_raise_pending() < 0) return NULL;"
-            yield f"    {give} result_tuple(0, (PyObject *[]){{text_from(returned)}}, 1);"
+            yield f"    {give} {self._returned_text()};"
         elif not outputs:
-            yield f"    {give} LIKELY(status == 0) ? succeeded() : failed(status, 0);"
+            yield f"    {give} LIKELY(status == 0) ? {self._nothing()} : {self._failure('status')};"
         else:
             values = ", ".join(self._output(a) for a in outputs)
             if self.plan.failure_outputs:
                 yield f"    if (UNLIKELY(status != 0) && table_raise_pending() < 0) {self.fail};"
             else:
-                failure = (
-                    f"{{ result = failed(status, {len(outputs)}); goto done; }}"
-                    if self.cleanup
-                    else f"return failed(status, {len(outputs)});"
-                )
+                failure = self._failure("status")
+                failure = f"{{ result = {failure}; goto done; }}" if self.cleanup else f"return {failure};"
                 yield f"    if (UNLIKELY(status != 0)) {failure}"
-            yield f"    {give} result_tuple(status, (PyObject *[]){{{values}}}, {len(outputs)});"
+            yield f"    {give} {self._result(values, len(outputs))};"
+
+    # ---- what distinguishes a function that returns its status from one that raises ----
+
+    def _nothing(self) -> str:
+        return "succeeded()"
+
+    def _failure(self, status: str) -> str:
+        return f"failed({status}, {len(self.plan.outputs)})"
+
+    def _result(self, values: str, count: int) -> str:
+        return f"result_tuple(status, (PyObject *[]){{{values}}}, {count})"
+
+    def _returned_text(self) -> str:
+        return "result_tuple(0, (PyObject *[]){text_from(returned)}, 1)"
 
     def _output(self, a: Argument) -> str:
         name = f"c_{a.name}"
@@ -324,6 +368,30 @@ class _Call:
                 signed = a.element.name.startswith("I")
                 return f"PyLong_From{'' if signed else 'Unsigned'}LongLong({expression})"
         return f"PyLong_FromVoidPtr((void *){expression})"
+
+
+class _RaisingCall(_Call):
+    def _nothing(self) -> str:
+        return "Py_NewRef(Py_None)"
+
+    def _failure(self, status: str) -> str:
+        first = self.plan.arguments[0]
+        if "log" in self.layout.overrides["module"] and first.role == "in":
+            return f"raise_with_log({status}, {self._pass(first)})"
+        return f"raise_status({status})"
+
+    def _result(self, values: str, count: int) -> str:
+        return values if count == 1 else f"pack((PyObject *[]){{{values}}}, {count})"
+
+    def _returned_text(self) -> str:
+        return 'PyUnicode_FromString(returned ? returned : "")'
+
+    def _value(self, a: Argument, expression: str) -> str:
+        if a.element.kind == "enum":
+            return f"PyLong_FromLong({expression})"
+        if a.element.kind == "handle":
+            return f"PyLong_FromUnsignedLongLong((uint64_t){expression})"
+        return super()._value(a, expression)
 
 
 def _target(a: Argument) -> str:

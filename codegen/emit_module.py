@@ -11,7 +11,7 @@ from .descriptions import docstring, signature
 from .emit_call import call
 from .ir import Field, Record
 from .libraries import Library
-from .plan import Plan, load_overrides, plans
+from .plan import Plan, plans
 from .typesystem import Resolved, Types, declare
 
 _TOP = """\
@@ -33,8 +33,7 @@ static PyModuleDef_Slot module_slots[] = {{
 static PyModuleDef module_definition = {{
     PyModuleDef_HEAD_INIT,
     .m_name = "cupola.bindings.{name}",
-    .m_doc = "The {title}, function by function, as of CUDA {version}.\\n\\n"
-             "Every function returns a tuple: its status, then its outputs, which are None after a failure.",
+    .m_doc = "{title}, function by function, as of CUDA {version}.\\n\\n{convention}",
     .m_methods = functions,
     .m_slots = module_slots,
 }};
@@ -43,6 +42,15 @@ PyMODINIT_FUNC PyInit_{name}(void) {{
     return PyModuleDef_Init(&module_definition);
 }}
 """
+
+CONVENTION = "Every function returns a tuple: its status, then its outputs, which are None after a failure."
+CONVENTION_RAISING = "Functions return their results directly and raise {error} on failure."
+
+
+def convention(library: Library) -> str:
+    """The sentence that the documentation of the module says about its functions."""
+    return CONVENTION_RAISING.format(error=library.error) if library.error else CONVENTION
+
 
 HIDDEN_FIELD = re.compile(r"_?(reserved|rsvd|pad|padding)\d*|_\w+", re.I)
 
@@ -58,8 +66,9 @@ class Layout:
 
     def __init__(self, library: Library, types: Types) -> None:
         self.library, self.types = library, types
-        self.overrides = load_overrides(library)
-        self.handles = {name: i for i, name in enumerate(types.handles)}
+        self.overrides = library.overrides()
+        self.names = types.names
+        self.handles = {} if types.names.raising else {name: i for i, name in enumerate(types.handles)}
         self.enums = {name: i for i, name in enumerate(types.enums)}
         self.records: dict[str, int] = {}
         self.inner: dict[int, str] = {}  # id of an anonymous inner record -> its class
@@ -92,7 +101,9 @@ class Layout:
             case "scalar":
                 return f"KIND_{resolved.name}", 0, resolved.size
             case "enum":
-                return "KIND_ENUM", self.enums[resolved.name], 4
+                return ("KIND_I32", 0, 4) if self.names.raising else ("KIND_ENUM", self.enums[resolved.name], 4)
+            case "handle" if self.names.raising:
+                return f"KIND_{self.types.handles[resolved.name].scalar}", 0, resolved.size
             case "handle":
                 return "KIND_HANDLE", self.handles[resolved.name], resolved.size
             case "record":
@@ -114,6 +125,7 @@ def module(library: Library, types: Types) -> str:
     layout = Layout(library, types)
     all_plans = plans(library, types)
     fill = {"name": library.name, "title": library.title, "version": types.module.version}
+    fill["convention"] = convention(library)
     lines = [_TOP.format(**fill)]
     lines += _enums(layout)
     lines += _handles(layout)
@@ -121,6 +133,7 @@ def module(library: Library, types: Types) -> str:
     lines += _constants(layout)
     lines += _table(layout, all_plans)
     lines += _attribute_tables(layout)
+    lines += _error(layout)
     lines += _module_info(layout)
     for plan in all_plans:
         lines += call(plan, layout)
@@ -130,21 +143,25 @@ def module(library: Library, types: Types) -> str:
 
 
 def _enums(layout: Layout) -> Iterator[str]:
+    names = layout.names
     for name, cls in layout.types.enums.items():
         yield f"static const EnumMember members_{name}[] = {{"
-        yield from (f"    {{{text(m.name)}, {text(doc.brief(m.doc))}, {m.value}LL}}," for m in cls.enum.members)
+        for m in cls.enum.members:
+            yield f"    {{{text(names.member(m.name))}, {text(doc.brief(m.doc))}, {m.value}LL}},"
         yield "};"
     yield "static const EnumInfo enums[] = {"
     for name, cls in layout.types.enums.items():
-        yield f"    {{{text(name)}, {text(doc.brief(cls.doc) or name)}, members_{name}, COUNT_OF(members_{name})}},"
+        members = f"members_{name}, COUNT_OF(members_{name})"
+        yield f"    {{{text(names.type(name))}, {text(doc.brief(cls.doc) or name)}, {members}}},"
     yield "};"
-    pairs = [f"{text(alias)}, {text(name)}," for alias, name in layout.types.aliases.items()]
+    aliases = {names.type(alias): names.type(name) for alias, name in layout.types.aliases.items()}
+    pairs = [f"{text(alias)}, {text(name)}," for alias, name in aliases.items()]
     yield "static const char *const enum_aliases[] = {" + " ".join(pairs) + " NULL};"
 
 
 def _handles(layout: Layout) -> Iterator[str]:
     streams = layout.overrides["module"].get("streams", [])
-    handles = layout.types.handles
+    handles = {} if layout.names.raising else layout.types.handles
 
     def root(name: str) -> str:
         return root(handles[name].base) if handles[name].base else name
@@ -157,12 +174,12 @@ def _handles(layout: Layout) -> Iterator[str]:
         stream = "true" if name in streams else "false"
         numbers = f"{base}, {layout.handles[root(name)]}, {family}, {kind}, {stream}"
         yield f'    {{"{_qualified(layout, name)}", {about}, {numbers}}},'
-    yield "};"
-    yield f"PyTypeObject *handle_types[{len(handles)}];"
+    yield "    {0}};"
+    yield f"PyTypeObject *handle_types[{max(len(handles), 1)}];"
 
 
 def _qualified(layout: Layout, name: str) -> str:
-    return f"cupola.bindings.{layout.library.name}.{name}"
+    return f"cupola.bindings.{layout.library.name}.{layout.names.type(name)}"
 
 
 def _records(layout: Layout) -> Iterator[str]:
@@ -181,7 +198,7 @@ def _records(layout: Layout) -> Iterator[str]:
             f"COUNT_OF(fields_{fields}) - 1, {record.size}, {record.align}, {base_index}, {root}, "
             f"{'true' if hidden else 'false'}}},"
         )
-    yield "};"
+    yield "    {0}};"
 
 
 def _fields(layout: Layout, whole: Record, record: Record, offset: int, counts: dict[str, str]) -> Iterator[str]:
@@ -233,7 +250,7 @@ def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     for plan in all_plans:
         f = plan.function
         optional = (text(v) if v else "NULL" for v in (f.thread_symbol, " ".join(f.aliases), f.base))
-        flags = f"{f.since}, {'true' if f.name in wrapped else 'false'}"
+        flags = f"{f.since}, {'true' if f.name in wrapped else 'false'}, {text(plan.python_name)}"
         yield f"    {{{text(f.name)}, {text(f.symbol)}, {', '.join(optional)}, {flags}}},"
     yield "};"
     status, missing = layout.library.status, layout.overrides["module"]["not_found"]
@@ -276,13 +293,34 @@ def _attribute_tables(layout: Layout) -> Iterator[str]:
         yield "};"
 
 
+def _error(layout: Layout) -> Iterator[str]:
+    if not layout.names.raising:
+        return
+    library, module = layout.library, layout.overrides["module"]
+    about = f"A function of {library.title} failed; `status` is the number of its status."
+    yield f'static const ErrorInfo error = {{"cupola.bindings.{library.name}.{library.error}", {text(about)}}};'
+    if "log" in module:
+        size, log = module["log"]
+        handle = next(f for f in layout.types.module.functions if f.name == log).parameters[0].type
+        yield f"""static PyObject *raise_with_log(long long status, {handle} handle) {{
+    if (table_raise_pending() < 0) return NULL;
+    size_t size = 0;
+    char *log = handle && table.{size}(handle, &size) == 0 && size > 1 ? PyMem_Calloc(1, size + 1) : NULL;
+    raise_status(status);
+    if (log && table.{log}(handle, log) == 0) add_note(log);
+    PyMem_Free(log);
+    return NULL;
+}}"""
+
+
 def _module_info(layout: Layout) -> Iterator[str]:
     library, types = layout.library, layout.types
     first = types.module.functions[0].name
     yield f"""
 const ModuleInfo module_info = {{
     .name = "cupola.bindings.{library.name}",
-    .library = "{library.name}",
+    .library = "{library.loader or library.name}",
+    .version = {_number(types.module.version)},
     .enums = enums,
     .handles = handles,
     .records = records,
@@ -290,22 +328,30 @@ const ModuleInfo module_info = {{
     .functions = function_infos,
     .enum_aliases = enum_aliases,
     .enum_count = {len(types.enums)},
-    .handle_count = {len(types.handles)},
+    .handle_count = {len(layout.handles)},
     .record_count = {len(layout.record_list)},
     .constant_count = {len(types.module.constants)},
     .function_count = {len(types.module.functions)},
     .status = {layout.enums[library.status]},
+    .error = {"&error" if library.error else "NULL"},
     .table = &table.head,
     .slots = (void **)&table.{first},
 }};
 """
 
 
+def _number(version: str) -> int:
+    """A CUDA version as its headers write it: 13.5 is 13050."""
+    major, minor = version.split(".")
+    return int(major) * 1000 + int(minor) * 10
+
+
 def _methods(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     yield "static PyMethodDef functions[] = {"
     for plan in all_plans:
         f = plan.function
-        about = f"{f.name}({signature(plan)})\n--\n\n{docstring(plan, layout.types, layout.library.status)}"
-        yield f'    {{"{f.name}", (PyCFunction)(void (*)(void))call_{f.name}, METH_FASTCALL | METH_KEYWORDS,'
+        name = plan.python_name
+        about = f"{name}({signature(plan)})\n--\n\n{docstring(plan, layout.types, layout.library.status)}"
+        yield f'    {{"{name}", (PyCFunction)(void (*)(void))call_{f.name}, METH_FASTCALL | METH_KEYWORDS,'
         yield "     " + "\n     ".join(text(line) for line in about.splitlines(keepends=True)) + "},"
     yield "    {0}};"

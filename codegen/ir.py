@@ -169,7 +169,7 @@ def _joined(data: dict[str, Any]) -> dict[str, Any]:
     return {k: "\n".join(v) if k == "doc" else v for k, v in data.items()}
 
 
-_ALWAYS = ("parameters", "tag", "name", "members", "fields", "version")
+_ALWAYS = ("parameters", "tag", "name", "members", "fields", "version", "constants")
 
 
 def _absent(value: Any) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 BINDINGS = ROOT.parent / "src" / "cupola" / "bindings"
@@ -23,17 +25,31 @@ class Library:
         Headers of versioned function-pointer types (``PFN_cuX_v12000``), which tell when a function appeared.
     status
         Result type of the library's functions.
+    prefix
+        What the names of the library's functions begin with.
     constants
         Prefixes of the macros that are constants of the API.
+    error
+        Exception class of the functions; empty when they return a tuple that begins with the status.
+    loader
+        The name by which the path finder knows the library, where it is not that of the module.
+    members
+        Prefixes that the members of enumerations lose; the first that fits counts.
+    inline
+        Macro that makes the headers declare functions which they otherwise define inline.
     """
 
     name: str
     headers: tuple[str, ...]
     status: str
+    prefix: str
     typedefs: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     title: str = ""
-    defines: tuple[str, ...] = field(default=())
+    error: str = ""
+    loader: str = ""
+    members: tuple[str, ...] = ()
+    inline: str = ""
 
     @property
     def ir_path(self) -> Path:
@@ -42,6 +58,10 @@ class Library:
     @property
     def overrides_path(self) -> Path:
         return ROOT / "overrides" / f"{self.name}.toml"
+
+    def overrides(self) -> dict[str, Any]:
+        """What is kept by hand about the library."""
+        return tomllib.loads(self.overrides_path.read_text())
 
 
 LIBRARIES = {
@@ -58,6 +78,7 @@ LIBRARIES = {
                 "cudaVDPAUTypedefs.h",
             ),
             status="CUresult",
+            prefix="cu",
             constants=("CU_", "CUDA_", "MAX_PLANES"),
         ),
         Library(
@@ -65,7 +86,37 @@ LIBRARIES = {
             title="NVRTC",
             headers=("nvrtc.h",),
             status="nvrtcResult",
+            prefix="nvrtc",
             constants=("NVRTC_",),
+        ),
+        Library(
+            name="nvjitlink",
+            title="nvJitLink",
+            headers=("nvJitLink.h",),
+            status="nvJitLinkResult",
+            prefix="nvJitLink",
+            error="nvJitLinkError",
+            loader="nvJitLink",
+            members=("NVJITLINK_INPUT_", "NVJITLINK_"),
+            inline="NVJITLINK_NO_INLINE",
+        ),
+        Library(
+            name="nvvm",
+            title="libNVVM",
+            headers=("nvvm.h",),
+            status="nvvmResult",
+            prefix="nvvm",
+            error="nvvmError",
+            members=("NVVM_",),
+        ),
+        Library(
+            name="nvfatbin",
+            title="nvFatbin",
+            headers=("nvFatbin.h",),
+            status="nvFatbinResult",
+            prefix="nvFatbin",
+            error="nvFatbinError",
+            members=("NVFATBIN_",),
         ),
     )
 }

@@ -44,7 +44,7 @@ def parse(library: Library, include: Path) -> Module:
     seen: set[str] = set()
     for cursor in _own(plain, library.headers):
         if cursor.kind == CursorKind.FUNCTION_DECL:
-            if cursor.spelling not in seen:
+            if cursor.spelling.startswith(library.prefix) and cursor.spelling not in seen:
                 seen.add(cursor.spelling)
                 module.functions.append(_function(cursor, public.get(cursor.spelling, cursor.spelling)))
         else:
@@ -62,12 +62,23 @@ def _translate(library: Library, include: Path, *defines: str, extra: tuple[str,
     text = "".join(f'#include "{name}"\n' for name in (*library.headers, *extra))
     gcc = subprocess.run(["gcc", "-print-file-name=include"], capture_output=True, text=True, check=True)
     arguments = ["-x", "c", "-std=c11", "-isystem", gcc.stdout.strip(), "-I", str(ROOT / "headers")]
-    arguments += ["-I", str(include), *(f"-D{name}" for name in (*library.defines, *defines))]
-    unit = ci.Index.create().parse("all.c", arguments, unsaved_files=[("all.c", text)], options=_OPTIONS)
+    arguments += ["-I", str(include), *(f"-D{name}" for name in defines)]
+    files = [("all.c", text)]
+    if library.inline:
+        files += [(str(include / name), _declared((include / name).read_text(), library)) for name in library.headers]
+    unit = ci.Index.create().parse("all.c", arguments, unsaved_files=files, options=_OPTIONS)
     errors = [str(d) for d in unit.diagnostics if d.severity >= ci.Diagnostic.Error]
     if errors:
         raise SystemExit("\n".join(errors))
     return unit.cursor
+
+
+def _declared(header: str, library: Library) -> str:
+    """The header with its functions declared rather than defined inline.
+
+    Defining the macro would do the same, but a comment does not belong to a declaration behind an ``#else``.
+    """
+    return re.sub(rf"#ifndef {library.inline}\n.*?#else\n(.*?)#endif\n", r"\1", header, flags=re.S)
 
 
 def _own(cursor: ci.Cursor, headers: tuple[str, ...]) -> Iterator[ci.Cursor]:

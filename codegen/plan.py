@@ -29,12 +29,21 @@ one line per parameter, ``function.parameter = "role"``. Roles:
 ``options(k, n)``   values of the `n` options whose keys are the list `k`
 ``null``            not visible, NULL is passed
 ==================  ===================================================================================
+
+Only in modules whose functions raise:
+
+==================  ===================================================================================
+``text``            str; ``text?`` takes None too
+``texts(n)``        sequence of `n` str or bytes
+``data(n)``         bytes-like object of `n` bytes or an address
+``output(f)``       writable buffer or address for as many bytes as the function `f` says for the first argument
+``pointed``         a handle, of which the address is passed
+==================  ===================================================================================
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,30 +51,18 @@ from .ir import Function, Parameter
 from .libraries import Library
 from .typesystem import Resolved, Types
 
-_RENAMED = {
-    "type": "typename",
-    "from": "from_",
-    "input": "input_",
-    "bytes": "numbytes",
-    "len": "length",
-    "format": "pformat",
-}
-
 
 @dataclass(frozen=True)
 class Argument:
     """A C parameter and its role. ``type`` is what it is in C; for pointers and lists ``element`` is the target."""
 
     name: str
+    python_name: str
     ctype: str
     role: str
     details: tuple[str, ...]
     type: Resolved
     element: Resolved
-
-    @property
-    def python_name(self) -> str:
-        return _RENAMED.get(self.name, self.name)
 
     @property
     def is_input(self) -> bool:
@@ -82,7 +79,7 @@ class Argument:
 
 _INPUTS = {
     "in", "record", "string", "string?", "address", "buffer", "list", "strings", "handles", "inout", "count", "length",
-    "value", "kernel", "options",
+    "value", "kernel", "options", "text", "text?", "texts", "data", "output", "pointed",
 }  # fmt: skip
 _OUTPUTS = {
     "out", "inout", "out_list", "count", "length", "out_bytes", "out_text", "out_borrowed", "out_value", "values",
@@ -94,6 +91,7 @@ class Plan:
     """The call of one function: its arguments in C order, its inputs in Python order, and its outputs."""
 
     function: Function
+    python_name: str
     arguments: tuple[Argument, ...]
     failure_outputs: bool = False
 
@@ -107,14 +105,9 @@ class Plan:
         return [a for a in self.arguments if a.is_output]
 
 
-def load_overrides(library: Library) -> dict[str, Any]:
-    with library.overrides_path.open("rb") as file:
-        return tomllib.load(file)
-
-
 def plans(library: Library, types: Types) -> list[Plan]:
     """The plans of all functions of the library."""
-    overrides = load_overrides(library)
+    overrides = library.overrides()
     by_function: dict[str, dict[str, Any]] = overrides.get("functions", {})
     known = {f.name for f in types.module.functions}
     if unknown := sorted(set(by_function) - known):
@@ -135,8 +128,9 @@ def _plan(function: Function, types: Types, overrides: dict[str, Any]) -> Plan:
             raise SystemExit(f"{function.name}.{parameter.name}: unknown role {role}")
         details = tuple(d.strip() for d in match[2].split(",")) if match[2] else ()
         element = types.resolve(kind.target) if kind.kind == "pointer" else kind
-        arguments.append(Argument(parameter.name, parameter.type, match[1], details, kind, element))
-    return Plan(function, tuple(arguments), bool(overrides.get("failure_outputs")))
+        python_name = types.names.parameter(parameter.name)
+        arguments.append(Argument(parameter.name, python_name, parameter.type, match[1], details, kind, element))
+    return Plan(function, types.names.function(function.name), tuple(arguments), bool(overrides.get("failure_outputs")))
 
 
 def _default_role(function: Function, parameter: Parameter, kind: Resolved, types: Types) -> str:
@@ -146,7 +140,7 @@ def _default_role(function: Function, parameter: Parameter, kind: Resolved, type
     if target.kind == "void":
         return "address"
     if target.kind == "scalar" and target.name == "I8":
-        return "string" if target.const else "out"
+        return ("text" if types.names.raising else "string") if target.const else "out"
     if target.kind == "pointer" and kind.target == "const char *":
         return "out_text"
     if target.const and target.kind != "void" and (count := _count_after(function, parameter, types)):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .ir import Enum, Module, Record, Typedef
+from .libraries import LIBRARIES
+from .names import Names
 
 # C scalar -> (kind of the conversion, size in bytes)
 SCALARS = {
@@ -98,6 +100,7 @@ class Types:
     aliases: dict[str, str] = field(default_factory=dict)  # a second name of an enum -> its class
 
     def __post_init__(self) -> None:
+        self.names = Names(LIBRARIES[self.module.library])
         pending: Record | Enum | None = None
         tags: dict[str, Record | Enum] = {
             f"{declared.kind if isinstance(declared, Record) else 'enum'} {declared.tag}": declared

@@ -18,12 +18,22 @@ _imp.exec_dynamic(module)
 {use}
 print(sorted(set(sys.modules) - before))
 maps = open("/proc/self/maps").read()
-print([library for library in ("libcuda", "libnvrtc") if library in maps])
+print([library for library in ("libcuda", "libnv") if library in maps])
 """
 USE = "module.CUresult(1), module.CUlaunchConfig(gridDimX=1), module.CUstream(1), module.CU_STREAM_LEGACY"
 
 
-@pytest.mark.parametrize(("name", "use"), [("driver", ""), ("driver", USE), ("nvrtc", "module.nvrtcResult(0)")])
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("driver", ""),
+        ("driver", USE),
+        ("nvrtc", "module.nvrtcResult(0)"),
+        ("nvjitlink", "module.Result(0), module.nvJitLinkError(1)"),
+        ("nvvm", "module.Result(0), module.nvvmError(1)"),
+        ("nvfatbin", "module.Result(0), module.nvFatbinError(1)"),
+    ],
+)
 def test_import_brings_nothing_along(run_python, name, use):
     module = pytest.importorskip(f"cupola.bindings.{name}")
     done = run_python(LOAD.format(name=name, origin=module.__file__, use=use))

@@ -1,4 +1,4 @@
-"""CUDA's C libraries, function by function: ``from cupola.bindings import driver, nvrtc``.
+"""CUDA's C libraries, function by function: ``from cupola.bindings import driver, nvrtc, nvjitlink``.
 
 Importing a module loads no library; its first call does.
 """

@@ -98,8 +98,12 @@ def override_lookup() -> Any:
         return None  # NVRTC is of use without any device
 
 
-def missing_function(library: str, function: str, loaded: str, version: int, since: int) -> FunctionNotFoundError:
-    """The error for a function that is not in the loaded library; versions as in 12050 for 12.5, 0 when not known."""
+def missing_function(function: str, loaded: str, version: int, since: int, known: int) -> FunctionNotFoundError:
+    """The error for a function that is not in the loaded library.
+
+    Versions are as in 12050 for 12.5, 0 when not known: `version` that of the library, `since` the one that brought
+    the function, `known` one that has it.
+    """
     if loaded == _CPU_DEVICE:
         text = f"the CPU device does not emulate {function}"
         if since:
@@ -110,6 +114,8 @@ def missing_function(library: str, function: str, loaded: str, version: int, sin
             text += f", which has CUDA {_version(version)}"
         if since:
             text += f": it needs CUDA {_version(since)} or newer"
+        elif not version:
+            text += f"; the library of CUDA {_version(known)} has it"
     return FunctionNotFoundError(text, function, loaded, _version(since) if since else None)
 
 

@@ -40,7 +40,7 @@ static PyObject *all_names(void) {
     size_t prefix = strlen(module_info.name) + 1;
     int status = list ? 0 : -1;
     for (int i = 0; !status && i < module_info.function_count; i++)
-        status = append(list, module_info.functions[i].name);
+        status = append(list, module_info.functions[i].attribute);
     for (int i = 0; !status && i < module_info.enum_count; i++)
         status = append(list, module_info.enums[i].name);
     for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2)
@@ -51,7 +51,12 @@ static PyObject *all_names(void) {
         if (!module_info.records[i].hidden) status = append(list, module_info.records[i].name + prefix);
     for (int i = 0; !status && i < module_info.constant_count; i++)
         status = append(list, module_info.constants[i].name);
-    if (!status) status = append(list, "sizeof");
+    if (!status) status = append(list, module_info.error ? module_info.error->name + prefix : "sizeof");
+    for (int i = 0; !status && module_info.error && i < module_info.error->subclass_count; i++) {
+        const ErrorSubclass *subclass = &module_info.error->subclasses[i];
+        status = append(list, subclass->name + prefix);
+        if (!status && *subclass->alias) status = append(list, subclass->alias);
+    }
     if (status) Py_CLEAR(list);
     return list;
 }
@@ -62,6 +67,7 @@ static PyObject *module_getattr(PyObject *module, PyObject *name) {
     PyObject *value = !strcmp(text, "__all__") ? all_names() : find_enum(text);
     if (!value && !PyErr_Occurred()) value = find_class(text);
     if (!value && !PyErr_Occurred()) value = find_constant(text);
+    if (!value && !PyErr_Occurred()) value = error_class(text);
     if (!value && !PyErr_Occurred())
         PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", module_info.name, name);
     if (value && PyObject_SetAttr(module, name, value) < 0) Py_CLEAR(value);
@@ -89,6 +95,9 @@ static PyObject *size_of(PyObject *module, PyObject *cls) {
 static PyMethodDef methods[] = {
     {"__getattr__", module_getattr, METH_O, NULL},
     {"__dir__", module_dir, METH_NOARGS, NULL},
+    {0},
+};
+static PyMethodDef size_methods[] = {
     {"sizeof", size_of, METH_O,
      "sizeof(cls, /)\n--\n\nSize in bytes of the C type behind a handle or record class."},
     {0},
@@ -97,5 +106,6 @@ static PyMethodDef methods[] = {
 int module_exec(PyObject *module) {
     if (enums_init() < 0 || handles_init() < 0 || records_init() < 0) return -1;
     if (PyModule_AddFunctions(module, methods) < 0) return -1;
+    if (!module_info.error && PyModule_AddFunctions(module, size_methods) < 0) return -1;
     return table_init(module);
 }

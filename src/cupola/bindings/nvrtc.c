@@ -30,7 +30,7 @@ static const EnumInfo enums[] = {
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
     {"cupola.bindings.nvrtc.nvrtcProgram", "nvrtcProgram is the unit of compilation, and an opaque handle for a program. To compile a CUDA program string, an instance of nvrtcProgram must be created first with nvrtcCreateProgram, then compiled with nvrtcCompileProgram.", -1, 0, HANDLE_POINTER, KIND_U64, false},
-};
+    {0}};
 PyTypeObject *handle_types[1];
 static const FieldInfo fields_nvrtcBundledHeadersInfo[] = {
     {"available", "Non-zero if bundled headers are available", {KIND_I32, 0, 4}, 0, 1, -1, FIELD_VALUE, 0},
@@ -42,42 +42,42 @@ static const FieldInfo fields_nvrtcBundledHeadersInfo[] = {
     {0}};
 static const RecordInfo records[] = {
     {"cupola.bindings.nvrtc.nvrtcBundledHeadersInfo", "Structure containing information about bundled headers.", fields_nvrtcBundledHeadersInfo, COUNT_OF(fields_nvrtcBundledHeadersInfo) - 1, 40, 8, -1, 0, false},
-};
+    {0}};
 static const ConstantInfo constants[] = {
     {"NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS", 0LL},
     {"NVRTC_INSTALL_HEADERS_FORCE_OVERWRITE", 1LL},
     {"NVRTC_INSTALL_HEADERS_NO_WAIT", 2LL},
     {0}};
 static const FunctionInfo function_infos[] = {
-    {"nvrtcGetErrorString", "nvrtcGetErrorString", NULL, NULL, NULL, 0, false},
-    {"nvrtcVersion", "nvrtcVersion", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetNumSupportedArchs", "nvrtcGetNumSupportedArchs", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetSupportedArchs", "nvrtcGetSupportedArchs", NULL, NULL, NULL, 0, false},
-    {"nvrtcCreateProgram", "nvrtcCreateProgram", NULL, NULL, NULL, 0, false},
-    {"nvrtcDestroyProgram", "nvrtcDestroyProgram", NULL, NULL, NULL, 0, false},
-    {"nvrtcCompileProgram", "nvrtcCompileProgram", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetPTXSize", "nvrtcGetPTXSize", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetPTX", "nvrtcGetPTX", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetCUBINSize", "nvrtcGetCUBINSize", NULL, NULL, NULL, 0, true},
-    {"nvrtcGetCUBIN", "nvrtcGetCUBIN", NULL, NULL, NULL, 0, true},
-    {"nvrtcGetLTOIRSize", "nvrtcGetLTOIRSize", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetLTOIR", "nvrtcGetLTOIR", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetOptiXIRSize", "nvrtcGetOptiXIRSize", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetOptiXIR", "nvrtcGetOptiXIR", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetProgramLogSize", "nvrtcGetProgramLogSize", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetProgramLog", "nvrtcGetProgramLog", NULL, NULL, NULL, 0, false},
-    {"nvrtcAddNameExpression", "nvrtcAddNameExpression", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetLoweredName", "nvrtcGetLoweredName", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetPCHHeapSize", "nvrtcGetPCHHeapSize", NULL, NULL, NULL, 0, false},
-    {"nvrtcSetPCHHeapSize", "nvrtcSetPCHHeapSize", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetPCHCreateStatus", "nvrtcGetPCHCreateStatus", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetPCHHeapSizeRequired", "nvrtcGetPCHHeapSizeRequired", NULL, NULL, NULL, 0, false},
-    {"nvrtcSetFlowCallback", "nvrtcSetFlowCallback", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetTileIRSize", "nvrtcGetTileIRSize", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetTileIR", "nvrtcGetTileIR", NULL, NULL, NULL, 0, false},
-    {"nvrtcInstallBundledHeaders", "nvrtcInstallBundledHeaders", NULL, NULL, NULL, 0, false},
-    {"nvrtcGetBundledHeadersInfo", "nvrtcGetBundledHeadersInfo", NULL, NULL, NULL, 0, false},
-    {"nvrtcRemoveBundledHeaders", "nvrtcRemoveBundledHeaders", NULL, NULL, NULL, 0, false},
+    {"nvrtcGetErrorString", "nvrtcGetErrorString", NULL, NULL, NULL, 0, false, "nvrtcGetErrorString"},
+    {"nvrtcVersion", "nvrtcVersion", NULL, NULL, NULL, 0, false, "nvrtcVersion"},
+    {"nvrtcGetNumSupportedArchs", "nvrtcGetNumSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetNumSupportedArchs"},
+    {"nvrtcGetSupportedArchs", "nvrtcGetSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetSupportedArchs"},
+    {"nvrtcCreateProgram", "nvrtcCreateProgram", NULL, NULL, NULL, 0, false, "nvrtcCreateProgram"},
+    {"nvrtcDestroyProgram", "nvrtcDestroyProgram", NULL, NULL, NULL, 0, false, "nvrtcDestroyProgram"},
+    {"nvrtcCompileProgram", "nvrtcCompileProgram", NULL, NULL, NULL, 0, false, "nvrtcCompileProgram"},
+    {"nvrtcGetPTXSize", "nvrtcGetPTXSize", NULL, NULL, NULL, 0, false, "nvrtcGetPTXSize"},
+    {"nvrtcGetPTX", "nvrtcGetPTX", NULL, NULL, NULL, 0, false, "nvrtcGetPTX"},
+    {"nvrtcGetCUBINSize", "nvrtcGetCUBINSize", NULL, NULL, NULL, 0, true, "nvrtcGetCUBINSize"},
+    {"nvrtcGetCUBIN", "nvrtcGetCUBIN", NULL, NULL, NULL, 0, true, "nvrtcGetCUBIN"},
+    {"nvrtcGetLTOIRSize", "nvrtcGetLTOIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIRSize"},
+    {"nvrtcGetLTOIR", "nvrtcGetLTOIR", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIR"},
+    {"nvrtcGetOptiXIRSize", "nvrtcGetOptiXIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIRSize"},
+    {"nvrtcGetOptiXIR", "nvrtcGetOptiXIR", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIR"},
+    {"nvrtcGetProgramLogSize", "nvrtcGetProgramLogSize", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLogSize"},
+    {"nvrtcGetProgramLog", "nvrtcGetProgramLog", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLog"},
+    {"nvrtcAddNameExpression", "nvrtcAddNameExpression", NULL, NULL, NULL, 0, false, "nvrtcAddNameExpression"},
+    {"nvrtcGetLoweredName", "nvrtcGetLoweredName", NULL, NULL, NULL, 0, false, "nvrtcGetLoweredName"},
+    {"nvrtcGetPCHHeapSize", "nvrtcGetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSize"},
+    {"nvrtcSetPCHHeapSize", "nvrtcSetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcSetPCHHeapSize"},
+    {"nvrtcGetPCHCreateStatus", "nvrtcGetPCHCreateStatus", NULL, NULL, NULL, 0, false, "nvrtcGetPCHCreateStatus"},
+    {"nvrtcGetPCHHeapSizeRequired", "nvrtcGetPCHHeapSizeRequired", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSizeRequired"},
+    {"nvrtcSetFlowCallback", "nvrtcSetFlowCallback", NULL, NULL, NULL, 0, false, "nvrtcSetFlowCallback"},
+    {"nvrtcGetTileIRSize", "nvrtcGetTileIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetTileIRSize"},
+    {"nvrtcGetTileIR", "nvrtcGetTileIR", NULL, NULL, NULL, 0, false, "nvrtcGetTileIR"},
+    {"nvrtcInstallBundledHeaders", "nvrtcInstallBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcInstallBundledHeaders"},
+    {"nvrtcGetBundledHeadersInfo", "nvrtcGetBundledHeadersInfo", NULL, NULL, NULL, 0, false, "nvrtcGetBundledHeadersInfo"},
+    {"nvrtcRemoveBundledHeaders", "nvrtcRemoveBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcRemoveBundledHeaders"},
 };
 static const char *thunk_nvrtcGetErrorString(nvrtcResult c_result) {
     const char *(*function)(nvrtcResult);
@@ -260,6 +260,7 @@ static cupola_nvrtc_table table = {
 const ModuleInfo module_info = {
     .name = "cupola.bindings.nvrtc",
     .library = "nvrtc",
+    .version = 13050,
     .enums = enums,
     .handles = handles,
     .records = records,
@@ -272,6 +273,7 @@ const ModuleInfo module_info = {
     .constant_count = 3,
     .function_count = 29,
     .status = 0,
+    .error = NULL,
     .table = &table.head,
     .slots = (void **)&table.nvrtcGetErrorString,
 };
@@ -908,11 +910,8 @@ static PyMethodDef functions[] = {
      "nvrtcGetErrorString(result)\n"
      "--\n"
      "\n"
-     "nvrtcGetErrorString\n"
+     "nvrtcGetErrorString is a helper function that returns a string describing the given nvrtcResult code, e.g., NVRTC_SUCCESS to \\c \"NVRTC_SUCCESS\".\n"
      "\n"
-     "nvrtcGetErrorString is a helper function that returns a string\n"
-     "describing the given nvrtcResult code, e.g., NVRTC_SUCCESS to\n"
-     "\\c \"NVRTC_SUCCESS\".\n"
      "For unrecognized enumeration values, it returns\n"
      "\\c \"NVRTC_ERROR unknown\".\n"
      "\n"
@@ -928,10 +927,7 @@ static PyMethodDef functions[] = {
      "nvrtcVersion()\n"
      "--\n"
      "\n"
-     "nvrtcVersion\n"
-     "\n"
-     "nvrtcVersion sets the output parameters `major` and `minor`\n"
-     "with the CUDA Runtime Compilation version number.\n"
+     "nvrtcVersion sets the output parameters `major` and `minor` with the CUDA Runtime Compilation version number.\n"
      "\n"
      "Returns\n"
      "-------\n"
@@ -944,10 +940,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetNumSupportedArchs()\n"
      "--\n"
      "\n"
-     "nvrtcGetNumSupportedArchs\n"
+     "nvrtcGetNumSupportedArchs sets the output parameter `numArchs` with the number of architectures supported by NVRTC.\n"
      "\n"
-     "nvrtcGetNumSupportedArchs sets the output parameter `numArchs`\n"
-     "with the number of architectures supported by NVRTC. This can\n"
+     "This can\n"
      "then be used to pass an array to nvrtcGetSupportedArchs to\n"
      "get the supported architectures.\n"
      "\n"
@@ -962,9 +957,8 @@ static PyMethodDef functions[] = {
      "nvrtcGetSupportedArchs()\n"
      "--\n"
      "\n"
-     "nvrtcGetSupportedArchs\n"
-     "\n"
      "nvrtcGetSupportedArchs populates the array passed via the output parameter\n"
+     "\n"
      "`supportedArchs` with the architectures supported by NVRTC. The array is\n"
      "sorted in the ascending order. The size of the array to be passed can be\n"
      "determined using nvrtcGetNumSupportedArchs.\n"
@@ -980,11 +974,7 @@ static PyMethodDef functions[] = {
      "nvrtcCreateProgram(src, name, numHeaders, headers, includeNames)\n"
      "--\n"
      "\n"
-     "nvrtcCreateProgram\n"
-     "\n"
-     "nvrtcCreateProgram creates an instance of nvrtcProgram with the\n"
-     "given input parameters, and sets the output parameter `prog` with\n"
-     "it.\n"
+     "nvrtcCreateProgram creates an instance of nvrtcProgram with the given input parameters, and sets the output parameter `prog` with it.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -1011,8 +1001,6 @@ static PyMethodDef functions[] = {
      "nvrtcDestroyProgram(prog)\n"
      "--\n"
      "\n"
-     "nvrtcDestroyProgram\n"
-     "\n"
      "nvrtcDestroyProgram destroys the given program.\n"
      "\n"
      "Parameters\n"
@@ -1026,8 +1014,6 @@ static PyMethodDef functions[] = {
     {"nvrtcCompileProgram", (PyCFunction)(void (*)(void))call_nvrtcCompileProgram, METH_FASTCALL | METH_KEYWORDS,
      "nvrtcCompileProgram(prog, numOptions, options)\n"
      "--\n"
-     "\n"
-     "nvrtcCompileProgram\n"
      "\n"
      "nvrtcCompileProgram compiles the given program.\n"
      "\n"
@@ -1049,11 +1035,7 @@ static PyMethodDef functions[] = {
      "nvrtcGetPTXSize(prog)\n"
      "--\n"
      "\n"
-     "nvrtcGetPTXSize\n"
-     "\n"
-     "nvrtcGetPTXSize sets the value of `ptxSizeRet` with the size of the PTX\n"
-     "generated by the previous compilation of `prog` (including the\n"
-     "trailing `NULL`).\n"
+     "nvrtcGetPTXSize sets the value of `ptxSizeRet` with the size of the PTX generated by the previous compilation of `prog` (including the trailing `NULL`).\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -1069,10 +1051,7 @@ static PyMethodDef functions[] = {
      "nvrtcGetPTX(prog, ptx)\n"
      "--\n"
      "\n"
-     "nvrtcGetPTX\n"
-     "\n"
-     "nvrtcGetPTX stores the PTX generated by the previous compilation\n"
-     "of `prog` in the memory pointed by `ptx`.\n"
+     "nvrtcGetPTX stores the PTX generated by the previous compilation of `prog` in the memory pointed by `ptx`.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -1088,10 +1067,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetCUBINSize(prog)\n"
      "--\n"
      "\n"
-     "nvrtcGetCUBINSize\n"
+     "nvrtcGetCUBINSize sets the value of `cubinSizeRet` with the size of the cubin generated by the previous compilation of `prog`.\n"
      "\n"
-     "nvrtcGetCUBINSize sets the value of `cubinSizeRet` with the size of the cubin\n"
-     "generated by the previous compilation of `prog`. The value of\n"
+     "The value of\n"
      "cubinSizeRet is set to 0 if the value specified to \\c -arch is a\n"
      "virtual architecture instead of an actual architecture.\n"
      "\n"
@@ -1109,10 +1087,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetCUBIN(prog, cubin)\n"
      "--\n"
      "\n"
-     "nvrtcGetCUBIN\n"
+     "nvrtcGetCUBIN stores the cubin generated by the previous compilation of `prog` in the memory pointed by `cubin`.\n"
      "\n"
-     "nvrtcGetCUBIN stores the cubin generated by the previous compilation\n"
-     "of `prog` in the memory pointed by `cubin`. No cubin is available\n"
+     "No cubin is available\n"
      "if the value specified to \\c -arch is a virtual architecture instead\n"
      "of an actual architecture. The cubin does not contain code for the\n"
      "Tile functions (`__tile__` / `__tile_global__`) or variables (`__tile__`);\n"
@@ -1133,10 +1110,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetLTOIRSize(prog)\n"
      "--\n"
      "\n"
-     "nvrtcGetLTOIRSize\n"
+     "nvrtcGetLTOIRSize sets the value of `LTOIRSizeRet` with the size of the LTO IR generated by the previous compilation of `prog`.\n"
      "\n"
-     "nvrtcGetLTOIRSize sets the value of `LTOIRSizeRet` with the size of the LTO IR\n"
-     "generated by the previous compilation of `prog`. The value of\n"
+     "The value of\n"
      "LTOIRSizeRet is set to 0 if the program was not compiled with\n"
      "\\c -dlto.\n"
      "\n"
@@ -1154,10 +1130,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetLTOIR(prog, LTOIR)\n"
      "--\n"
      "\n"
-     "nvrtcGetLTOIR\n"
+     "nvrtcGetLTOIR stores the LTO IR generated by the previous compilation of `prog` in the memory pointed by `LTOIR`.\n"
      "\n"
-     "nvrtcGetLTOIR stores the LTO IR generated by the previous compilation\n"
-     "of `prog` in the memory pointed by `LTOIR`. No LTO IR is available\n"
+     "No LTO IR is available\n"
      "if the program was compiled without \\c -dlto.\n"
      "\n"
      "Parameters\n"
@@ -1174,10 +1149,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetOptiXIRSize(prog)\n"
      "--\n"
      "\n"
-     "nvrtcGetOptiXIRSize\n"
+     "nvrtcGetOptiXIRSize sets the value of `optixirSizeRet` with the size of the OptiX IR generated by the previous compilation of `prog`.\n"
      "\n"
-     "nvrtcGetOptiXIRSize sets the value of `optixirSizeRet` with the size of the OptiX IR\n"
-     "generated by the previous compilation of `prog`. The value of\n"
+     "The value of\n"
      "nvrtcGetOptiXIRSize is set to 0 if the program was compiled with\n"
      "options incompatible with OptiX IR generation.\n"
      "\n"
@@ -1195,10 +1169,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetOptiXIR(prog, optixir)\n"
      "--\n"
      "\n"
-     "nvrtcGetOptiXIR\n"
+     "nvrtcGetOptiXIR stores the OptiX IR generated by the previous compilation of `prog` in the memory pointed by `optixir`.\n"
      "\n"
-     "nvrtcGetOptiXIR stores the OptiX IR generated by the previous compilation\n"
-     "of `prog` in the memory pointed by `optixir`. No OptiX IR is available\n"
+     "No OptiX IR is available\n"
      "if the program was compiled with options incompatible with OptiX IR generation.\n"
      "\n"
      "Parameters\n"
@@ -1234,10 +1207,7 @@ static PyMethodDef functions[] = {
      "nvrtcGetProgramLog(prog, log)\n"
      "--\n"
      "\n"
-     "nvrtcGetProgramLog\n"
-     "\n"
-     "nvrtcGetProgramLog stores the log generated by the previous\n"
-     "compilation of `prog` in the memory pointed by `log`.\n"
+     "nvrtcGetProgramLog stores the log generated by the previous compilation of `prog` in the memory pointed by `log`.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -1273,11 +1243,9 @@ static PyMethodDef functions[] = {
      "nvrtcGetLoweredName(prog, name_expression)\n"
      "--\n"
      "\n"
-     "nvrtcGetLoweredName\n"
+     "nvrtcGetLoweredName extracts the lowered (mangled) name for a __global__ function or __device__/__constant__ variable, and updates *lowered_name to point to it.\n"
      "\n"
-     "nvrtcGetLoweredName extracts the lowered (mangled) name\n"
-     "for a __global__ function or __device__/__constant__ variable,\n"
-     "and updates *lowered_name to point to it. The memory containing\n"
+     "The memory containing\n"
      "the name is released when the NVRTC program is destroyed by\n"
      "nvrtcDestroyProgram.\n"
      "The identical name expression must have been previously\n"
@@ -1301,8 +1269,6 @@ static PyMethodDef functions[] = {
      "nvrtcGetPCHHeapSize()\n"
      "--\n"
      "\n"
-     "nvrtcGetPCHHeapSize\n"
-     "\n"
      "retrieve the current size of the PCH Heap.\n"
      "\n"
      "Returns\n"
@@ -1313,8 +1279,6 @@ static PyMethodDef functions[] = {
     {"nvrtcSetPCHHeapSize", (PyCFunction)(void (*)(void))call_nvrtcSetPCHHeapSize, METH_FASTCALL | METH_KEYWORDS,
      "nvrtcSetPCHHeapSize(size)\n"
      "--\n"
-     "\n"
-     "nvrtcSetPCHHeapSize\n"
      "\n"
      "set the size of the PCH Heap.\n"
      "\n"
@@ -1333,8 +1297,6 @@ static PyMethodDef functions[] = {
     {"nvrtcGetPCHCreateStatus", (PyCFunction)(void (*)(void))call_nvrtcGetPCHCreateStatus, METH_FASTCALL | METH_KEYWORDS,
      "nvrtcGetPCHCreateStatus(prog)\n"
      "--\n"
-     "\n"
-     "nvrtcGetPCHCreateStatus\n"
      "\n"
      "returns the PCH creation status.\n"
      "\n"
@@ -1364,10 +1326,7 @@ static PyMethodDef functions[] = {
      "nvrtcGetPCHHeapSizeRequired(prog)\n"
      "--\n"
      "\n"
-     "nvrtcGetPCHHeapSizeRequired\n"
-     "\n"
-     "retrieve the required size of the PCH heap required to compile\n"
-     "the given program.\n"
+     "retrieve the required size of the PCH heap required to compile the given program.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -1421,10 +1380,7 @@ static PyMethodDef functions[] = {
      "nvrtcGetTileIRSize(prog)\n"
      "--\n"
      "\n"
-     "nvrtcGetTileIRSize\n"
-     "\n"
-     "nvrtcGetTileIRSize sets the value of `TileIRSizeRet` with the size of the cuda_tile IR\n"
-     "generated by the previous compilation of `prog`.\n"
+     "nvrtcGetTileIRSize sets the value of `TileIRSizeRet` with the size of the cuda_tile IR generated by the previous compilation of `prog`.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -1440,10 +1396,7 @@ static PyMethodDef functions[] = {
      "nvrtcGetTileIR(prog, TileIR)\n"
      "--\n"
      "\n"
-     "nvrtcGetTileIR\n"
-     "\n"
-     "nvrtcGetTileIR stores the cuda_tile IR generated by the previous compilation\n"
-     "of `prog` in the memory pointed by `TileIR`.\n"
+     "nvrtcGetTileIR stores the cuda_tile IR generated by the previous compilation of `prog` in the memory pointed by `TileIR`.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -1557,8 +1510,7 @@ static PyModuleDef_Slot module_slots[] = {
 static PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "cupola.bindings.nvrtc",
-    .m_doc = "The NVRTC, function by function, as of CUDA 13.5.\n\n"
-             "Every function returns a tuple: its status, then its outputs, which are None after a failure.",
+    .m_doc = "NVRTC, function by function, as of CUDA 13.5.\n\nEvery function returns a tuple: its status, then its outputs, which are None after a failure.",
     .m_methods = functions,
     .m_slots = module_slots,
 };

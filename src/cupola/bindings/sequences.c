@@ -2,7 +2,7 @@
 #include "support.h"
 
 /* Checks the type and length; returns the number of items, or -1. None has none. */
-static Py_ssize_t length_of(PyObject *object, long long count) {
+Py_ssize_t sequence_length(PyObject *object, long long count) {
     if (object != Py_None && !PyList_Check(object) && !PyTuple_Check(object)) {
         PyErr_Format(PyExc_TypeError, "expected a list or tuple, got %.200s", Py_TYPE(object)->tp_name);
         return -1;
@@ -26,7 +26,7 @@ int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch,
     *out = NULL;
     if (type.kind == KIND_RECORD && count <= 1 && is_record(object))
         return to_record(object, type.index, false, out);
-    Py_ssize_t length = length_of(object, count);
+    Py_ssize_t length = sequence_length(object, count);
     if (length <= 0) return (int)length;
     uint32_t align = type.kind == KIND_RECORD ? module_info.records[type.index].align : 1;
     char *array = scratch_alloc(scratch, type.size * (size_t)length + align);
@@ -46,7 +46,7 @@ int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch,
 
 int to_strings(PyObject *object, long long count, Scratch *scratch, const char *const **out) {
     *out = NULL;
-    Py_ssize_t length = length_of(object, count);
+    Py_ssize_t length = sequence_length(object, count);
     if (length <= 0) return (int)length;
     const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
     if (!array) return -1;

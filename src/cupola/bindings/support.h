@@ -114,11 +114,29 @@ typedef struct {
     const char *base;          /* name for cuGetProcAddress, or NULL */
     int since;                 /* CUDA version that brought `symbol`: 12050 is 12.5; 0 when not known */
     bool wrapped;              /* the CPU device may have a wrapper of it */
+    const char *attribute;     /* its name in Python */
 } FunctionInfo;
+
+/* An exception class for one status; the alias is a second name, or empty. */
+typedef struct {
+    const char *name;
+    const char *alias;
+    const char *doc;
+    long long status;
+} ErrorSubclass;
+
+typedef struct {
+    const char *name;
+    const char *doc;
+    PyObject *(*describe)(long long status); /* the text of the exception; NULL: "NAME (value)" */
+    const ErrorSubclass *subclasses;
+    uint16_t subclass_count;
+} ErrorInfo;
 
 typedef struct {
     const char *name; /* qualified: "cupola.bindings.driver" */
-    const char *library;
+    const char *library; /* the path finder's name of it */
+    int version;         /* of CUDA, as in 13050 for 13.5 */
     const EnumInfo *enums;
     const HandleInfo *handles;
     const RecordInfo *records;
@@ -127,6 +145,7 @@ typedef struct {
     const char *const *enum_aliases; /* pairs: alias, name; NULL-terminated */
     uint16_t enum_count, handle_count, record_count, constant_count, function_count;
     uint16_t status; /* enum of the result */
+    const ErrorInfo *error; /* NULL when functions return a tuple with the status */
     cupola_table_head *table;
     void **slots;
 } ModuleInfo;
@@ -308,6 +327,18 @@ int to_strings(PyObject *object, long long count, Scratch *scratch, const char *
 int to_handles(PyObject *object, Scratch *scratch, void **out);
 PyObject *list_from(ValueType type, const void *data, size_t count);
 PyObject *text_from(const char *text); /* bytes, or None for NULL */
+Py_ssize_t sequence_length(PyObject *object, long long count); /* of a list, tuple or None; -1 when too short */
+
+/* ---- modules whose functions raise (buffers.c, errors.c) ---- */
+
+int to_str(PyObject *object, bool optional, const char **out);
+int to_strs(PyObject *object, long long count, Scratch *scratch, const char *const **out);
+int to_data(PyObject *object, uint64_t size, Scratch *scratch, void **out);     /* of exactly `size` bytes */
+int to_output(PyObject *object, size_t needed, Scratch *scratch, void **out); /* of at least `needed` bytes */
+PyObject *error_class(const char *name); /* new reference; NULL without an exception when there is none */
+PyObject *raise_status(long long status); /* returns NULL */
+void add_note(const char *text);          /* to the exception that is set */
+PyObject *pack(PyObject **outputs, int count); /* a tuple of new references, any of which may be NULL */
 
 /* ---- kernel arguments, attributes, options ---- */
 

@@ -198,9 +198,10 @@ int table_raise_pending(void) {
     }
     const FunctionInfo *info = &module_info.functions[missing - 1];
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
-    PyObject *error = module ? PyObject_CallMethod(module, "missing_function", "sssii", module_info.library,
-                                                   info->name, provider.name, provider.version, info->since)
-                             : NULL;
+    PyObject *error = module
+                          ? PyObject_CallMethod(module, "missing_function", "ssiii", info->name, provider.name,
+                                                provider.version, info->since, module_info.version)
+                          : NULL;
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error), Py_XDECREF(module);
     return -1;

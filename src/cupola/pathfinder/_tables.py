@@ -116,5 +116,6 @@ EXTRAS: dict[str, str] = {
     "nvrtc": "cupola[cu13]",
     "nvJitLink": "cupola[cu13]",
     "nvvm": "cupola[cu13]",
+    "nvfatbin": "cupola[cu13]",
     "cudart": "cupola[cu13]",
 }

@@ -1,0 +1,70 @@
+/* Arguments of modules whose functions raise: text, and memory whose size is checked. */
+#include "support.h"
+
+int to_str(PyObject *object, bool optional, const char **out) {
+    if (optional && object == Py_None) {
+        *out = NULL;
+        return 0;
+    }
+    if (!PyUnicode_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "expected str%s, got %.200s", optional ? " or None" : "",
+                     Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    Py_ssize_t length;
+    *out = PyUnicode_AsUTF8AndSize(object, &length);
+    if (!*out) return -1;
+    if (strlen(*out) == (size_t)length) return 0;
+    PyErr_SetString(PyExc_ValueError, "embedded null character");
+    return -1;
+}
+
+/* str or bytes; the sequence keeps them for the length of the call. */
+int to_strs(PyObject *object, long long count, Scratch *scratch, const char *const **out) {
+    *out = NULL;
+    Py_ssize_t length = sequence_length(object, count);
+    if (length <= 0) return (int)length;
+    const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
+    if (!array) return -1;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
+        int status = PyUnicode_Check(item) ? to_str(item, false, &array[i])
+                                           : to_string(item, false, scratch, &array[i]);
+        if (status < 0) return -1;
+    }
+    *out = array;
+    return 0;
+}
+
+/* The memory of an int (an address) or a buffer: contiguous, and of `*size` bytes, which is set to its size. */
+static int to_memory(PyObject *object, int flags, Scratch *scratch, void **out, Py_ssize_t *size) {
+    *size = -1;
+    if (PyLong_Check(object)) return to_u64(object, (uint64_t *)out);
+    bool writable = flags & PyBUF_WRITABLE;
+    Py_buffer *buffer;
+    if (!PyObject_CheckBuffer(object) || scratch_buffer(scratch, object, flags, &buffer) < 0) {
+        PyErr_Format(PyExc_ValueError, "expected an address or a contiguous%s buffer, got %.200s",
+                     writable ? ", writable" : "", Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    *out = buffer->buf;
+    *size = buffer->len;
+    return 0;
+}
+
+int to_data(PyObject *object, uint64_t size, Scratch *scratch, void **out) {
+    Py_ssize_t length;
+    if (to_memory(object, PyBUF_SIMPLE, scratch, out, &length) < 0) return -1;
+    if (length < 0 || (uint64_t)length == size) return 0;
+    PyErr_Format(PyExc_ValueError, "the buffer has %zd bytes, but the size is given as %llu", length,
+                 (unsigned long long)size);
+    return -1;
+}
+
+int to_output(PyObject *object, size_t needed, Scratch *scratch, void **out) {
+    Py_ssize_t length;
+    if (to_memory(object, PyBUF_WRITABLE, scratch, out, &length) < 0) return -1;
+    if (length < 0 || (size_t)length >= needed) return 0;
+    PyErr_Format(PyExc_ValueError, "the buffer has %zd bytes, but %zu are needed", length, needed);
+    return -1;
+}

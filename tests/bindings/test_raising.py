@@ -1,0 +1,62 @@
+"""Modules whose functions raise, with a library made for the test in which every function returns one status."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from codegen.ir import Module
+from codegen.libraries import LIBRARIES
+from codegen.plan import plans
+from codegen.typesystem import Types
+
+RAISING = [name for name, library in LIBRARIES.items() if library.error]
+
+ROBUSTNESS = """
+import ctypes, inspect, sys
+import cupola.pathfinder as p
+path, name, error = sys.argv[1:4]
+p.load_nvidia_dynamic_lib = lambda name: p.LoadedDL(path, False, ctypes.CDLL(path)._handle, "test")
+module = __import__("cupola.bindings." + name, fromlist=["_"])
+odd = [None, 0, -1, 1 << 70, 2.5, "x", b"x", bytearray(8), [], [object()], (None,), object(), True, module]
+done = 0
+for attribute in dir(module):
+    function = getattr(module, attribute)
+    if not inspect.isbuiltin(function):
+        continue
+    count = len(inspect.signature(function).parameters)
+    for arguments in [(), (0,) * (count + 1), *((value,) * count for value in odd)]:
+        try:
+            repr(function(*arguments))
+        except (TypeError, OverflowError, RuntimeError, BufferError, ValueError, IndexError, MemoryError):
+            pass
+        except getattr(module, error) as caught:
+            assert caught.status == int(sys.argv[4]), caught
+    done += 1
+print(done)
+"""
+
+
+@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize("name", RAISING)
+def test_every_function_survives_odd_arguments(tmp_path, name, status):
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    library = LIBRARIES[name]
+    module = Module.load(library.ir_path)
+    functions = [
+        f"long {f.symbol}() {{ return {status if f.returns == library.status else 0}; }}" for f in module.functions
+    ]
+    path = tmp_path / "lib.so"
+    command = ["gcc", "-shared", "-fPIC", "-x", "c", "-o", path, "-"]
+    subprocess.run(command, input="\n".join(functions), text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ROBUSTNESS, path, name, library.error, str(status)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(plans(library, Types(module)))
