@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 
@@ -24,8 +27,24 @@ def test_shapes(stream, module, out, grid, block):
 
 def test_keywords(stream, module):
     launch(stream=stream, config=ONE, kernel=module.get_kernel("nothing"))
-    with pytest.raises(TypeError):
-        launch(stream, ONE, module.get_kernel("nothing"), shmem_size=4)
+    launch(stream, ONE, kernel=module.get_kernel("nothing"))
+    assert str(inspect.signature(launch)) == "(stream, config, kernel, *kernel_args)"
+    assert pickle.loads(pickle.dumps(launch)) is launch
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "text"),
+    [
+        ((), {}, "misses stream, config, kernel"),
+        ((1, 2), {}, "misses kernel"),
+        ((1,), {"kernel": 3}, "misses config"),
+        ((1, 2, 3), {"kernel": 3}, "multiple values for argument 'kernel'"),
+        ((1, 2), {"kernel": 3, "shmem_size": 4}, "unexpected keyword argument 'shmem_size'"),
+    ],
+)
+def test_wrong_keywords(arguments, keywords, text):
+    with pytest.raises(TypeError, match=text):
+        launch(*arguments, **keywords)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from cupola import (
+    Buffer,
     CUDAError,
     DeviceMemoryResource,
     LaunchConfig,
+    MemoryResource,
     PinnedMemoryResource,
     Program,
     launch,
@@ -383,6 +385,49 @@ def test_a_callback_lives_as_long_as_the_graph(stream):
             break
         threading.Event().wait(0.01)
     assert gone() is None
+
+
+def test_a_graph_keeps_what_it_needs(device, stream, memory):
+    """Kernels and memory, closed or not, until the last graph that uses them is gone."""
+
+    class Resource(MemoryResource):
+        is_device_accessible, is_host_accessible, device_id = True, False, 0
+        freed = []
+
+        def deallocate(self, ptr, size, *, stream):
+            self.freed.append(ptr)
+
+    buffer, value = memory
+    # Separate pieces for the launch, the fill and both sides of a copy, so that nothing is kept by something else.
+    with device.allocate(4 * 256, stream=stream) as whole:
+        parts = [Buffer.from_handle(whole.handle + i * 256, 4, mr=Resource(), stream=stream) for i in range(4)]
+        addresses = [part.handle for part in parts]
+        builder = stream.create_graph_builder().begin_building()
+        code = Program(SOURCE, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
+        launch(builder, ONE, code.get_kernel("add"), buffer, 1)
+        launch(builder, ONE, code.get_kernel("add"), parts[0], 1)
+        parts[1].fill(0, stream=builder)
+        parts[2].copy_to(parts[3], stream=builder)
+        with pytest.raises(TypeError):  # not recorded, not kept
+            launch(builder, ONE, code.get_kernel("add"), parts[0])
+        graph = builder.end_building().complete()
+        again = builder.complete()
+        builder.close()
+        for part in parts:
+            part.close()
+        del code, parts, part
+        gc.collect()
+        run(graph, stream)
+        graph.close()
+        assert Resource.freed == []
+        run(again, stream)
+        assert value[0] == 2
+        again.close()
+        for _ in range(100):  # released on an ordinary thread, some time later
+            if len(Resource.freed) == 4:
+                break
+            threading.Event().wait(0.01)
+        assert sorted(Resource.freed) == addresses
 
 
 def test_ctypes_callbacks(stream):

@@ -1,5 +1,6 @@
 """Kernel arguments: from Python values to the array of pointers that cuLaunchKernelEx wants."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
 from cupola.core._kernel cimport Kernel
@@ -15,8 +16,11 @@ cdef union Slot:
 
 
 # Fill pointers[k] for every argument; values that have no memory of their own go to slots[k]. Both arrays have
-# room for len(arguments). The pointers are good as long as `arguments` is. TypeError when a value does not suit.
-cdef int pack(Kernel kernel, tuple arguments, void** pointers, Slot* slots) except -1
+# room for `count`. The pointers are good as long as the arguments are. TypeError when a value does not suit.
+cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1
+
+# What a graph must keep that such a launch is part of: the kernel, the memory of Buffers, and objects with memory.
+cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count)
 
 # Let objects of `cls` be arguments: read(object) gives (address, size in bytes) of memory that the object keeps.
 cpdef register_argument_type(cls, read)

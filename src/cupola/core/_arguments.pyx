@@ -12,18 +12,16 @@ import sys
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from cupola.core._buffer cimport Buffer
 from cupola.core._cuda cimport closed_error
-from cupola.core._kernel cimport LAYOUT_UNREAD, Kernel
+from cupola.core._kernel cimport LAYOUT_UNKNOWN, LAYOUT_UNREAD, Kernel, Parameter
 
 cdef extern from "Python.h":
     PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type
     PyTypeObject* Py_TYPE(PyObject*) noexcept
-    PyObject* PyTuple_GET_ITEM(PyObject*, Py_ssize_t) noexcept
     long long PyLong_AsLongLongAndOverflow(PyObject*, int*) except? -1
     double PyFloat_AS_DOUBLE(PyObject*) noexcept
     PyObject* Py_True
@@ -56,48 +54,70 @@ cdef str CTYPES_CODES = "?bBhHiIlLqQfdP"
 cdef tuple HANDLES = ("CUdeviceptr", "CUtexObject", "CUsurfObject", "CUgraphConditionalHandle")
 
 
-cdef int pack(Kernel kernel, tuple arguments, void** pointers, Slot* slots) except -1:
-    cdef Py_ssize_t count = PyTuple_GET_SIZE(arguments)
-    cdef Py_ssize_t i
-    cdef uint32_t size              # of the parameter; 0 when the driver cannot tell
-    cdef PyObject* value
+cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1:
+    cdef PyTypeObject* buffer_type = BUFFER
+    cdef const Parameter* parameter = kernel.parameters
+    cdef PyObject** argument = arguments
+    cdef PyObject** end = arguments + count
+    cdef Slot* slot = slots
+    cdef uint32_t size
     cdef PyTypeObject* kind
-    cdef Slot* slot
     cdef const cupola_scalar_type* scalar
     cdef int overflow
-    if kernel.parameter_count == LAYOUT_UNREAD:
-        kernel.read_layout()
-    if kernel.parameter_count >= 0 and kernel.parameter_count != count:
-        raise _wrong_count(kernel, count)
-    for i in range(count):
-        size = kernel.parameters[i].size if kernel.parameter_count >= 0 else 0
-        value = PyTuple_GET_ITEM(<PyObject*>arguments, i)
-        kind = Py_TYPE(value)
-        slot = &slots[i]
-        pointers[i] = slot
-        if kind == BUFFER:
-            slot.u = (<Buffer>value).pointer
-            if (size == 8 or size == 0) and (slot.u != 0 or (<Buffer>value).allocation is not None):
-                continue
-        elif kind == &PyLong_Type:
-            if size == 8 or size == 0:
-                slot.i = PyLong_AsLongLongAndOverflow(value, &overflow)
-                if overflow == 0:
-                    continue
-        elif kind == &PyFloat_Type:
-            if size == 8 or size == 0:
-                slot.d = PyFloat_AS_DOUBLE(value)
-                continue
-            if size == 4:
-                slot.f = <float>PyFloat_AS_DOUBLE(value)
-                continue
+    if kernel.parameter_count != count:
+        parameter = _check_count(kernel, count)
+    while argument != end:
+        size = 0                # the driver cannot tell
+        if parameter != NULL:
+            size = parameter.size
+            parameter += 1
+        kind = Py_TYPE(argument[0])
+        pointers[0] = slot
+        if kind == buffer_type:
+            slot.u = (<Buffer>argument[0]).pointer
+            if slot.u == 0 or (size != 8 and size != 0):
+                _pack_other(kernel, argument - arguments, size, <object>argument[0], pointers, slot)
+        elif kind == &PyLong_Type and (size == 8 or size == 0):
+            slot.i = PyLong_AsLongLongAndOverflow(argument[0], &overflow)
+            if overflow != 0:
+                _pack_other(kernel, argument - arguments, size, <object>argument[0], pointers, slot)
+        elif kind == &PyFloat_Type and (size == 8 or size == 0):
+            slot.d = PyFloat_AS_DOUBLE(argument[0])
+        elif kind == &PyFloat_Type and size == 4:
+            slot.f = <float>PyFloat_AS_DOUBLE(argument[0])
         else:
             scalar = cupola_scalar_find(kind)
             if scalar != NULL and (scalar.size == size or size == 0):
-                pointers[i] = cupola_scalar_value(scalar, value)
-                continue
-        _pack_other(kernel, i, size, <object>value, &pointers[i], slot)
+                pointers[0] = cupola_scalar_value(scalar, argument[0])
+            else:
+                _pack_other(kernel, argument - arguments, size, <object>argument[0], pointers, slot)
+        argument += 1
+        pointers += 1
+        slot += 1
     return 0
+
+
+cdef const Parameter* _check_count(Kernel kernel, Py_ssize_t count) except? NULL:
+    """The kernel's parameters, read if they are not yet; NULL when the driver cannot tell."""
+    if kernel.parameter_count == LAYOUT_UNREAD:
+        kernel.read_layout()
+    if kernel.parameter_count == LAYOUT_UNKNOWN:
+        return NULL
+    if kernel.parameter_count != count:
+        raise _wrong_count(kernel, count)
+    return kernel.parameters
+
+
+cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count):
+    cdef list kept = [kernel]
+    cdef Py_ssize_t i
+    for i in range(count):
+        value = <object>arguments[i]
+        if isinstance(value, Buffer):
+            kept.append((<Buffer>value).allocation)
+        elif not isinstance(value, (int, float, complex)) and cupola_scalar_find(Py_TYPE(arguments[i])) == NULL:
+            kept.append(value)
+    return tuple(kept)
 
 
 cpdef register_argument_type(cls, read):

@@ -16,7 +16,7 @@ from cupola.core._cuda cimport (
 )
 from cupola.core._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
 from cupola.core._memory_resource cimport MemoryResource
-from cupola.core._stream cimport Stream, StreamHandle, default_stream, stream_argument
+from cupola.core._stream cimport Stream, StreamHandle, default_stream, keep_for_graph, stream_argument
 
 from cupola.core._errors import CUDAError, CUDAWarning
 
@@ -399,6 +399,8 @@ cdef class Buffer:
         if self.nbytes % width:
             raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
         queue = stream_argument(stream)
+        if type(stream) is not Stream:
+            keep_for_graph(stream, (self.allocation,))
         native, pointer, count = queue.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
         with nogil:
             if width == 1:
@@ -483,6 +485,8 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
             f"the buffers must be of the same size: the source has {size} bytes, the destination {target.nbytes}"
         )
     queue = stream_argument(stream)
+    if type(stream) is not Stream:
+        keep_for_graph(stream, (target.allocation, source.allocation))
     native, to, frm = queue.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
     with nogil:
         status = cu.cuMemcpyAsync(to, frm, size, native)

@@ -1,91 +1,154 @@
-"""Launching kernels."""
+"""Launching kernels.
+
+`launch` is called so often, and with so many arguments, that it is made by hand as a method of the kind
+METH_FASTCALL: that takes its arguments where the interpreter has them, while a ``def`` with ``*kernel_args`` would
+copy them into a tuple first.
+"""
 
 import sys
 import warnings
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.tuple cimport PyTuple_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 
-from cupola.core._arguments cimport Slot, pack
+from cupola.core._arguments cimport Slot, operands, pack
 from cupola.core._cuda cimport (
-    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, check, closed_error, cu, fail_because
+    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, closed_error, cu, fail_because
 )
 from cupola.core._kernel cimport Kernel
 from cupola.core._launch_config cimport LaunchConfig
-from cupola.core._stream cimport Stream, foreign_stream, stream_argument
+from cupola.core._stream cimport Stream, foreign_stream, keep_for_graph, stream_argument
+
+cdef extern from *:
+    """
+    static PyMethodDef cupola_launch_method;
+
+    static PyObject *cupola_make_launch(void *function, const char *text, PyObject *module_name)
+    {
+        cupola_launch_method.ml_name = "launch";
+        cupola_launch_method.ml_meth = (PyCFunction)function;
+        cupola_launch_method.ml_flags = METH_FASTCALL | METH_KEYWORDS;
+        cupola_launch_method.ml_doc = text;
+        return PyCFunction_NewEx(&cupola_launch_method, NULL, module_name);
+    }
+    """
+    object cupola_make_launch(void* function, const char* text, object module_name)
 
 cdef enum:
     FEW = 24        # arguments up to here are packed on the C stack
 
+# Up to the dashes it is the signature; the bytes stay as long as the function, which is for ever.
+cdef bytes _TEXT = b"""launch(stream, config, kernel, *kernel_args)
+--
 
-def launch(stream, LaunchConfig config not None, Kernel kernel not None, *kernel_args):
-    """Launch a kernel (``cuLaunchKernelEx``); returns at once, the kernel runs in the order of the stream.
+Launch a kernel (``cuLaunchKernelEx``); returns at once, the kernel runs in the order of the stream.
 
-    Parameters
-    ----------
-    stream : Stream or GraphBuilder
-        Where the kernel runs, or is captured.
-    config : LaunchConfig
-        How many threads, and how they are grouped.
-    kernel : Kernel
-        What to run.
-    *kernel_args
-        One for each parameter of the kernel: a Buffer or an address as int for a pointer; int, float, bool,
-        complex; NumPy and ctypes scalars and structures. A Python int or float is passed with the width of the
-        parameter. Values are copied during the call; the memory that pointers name must stay until the kernel is
-        done.
+Parameters
+----------
+stream : Stream or GraphBuilder
+    Where the kernel runs, or is captured.
+config : LaunchConfig
+    How many threads, and how they are grouped.
+kernel : Kernel
+    What to run.
+*kernel_args
+    One for each parameter of the kernel: a Buffer or an address as int for a pointer; int, float, bool, complex;
+    NumPy and ctypes scalars and structures. A Python int or float is passed with the width of the parameter. Values
+    are copied during the call; the memory that pointers name must stay until the kernel is done. A graph keeps the
+    kernel and the memory of Buffers that were captured, also when the Buffers are closed.
 
-    Raises
-    ------
-    TypeError
-        The number of arguments, or the size of one, is not what the kernel has.
-    ValueError
-        A cooperative grid is larger than what runs at the same time.
-    CUDAError
-        The driver refused the launch; the text names the limit that was exceeded. What goes wrong inside the
-        kernel is raised by a later ``sync()``.
+Raises
+------
+TypeError
+    The number of arguments, or the size of one, is not what the kernel has.
+ValueError
+    A cooperative grid is larger than what runs at the same time.
+CUDAError
+    The driver refused the launch; the text names the limit that was exceeded. What goes wrong inside the kernel is
+    raised by a later ``sync()``.
 
-    Examples
-    --------
-    >>> launch(stream, LaunchConfig(grid=n // 256, block=256), kernel, buffer, 2.0, n)
-    """
+Examples
+--------
+>>> launch(stream, LaunchConfig(grid=n // 256, block=256), kernel, buffer, 2.0, n)
+"""
+
+
+cdef PyObject* _launch(PyObject* module, PyObject** arguments, Py_ssize_t count, PyObject* names) except NULL:
+    if names == NULL and count >= 3:
+        _run(<object>arguments[0], <object>arguments[1], <object>arguments[2], arguments + 3, count - 3)
+    else:
+        _run_by_name(arguments, count, <tuple>names if names != NULL else ())
+    Py_INCREF(None)
+    return <PyObject*>None
+
+
+launch = cupola_make_launch(<void*>_launch, _TEXT, __name__)
+
+
+cdef int _run_by_name(PyObject** arguments, Py_ssize_t count, tuple names) except -1:
+    """The first three may be given by name; what is missing or unknown is an error."""
+    cdef dict given = {}
+    cdef Py_ssize_t i
+    for i in range(min(count, 3)):
+        given[("stream", "config", "kernel")[i]] = <object>arguments[i]
+    for i in range(len(names)):
+        if names[i] not in ("stream", "config", "kernel"):
+            raise TypeError(f"launch() got an unexpected keyword argument {names[i]!r}")
+        if names[i] in given:
+            raise TypeError(f"launch() got multiple values for argument {names[i]!r}")
+        given[names[i]] = <object>arguments[count + i]
+    missing = [name for name in ("stream", "config", "kernel") if name not in given]
+    if missing:
+        raise TypeError(f"launch() misses {', '.join(missing)}: it takes stream, config, kernel and the kernel's arguments")
+    return _run(given["stream"], given["config"], given["kernel"], NULL, 0)
+
+
+cdef int _run(object stream, object config, object kernel, PyObject** arguments, Py_ssize_t count) except -1:
     cdef void* pointers[FEW]
     cdef Slot slots[FEW]
     cdef void* many
-    cdef Py_ssize_t count = PyTuple_GET_SIZE(kernel_args)
-    cdef Stream target
-    if type(stream) is Stream:
-        target = <Stream>stream
-        if target.native is None:
-            raise closed_error(stream)
-    else:
-        target = _find_stream(stream)
+    if not isinstance(config, LaunchConfig):
+        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a Kernel, not {type(kernel).__name__}")
     if count <= FEW:
-        _submit(target, config, kernel, kernel_args, pointers, slots)
-        return
+        return _submit(stream, <LaunchConfig>config, <Kernel>kernel, arguments, count, pointers, slots)
     many = PyMem_Malloc(count * (sizeof(Slot) + sizeof(void*)))
     if many == NULL:
         raise MemoryError()
     try:
-        _submit(target, config, kernel, kernel_args, <void**>(<Slot*>many + count), <Slot*>many)
+        return _submit(
+            stream, <LaunchConfig>config, <Kernel>kernel, arguments, count, <void**>(<Slot*>many + count), <Slot*>many
+        )
     finally:
         PyMem_Free(many)
 
 
 cdef inline int _submit(
-    Stream stream, LaunchConfig config, Kernel kernel, tuple arguments, void** pointers, Slot* slots
+    object stream, LaunchConfig config, Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers,
+    Slot* slots
 ) except -1:
     cdef CUlaunchConfig native = config.native
     cdef CUfunction function = <CUfunction>kernel.pointer    # the driver takes a CUkernel in its place
+    cdef Stream target
     cdef CUresult status
-    native.hStream = stream.pointer
-    pack(kernel, arguments, pointers, slots)
+    if type(stream) is Stream:
+        target = <Stream>stream
+        if target.native is None:
+            raise closed_error(stream)
+        pack(kernel, arguments, count, pointers, slots)
+    else:
+        target = _find_stream(stream)
+        pack(kernel, arguments, count, pointers, slots)
+        keep_for_graph(stream, operands(kernel, arguments, count))
+    native.hStream = target.pointer
     if config.cooperative:
-        _check_cooperative(stream, config, kernel)
+        _check_cooperative(target, config, kernel)
     with nogil:
         status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
     if status != CUDA_SUCCESS:
-        _retry(status, stream, config, kernel, &native, pointers)
+        _retry(status, target, config, kernel, &native, pointers)
     return 0
 
 

@@ -31,4 +31,7 @@ cdef Stream foreign_stream(object owner)                # by __cuda_stream__; Ty
 # What APIs with a `stream` parameter take: Stream or GraphBuilder; the Stream, open. TypeError for anything else.
 cdef Stream stream_argument(object stream)
 
+# Where `stream` is a GraphBuilder that records, have its graph keep the operands of what is about to be recorded.
+cdef int keep_for_graph(object stream, tuple operands) except -1
+
 cdef Stream default_stream()        # legacy or per-thread, as the environment variable says now

@@ -369,6 +369,14 @@ cdef Stream stream_argument(object stream):
     )
 
 
+cdef int keep_for_graph(object stream, tuple operands) except -1:
+    if not isinstance(stream, Stream):
+        graph = sys.modules.get("cupola.graph")
+        if graph is not None and isinstance(stream, graph.GraphBuilder):
+            stream._keep(operands)
+    return 0
+
+
 LEGACY_DEFAULT_STREAM = _default_stream_token(1)
 PER_THREAD_DEFAULT_STREAM = _default_stream_token(2)
 

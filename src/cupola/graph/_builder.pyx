@@ -31,8 +31,9 @@ cdef class GraphBuilder:
     and :meth:`end_building` it takes the place of a stream in launches, copies and fills. Work in one builder runs in
     order; :meth:`split` and :meth:`join` make branches that run side by side.
 
-    Buffers, kernels and events that are recorded must be kept alive until the last launch of the graph is over; host
-    callbacks are kept by the graph.
+    The graph keeps the kernels, the memory of the Buffers (closed or not) and the host callbacks that are recorded
+    through the builder. Memory that is passed as an address, and events, must be kept by the program until the last
+    launch of the graph is over.
 
     Examples
     --------
@@ -323,6 +324,19 @@ cdef class GraphBuilder:
         with nogil:
             status = cu.cuLaunchHostFunc(native, call.function, call.data)
         check(status, b"cuLaunchHostFunc")
+
+    def _keep(self, operands):
+        """Have the graph keep objects that work about to be recorded needs; for launches, copies and fills."""
+        cdef CUstreamCaptureStatus capture
+        cdef CUgraph graph = NULL
+        if self.state != CAPTURING:
+            return
+        check(
+            cu.cuStreamGetCaptureInfo(self.queue.pointer, &capture, NULL, &graph, NULL, NULL, NULL),
+            b"cuStreamGetCaptureInfo",
+        )
+        if capture == CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else the work is refused
+            retain(graph, operands, NULL)
 
     def create_condition(self, default_value=None):
         """Make a condition for a conditional node of this graph (``cuGraphConditionalHandleCreate``).

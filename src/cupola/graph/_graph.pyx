@@ -66,8 +66,8 @@ cdef GraphHandle new_graph_handle(CUgraph pointer, bint owned, object root):
 cdef class Graph:
     """A graph ready to run: all of it is submitted by one call (``CUgraphExec``).
 
-    Made by :meth:`GraphBuilder.complete`. It lives on without the builder. Buffers, kernels and events that it uses
-    must be kept until its last launch is over; host callbacks are kept by the graph.
+    Made by :meth:`GraphBuilder.complete`. It lives on without the builder, and keeps what the builder's graph keeps
+    until its last launch is over.
     """
 
     def __init__(self, *args, **kwargs):
