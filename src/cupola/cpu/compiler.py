@@ -96,6 +96,7 @@ class Variant:
         code = emit.emit_body(self._facts())
         self._code = compile_ir(code.ir, kernel.info.name)
         self._independent: MachineCode | None = None
+        self._lock = threading.Lock()
         self.sites: list[Site] = code.sites
         self.address = self._code.address
         self.width = shape.width
@@ -109,14 +110,18 @@ class Variant:
         return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape, _spinning_edges(analysis))
 
     def independent_address(self) -> int:
-        """The address of the independent body (runtime/abi.h), compiled when a unit first needs it."""
-        if self._independent is None:
-            code = emit.emit_body(self._facts(), independent=True, first_site=len(self.sites))
-            self.sites += code.sites
-            if len(self.sites) > self.site_count or code.frame_bytes != self.frame_bytes:
-                raise AssertionError("the two bodies of a kernel do not fit together")
-            self._independent = compile_ir(code.ir, self.kernel.info.name)
-        return self._independent.address
+        """The address of the independent body (runtime/abi.h), compiled when a unit first needs it.
+
+        Any thread may ask at any time, and goes on to run that code: it must stay the same.
+        """
+        with self._lock:
+            if self._independent is None:
+                code = emit.emit_body(self._facts(), independent=True, first_site=len(self.sites))
+                self.sites += code.sites
+                if len(self.sites) > self.site_count or code.frame_bytes != self.frame_bytes:
+                    raise AssertionError("the two bodies of a kernel do not fit together")
+                self._independent = compile_ir(code.ir, self.kernel.info.name)
+            return self._independent.address
 
 
 def _spinning_edges(analysis: passes.Analysis) -> frozenset[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""What the CPU device says when a kernel goes wrong. Each fault happens on a device of its own, since it spoils that."""
+"""What the CPU device says when a kernel goes wrong. Each fault happens on a device of its own, which it spoils."""
 
 from __future__ import annotations
 
