@@ -27,7 +27,7 @@ step() { # NAME COMMAND...
 
 step build "$python" -m pip install --no-build-isolation --no-deps --no-index --upgrade --target "$site" .
 step tour "$python" examples/tour.py
-step tests "$python" -m pytest -q -n "${TEST_JOBS:-8}" tests
+step tests "$python" -m pytest -q -p no:benchmark -n "${TEST_JOBS:-8}" --max-worker-restart 50 tests
 step calls "$python" -m benchmarks.calls --json "$logs/calls.json"
 step cpu_device "$python" -m benchmarks.cpu_device --seconds 0.5 --json "$logs/cpu_device.json"
 
