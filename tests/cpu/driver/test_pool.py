@@ -286,7 +286,7 @@ def test_access(make_pool):
 
 STORE = r"""
 .version 7.0
-.target sm_70
+.target sm_75
 .address_size 64
 .visible .entry store(.param .u64 where) {
     .reg .b64 %rd<3>;

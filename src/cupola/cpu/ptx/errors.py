@@ -52,6 +52,10 @@ class PtxUnsupportedError(PtxError):
 
 
 def describe(location: ast.Location) -> str:
-    """``"PTX line 12 (kernel.cu:3)"``, for messages."""
-    source = f" ({location.file}:{location.line})" if location.file else ""
-    return f"PTX line {location.ptx_line}{source}"
+    """``"PTX line 12 (kernel.cu:3)"``, for messages; ``(header.h:7, inlined at kernel.cu:3)`` in inlined functions."""
+    sources = []
+    at: ast.Location | None = location
+    while at is not None and at.file:
+        sources.append(f"{at.file}:{at.line}")
+        at = at.inlined_at
+    return f"PTX line {location.ptx_line}" + (f" ({', inlined at '.join(sources)})" if sources else "")

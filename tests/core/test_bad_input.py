@@ -1,0 +1,387 @@
+"""Mistakes as users make them: a clear error at the call, and the process goes on.
+
+Behind every case a good kernel runs on another stream and must give the right result: nothing here may spoil the
+context.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cupola import Buffer, CUDAError, LaunchConfig, ObjectCode, Program, launch
+
+ONE = LaunchConfig(grid=1, block=1)
+
+# A kernel without NVRTC: *x += 1.
+INCREMENT = rb"""
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry increment(.param .u64 x)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [x];
+    cvta.to.global.u64 %rd2, %rd1;
+    ld.global.u32 %r1, [%rd2];
+    add.u32 %r2, %r1, 1;
+    st.global.u32 [%rd2], %r2;
+    ret;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def goes_on(device, module, out):
+    yield
+    other = device.create_stream()
+    ctypes.memset(out.handle, 0, 4)
+    launch(other, LaunchConfig(grid=4, block=32), module.get_kernel("add"), out, 3)
+    other.sync()
+    assert ctypes.c_int.from_address(out.handle).value == 4 * 32 * 3
+    other.close()
+
+
+@pytest.fixture
+def things(device, stream, module, out):
+    """What the cases below use: good things, and closed ones."""
+    closed_buffer = device.allocate(256, stream=stream)
+    closed_buffer.close()
+    closed_stream = device.create_stream()
+    event = closed_stream.record()
+    event.close()
+    closed_stream.close()
+    builder = stream.create_graph_builder().begin_building()
+    launch(builder, ONE, module.get_kernel("nothing"))
+    graph = builder.end_building().complete()
+    graph.close()
+    builder.close()
+    with device.allocate(128, stream=stream) as half:
+        yield SimpleNamespace(
+            device=device,
+            stream=stream,
+            out=out,
+            half=half,
+            kernel=module.get_kernel,
+            keep=lambda type_: module.get_kernel(f"keep<{type_}>"),
+            closed_buffer=closed_buffer,
+            closed_stream=closed_stream,
+            closed_event=event,
+            closed_graph=graph,
+            closed_builder=builder,
+        )
+
+
+def shaped(**config: Any) -> Callable[[Any], None]:
+    """Launch an empty kernel of this shape."""
+    return lambda t: launch(t.stream, LaunchConfig(**config), t.kernel("nothing"))
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
+    # --- arguments of kernels
+    "too few arguments": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), t.out),
+        TypeError,
+        ["kernel add takes 2 arguments of 8, 4 bytes; 1 given"],
+    ),
+    "too many arguments": (
+        lambda t: launch(t.stream, ONE, t.kernel("nothing"), 1),
+        TypeError,
+        ["kernel nothing takes 0 arguments; 1 given"],
+    ),
+    "a wide number for a narrow parameter": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), t.out, np.int64(3)),
+        TypeError,
+        ["parameter 1 of kernel add is 4 bytes (at offset 8), but numpy.int64 is 8 bytes", "numpy.int32"],
+    ),
+    "a narrow number for a wide parameter": (
+        lambda t: launch(t.stream, ONE, t.keep("double"), t.out, np.float32(3)),
+        TypeError,
+        ["parameter 1 of kernel", "is 8 bytes (at offset 8), but numpy.float32 is 4 bytes", "numpy.float64"],
+    ),
+    "a number for a structure": (
+        lambda t: launch(t.stream, ONE, t.keep("Pair"), t.out, 3.0),
+        TypeError,
+        ["parameter 1 of kernel", "is 16 bytes (at offset 8), but float is 8 bytes", "a ctypes.Structure"],
+    ),
+    "a buffer for a number": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), t.out, t.half),
+        TypeError,
+        ["parameter 1 of kernel add is 4 bytes", "Buffer is 8 bytes"],
+    ),
+    "a number out of range": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), t.out, 1 << 40),
+        OverflowError,
+        ["parameter 1 of kernel add is 32 bits wide"],
+    ),
+    "an array on the host": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), np.zeros(4), 1),
+        TypeError,
+        ["unsupported type numpy.ndarray for parameter 0 of kernel add", "copy it to a Buffer"],
+    ),
+    "None": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), None, 1),
+        TypeError,
+        ["unsupported type NoneType for parameter 0", "pass 0 for a null pointer"],
+    ),
+    # --- limits of the device
+    "a block too large": (shaped(grid=1, block=1025), CUDAError, ["block.x is 1025", "takes at most 1024"]),
+    "a block too deep": (shaped(grid=1, block=(1, 1, 65)), CUDAError, ["block.z is 65", "takes at most 64"]),
+    "too many threads": (
+        shaped(grid=1, block=(64, 64)),
+        CUDAError,
+        ["the block has 4096 threads", "takes at most 1024"],
+    ),
+    "more threads than the kernel permits": (
+        lambda t: launch(t.stream, LaunchConfig(grid=1, block=65), t.kernel("few")),
+        CUDAError,
+        ["the block has 65 threads; kernel few takes at most 64", "__launch_bounds__"],
+    ),
+    "a grid too large": (shaped(grid=(1, 65536), block=1), CUDAError, ["grid.y is 65536 blocks", "at most 65535"]),
+    "a grid beyond 32 bits": (shaped(grid=1 << 33, block=1), OverflowError, ["grid must fit in 32 bits"]),
+    "no grid": (shaped(grid=0, block=1), ValueError, ["grid must be >= 1"]),
+    "too much shared memory": (
+        shaped(grid=1, block=1, shmem_size=1 << 24),
+        CUDAError,
+        ["the block uses 16777216 bytes of shared memory"],
+    ),
+    "a cooperative grid too large": (
+        shaped(grid=1 << 20, block=1024, is_cooperative=True),
+        ValueError,
+        ["the grid has 1048576 blocks, the most is"],
+    ),
+    # --- closed things
+    "a closed buffer as argument": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), t.closed_buffer, 1),
+        RuntimeError,
+        ["Buffer has been closed"],
+    ),
+    "a copy from a closed buffer": (
+        lambda t: t.closed_buffer.copy_to(t.out, stream=t.stream),
+        RuntimeError,
+        ["Buffer has been closed"],
+    ),
+    "a copy to a closed buffer": (
+        lambda t: t.out.copy_to(t.closed_buffer, stream=t.stream),
+        RuntimeError,
+        ["Buffer has been closed"],
+    ),
+    "a fill of a closed buffer": (
+        lambda t: t.closed_buffer.fill(0, stream=t.stream),
+        RuntimeError,
+        ["Buffer has been closed"],
+    ),
+    "a view of a closed buffer": (
+        lambda t: np.from_dlpack(t.closed_buffer),
+        RuntimeError,
+        ["Buffer has been closed"],
+    ),
+    "a launch in a closed stream": (
+        lambda t: launch(t.closed_stream, ONE, t.kernel("nothing")),
+        RuntimeError,
+        ["Stream has been closed"],
+    ),
+    "an allocation in a closed stream": (
+        lambda t: t.device.allocate(4, stream=t.closed_stream),
+        RuntimeError,
+        ["Stream has been closed"],
+    ),
+    "a fill in a closed stream": (
+        lambda t: t.out.fill(0, stream=t.closed_stream),
+        RuntimeError,
+        ["Stream has been closed"],
+    ),
+    "a wait for a closed stream": (
+        lambda t: t.stream.wait(t.closed_stream),
+        RuntimeError,
+        ["Stream has been closed"],
+    ),
+    "a sync of a closed stream": (lambda t: t.closed_stream.sync(), RuntimeError, ["Stream has been closed"]),
+    "a record of a closed event": (
+        lambda t: t.stream.record(t.closed_event),
+        RuntimeError,
+        ["Event has been closed"],
+    ),
+    "a wait for a closed event": (
+        lambda t: t.stream.wait(t.closed_event),
+        RuntimeError,
+        ["Event has been closed"],
+    ),
+    "the time of a closed event": (
+        lambda t: t.stream.record(options={"timing_enabled": True}) - t.closed_event,
+        RuntimeError,
+        ["Event has been closed"],
+    ),
+    "a launch of a closed graph": (
+        lambda t: t.closed_graph.launch(t.stream),
+        RuntimeError,
+        ["Graph has been closed"],
+    ),
+    "a launch in a closed builder": (
+        lambda t: launch(t.closed_builder, ONE, t.kernel("nothing")),
+        RuntimeError,
+        ["GraphBuilder has been closed"],
+    ),
+    # --- copies, fills, allocations
+    "a copy to a smaller buffer": (
+        lambda t: t.out.copy_to(t.half, stream=t.stream),
+        ValueError,
+        ["the source has 256 bytes, the destination 128"],
+    ),
+    "a copy from a smaller buffer": (
+        lambda t: t.out.copy_from(t.half, stream=t.stream),
+        ValueError,
+        ["the source has 128 bytes, the destination 256"],
+    ),
+    "a copy without a stream": (
+        lambda t: t.out.copy_to(t.out, stream=None),
+        TypeError,
+        ["a stream is required", "default_stream"],
+    ),
+    "a fill that does not fit": (
+        lambda t: Buffer.from_handle(t.out.handle, 6, owner=t.out).fill(b"four", stream=t.stream),
+        ValueError,
+        ["6 bytes, must be divisible by 4"],
+    ),
+    "a fill with a number too large": (
+        lambda t: t.out.fill(256, stream=t.stream),
+        OverflowError,
+        ["from 0 to 255, got 256"],
+    ),
+    "more memory than there is": (
+        lambda t: t.device.allocate(1 << 41, stream=t.stream),
+        CUDAError,
+        ["CUDA_ERROR_OUT_OF_MEMORY", "cuMemAllocFromPoolAsync"],
+    ),
+    # --- code
+    "a kernel that is not there": (
+        lambda t: ObjectCode.from_ptx(INCREMENT, name="mine").get_kernel("decrement"),
+        CUDAError,
+        ["there is no kernel 'decrement' in the ptx code, which has: increment"],
+    ),
+    "code that does not compile": (
+        lambda t: Program("__global__ void k() { oops; }", "c++", {"name": "mine.cu"}).compile("cubin"),
+        CUDAError,
+        ['mine.cu(1): error: identifier "oops" is undefined'],
+    ),
+    "PTX that is none": (
+        lambda t: ObjectCode.from_ptx(INCREMENT.replace(b"add.u32", b"frobnicate.u32"), name="mine").get_kernel("k"),
+        CUDAError,
+        ["CUDA_ERROR_INVALID_PTX", "while the ptx code 'mine' was loaded"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refused(things, name):
+    call, error, texts = CASES[name]
+    with pytest.raises(error) as caught:
+        call(things)
+    for text in texts:
+        assert text in str(caught.value)
+
+
+def test_a_bad_launch_leaves_a_recording_alone(things):
+    builder = things.stream.create_graph_builder().begin_building()
+    for bad in ((things.out,), (things.closed_buffer, 1), (things.out, np.int64(1))):
+        with pytest.raises((TypeError, RuntimeError)):
+            launch(builder, ONE, things.kernel("add"), *bad)
+    launch(builder, ONE, things.kernel("add"), things.out, 5)
+    graph = builder.end_building().complete()
+    graph.launch(things.stream)
+    things.stream.sync()
+    assert ctypes.c_int.from_address(things.out.handle).value == 5
+
+
+WGMMA = INCREMENT.replace(b"sm_75", b"sm_90a").replace(b"7.0", b"8.0")
+WGMMA = WGMMA.replace(b"ld.global", b"wgmma.fence.sync.aligned; ld.global")
+TEXTURE = r"""
+extern "C" __global__ void sample(float* x, cudaTextureObject_t texture) {
+    *x = tex1D<float>(texture, 0.5f);
+}
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    ("load", "texts"),
+    [
+        (
+            lambda arch: ObjectCode.from_ptx(WGMMA, name="mine").get_kernel("increment"),
+            ["unsupported PTX instruction 'wgmma.fence.sync.aligned'", "in kernel 'increment'", "at PTX line 11"],
+        ),
+        (
+            lambda arch: Program(
+                TEXTURE, "c++", {"arch": arch, "lineinfo": True, "name": "mine.cu"}
+            ).compile("cubin").get_kernel("sample"),
+            ["unsupported PTX instruction 'tex.1d.v4.f32.f32'", "at PTX line", "mine.cu:3"],
+        ),
+    ],
+    ids=["wgmma", "tex"],
+)  # fmt: skip
+def test_instructions_that_the_cpu_device_does_not_have(device, load, texts):
+    with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_PTX") as caught:
+        load(f"sm_{device.arch}")
+    for text in texts:
+        assert text in str(caught.value)
+
+
+MISSING = """
+import ctypes
+{SETUP}
+from cupola import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, Program, launch
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+for _ in range(2):  # the failure must not be remembered wrongly
+    try:
+        {CALL}
+    except Exception as error:
+        print(type(error).__name__, error)
+{AGAIN}
+buffer = LegacyPinnedMemoryResource().allocate(4)
+ctypes.memset(buffer.handle, 0, 4)
+launch(device.create_stream(), LaunchConfig(grid=1, block=1), ObjectCode.from_ptx(PTX).get_kernel("increment"), buffer)
+device.sync()
+print("result", ctypes.c_int.from_address(buffer.handle).value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "call", "again", "texts"),
+    [
+        (
+            "from cupola.pathfinder import _dynamic_libraries as d\n"
+            "d._find_installed, d._try_open, d._in_toolkits = lambda _: None, lambda *_: 0, lambda _: iter(())",
+            "Program('', 'c++').compile('cubin')",
+            "",
+            [
+                "DynamicLibNotFoundError",
+                "the CUDA library nvrtc (libnvrtc.so.13 or libnvrtc.so.12) was not found",
+                'pip install "cupola[cu13]"',
+            ],
+        ),
+        pytest.param(
+            "import sys\nsys.modules['llvmlite'] = None",
+            "ObjectCode.from_ptx(PTX).get_kernel('increment').attributes.num_regs; "
+            "launch(stream, LaunchConfig(grid=1, block=1), ObjectCode.from_ptx(PTX).get_kernel('increment'), 0)",
+            "del sys.modules['llvmlite']",
+            ["with llvmlite, which is not installed", 'pip install "cupola[cpu]"'],
+            marks=pytest.mark.cpu_only,
+        ),
+    ],
+    ids=["NVRTC", "llvmlite"],
+)
+def test_what_is_not_installed(run_python, setup, call, again, texts):
+    program = MISSING.replace("{SETUP}", setup).replace("{CALL}", call).replace("{AGAIN}", again)
+    done = run_python(f"PTX = {INCREMENT!r}\n{program}")
+    assert done.returncode == 0, done.stderr
+    for text in texts:
+        assert done.stdout.count(text) == 2, done.stdout
+    assert "result 1" in done.stdout
