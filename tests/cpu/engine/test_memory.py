@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -380,3 +382,32 @@ def test_loop_around_compare_and_swap(block: int, engine: str) -> None:
     total = np.zeros(1)
     run(OTHER_ATOMICS + engine, "by_hand", 5, block, total)
     assert total[0] == 1.5 * 5 * block
+
+
+PRINTF = r"""
+extern "C" __global__ void print(int n, float x, const char *unused) {
+    int t = threadIdx.x;
+    if (t % 3 == 0) {
+        int count = printf("t=%d %5.2f|%-4u|%08llx|%c|%s%%|%*d|%lld\n", t, x * t, n + t, 255ull + t, 'a' + t,
+                           "text", 4, -t, -1ll << 40);
+        if (count != 9) printf("count %d\n", count);
+    }
+    if (t == 1) printf("no arguments\n");
+}
+"""
+
+
+@pytest.mark.parametrize("width", ["warp", "scalar"])
+def test_printf(width: str, run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run_python(f"""
+import numpy as np
+from tests.cpu.engine.kernels import run
+run({PRINTF!r}, "print", 1, {32 if width == "warp" else 1}, np.int32(7), np.float32(1.5), np.uint64(0))
+""")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line]
+    expected = [
+        f"t={t} {1.5 * t:5.2f}|{7 + t:<4}|{255 + t:08x}|{chr(ord('a') + t)}|text%|{-t:4}|{-1 << 40}"
+        for t in range(0, 32 if width == "warp" else 1, 3)
+    ]
+    assert sorted(lines) == sorted([*expected, "no arguments"] if width == "warp" else expected)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from cupola.cpu.ptx import ast
 
 from .builder import constant
+from .values import Value
 
 if TYPE_CHECKING:
     from .body import Body
 
-CALLABLE = frozenset(["__assertfail"])
+CALLABLE = frozenset(["__assertfail", "vprintf"])
 """External functions that the CPU device provides."""
 
 
@@ -22,9 +23,37 @@ def called_function(instruction: ast.Instruction) -> str | None:
 
 
 def call(body: Body, instruction: ast.Instruction) -> None:
-    """A call of ``__assertfail(message, file, line, function, character size)``, which ends the kernel."""
+    """A call of one of the functions that the CPU device provides."""
     arguments = instruction.operands[2]
     assert isinstance(arguments, ast.ArgumentList)
+    if called_function(instruction) == "vprintf":
+        _print(body, instruction, arguments)
+    else:
+        _fail(body, instruction, arguments)
+
+
+def _print(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
+    """``vprintf(format, arguments)``."""
+    builder, control = body.builder, body.control
+    format, values = (
+        body.spill(name, body.operand(argument, "i64"))
+        for name, argument in zip(("message", "arguments"), arguments.items, strict=True)
+    )
+    results = body.scratch("results", 4)
+    builder.declarations["declare i32 @cupola_vprintf(ptr, ptr, i32, ptr, ptr, ptr, i32)"] = None
+    status = builder.emit(
+        f"call i32 @cupola_vprintf(ptr %context, ptr %warp, i32 {control.lanes().ir}, ptr {format}, ptr {values}, "
+        f"ptr {results}, i32 {body.new_site(instruction)})"
+    )
+    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    returns = instruction.operands[0]
+    if isinstance(returns, ast.ArgumentList) and returns.items:
+        count = builder.emit(f"load {builder.vector_type('i32')}, ptr {results}, align 4")
+        body.write(returns.items[0], Value(count, "i32", body.width > 1))
+
+
+def _fail(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
+    """``__assertfail(message, file, line, function, character size)``, which ends the kernel."""
     builder = body.builder
     message, file, line, function = (
         body.spill(name, body.operand(argument, type))
