@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from enum import IntEnum
 from typing import Protocol
 
@@ -124,11 +126,18 @@ def place(instruction: ast.Instruction) -> list[str]:
     while location is not None and location.file is not None:
         function = f" in {location.function}" if location.function else ""
         word = "inlined at" if lines else "at"
-        lines.append(f"{word} {location.file}:{location.line}{function}")
+        lines.append(f"{word} {_shown(location.file)}:{location.line}{function}")
         location = location.inlined_at
     if not lines:
         lines.append("(compile with -lineinfo to see the line of the CUDA source)")
     return [*lines, f"PTX line {instruction.location.ptx_line}: {instruction.text.strip()}"]
+
+
+def _shown(file: str) -> str:
+    """A source file by the name it was compiled under: NVRTC puts the current folder in front of it."""
+    with contextlib.suppress(OSError):
+        return file.removeprefix(os.path.join(os.getcwd(), ""))
+    return file  # the current folder is gone
 
 
 def _shared_memory(offset: int, static: int, dynamic: int) -> str:

@@ -1,0 +1,65 @@
+"""The README and the pages of docs/ tell the truth: their Python runs as printed, and what they quote is what comes."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.refresh_readme import program, region, run_program
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    if re.search(r"^```(python|pycon)$", path.read_text(), re.M)
+)
+
+
+def blocks(page: str) -> list[tuple[str, str, int]]:
+    """Language, source and line of each block of Python; the one that goes wrong is a program of its own."""
+    text = (ROOT / page).read_text()
+    found = re.finditer(r"^```(python|pycon)\n(.*?)^```$", text, re.M | re.S)
+    return [(m[1], m[2], text[: m.start()].count("\n") + 1) for m in found if m[2] != program(README, "fault")]
+
+
+def run_page(page: str) -> int:
+    """Run the blocks of a page, in order, in one namespace; returns the exit status."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for language, source, line in blocks(page):
+        if language == "python":
+            exec(compile("\n" * line + source, page, "exec"), names)
+            continue
+        examples = doctest.DocTestParser().get_examples(source)
+        test = doctest.DocTest(examples, {}, page, page, line, None)
+        test.globs = names  # the namespace itself, where DocTest would keep a copy
+        runner.run(test, clear_globs=False)
+    return 1 if runner.summarize(verbose=False).failed else 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs_as_printed(page, run_python):
+    source = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.test_readme import run_page
+sys.exit(run_page({page!r}))
+"""
+    done = run_python(source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr, done.stderr
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("name", ["tour", "fault"])
+def test_output_in_the_readme_is_what_comes(name):
+    """Addresses, times and registers differ from run to run and from one NVRTC to the next."""
+    printed = re.search(r"^```text\n(.*?)^```$", region(README, name), re.M | re.S)[1]
+    anonymous = [
+        re.sub(r"0x[0-9a-f]+|[0-9]+(\.[0-9]+)?", "#", text) for text in (printed, run_program(program(README, name)))
+    ]
+    assert anonymous[0].strip() == anonymous[1], "refresh it with: python tools/refresh_readme.py"
