@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,18 @@ sys.exit(run_page({page!r}))
 def test_output_in_the_readme_is_what_comes(name):
     """Addresses, times and registers differ from run to run and from one NVRTC to the next."""
     printed = re.search(r"^```text\n(.*?)^```$", region(README, name), re.M | re.S)[1]
-    anonymous = [
-        re.sub(r"0x[0-9a-f]+|[0-9]+(\.[0-9]+)?", "#", text) for text in (printed, run_program(program(README, name)))
-    ]
-    assert anonymous[0].strip() == anonymous[1], "refresh it with: python tools/refresh_readme.py"
+    comes = run_program(program(README, name))
+    printed, comes = (re.sub(r"0x[0-9a-f]+|[0-9]+(\.[0-9]+)?", "#", text.strip()) for text in (printed, comes))
+    assert printed == comes, "refresh it with: python tools/refresh_readme.py"
+
+
+def test_the_groups_of_the_driver_have_every_function():
+    from cupola.bindings import driver
+
+    text = (ROOT / "docs" / "api" / "bindings.md").read_text()
+    table = re.findall(r"^\| [^|`]+ \| (`cu[^|]+) \|$", text, re.M)
+    patterns = re.findall(r"`(\w+\*?)`", " ".join(table))
+    functions = [name for name in dir(driver) if name.startswith("cu") and not isinstance(getattr(driver, name), type)]
+    assert len(functions) > 500
+    assert [name for name in functions if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+    assert [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in functions)] == []

@@ -31,5 +31,5 @@ class Model(NamedTuple):
     memory_bytes: int
 
 
-#: All models, the default first.
+# The default comes first.
 models = tuple(Model(*fields) for fields in _driver.models())
