@@ -14,6 +14,9 @@ exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+# Every method, function and attribute that a text refers to must exist; types are prose as often as names.
+nitpicky = True
+nitpick_ignore_regex = [("py:class", ".*")]
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

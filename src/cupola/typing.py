@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, Protocol, SupportsInt, TypeAlias
 
-#: An address on the device: an int, or a ``cupola.bindings.driver.CUdeviceptr``.
+#: An address on the device, as an int or as a ``cupola.bindings.driver.CUdeviceptr``.
 DevicePointerType: TypeAlias = SupportsInt | None
 ProcessStateType: TypeAlias = Literal["running", "locked", "checkpointed", "failed"]
 
@@ -22,7 +22,7 @@ class IsStreamType(Protocol):
 
 
 class SourceCodeType(StrEnum):
-    """What a :class:`Program` is made from."""
+    """What a :class:`.Program` is made from."""
 
     CXX = "c++"
     PTX = "ptx"
@@ -30,7 +30,7 @@ class SourceCodeType(StrEnum):
 
 
 class ObjectCodeFormatType(StrEnum):
-    """What an :class:`ObjectCode` holds."""
+    """What an :class:`.ObjectCode` holds."""
 
     PTX = "ptx"
     CUBIN = "cubin"

@@ -49,7 +49,7 @@ class Flag:
 
 
 class DeviceProperties:
-    """Limits and abilities of a device (``cuDeviceGetAttribute``), from :attr:`Device.properties`.
+    """Limits and abilities of a device (``cuDeviceGetAttribute``), from :attr:`.Device.properties`.
 
     Every name is the lower-case one of ``CU_DEVICE_ATTRIBUTE_…``. An attribute that the driver does not know reads
     as 0 or False. Values are read once, except the few that can change (clocks, compute mode, the watchdog).

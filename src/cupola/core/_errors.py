@@ -47,6 +47,10 @@ class CUDAWarning(UserWarning):
     """Something went wrong where no exception can be raised, for example while an object was destroyed."""
 
 
+for _public in (CUDAError, NVRTCError, CUDAWarning):
+    _public.__module__ = "cupola"  # tracebacks then say the name that programs catch it by
+
+
 FORKED = (
     "this process was forked from one that had already used CUDA, which does not survive a fork: "
     "start child processes with multiprocessing.get_context('spawn')"

@@ -40,7 +40,7 @@ class Flag(Attribute):
 
 
 class KernelAttributes:
-    """Attributes of a kernel on a device (``cuKernelGetAttribute``), from :attr:`Kernel.attributes`.
+    """Attributes of a kernel on a device (``cuKernelGetAttribute``), from :attr:`.Kernel.attributes`.
 
     Read directly they are those on the thread's current device; ``attributes[device]`` are those on another.
     """

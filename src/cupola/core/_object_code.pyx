@@ -38,8 +38,7 @@ cdef class Library:
 cdef class ObjectCode:
     """Compiled code of one of the types ``cubin``, ``ptx``, ``ltoir``, ``fatbin``, ``object``, ``library``.
 
-    :meth:`Program.compile` and :meth:`Linker.link` give it, or the ``from_…`` constructors for code that was
-    compiled elsewhere. Nothing is loaded before a kernel is asked for (``cuLibraryLoadData``); the code stays
+    :meth:`Program.compile` gives it, or the ``from_…`` constructors for code that was compiled elsewhere. Nothing is loaded before a kernel is asked for (``cuLibraryLoadData``); the code stays
     loaded as long as this object or one of its kernels exists.
 
     Attributes
@@ -53,7 +52,7 @@ cdef class ObjectCode:
     """
 
     def __init__(self, *args, **kwargs):
-        raise factory_error("ObjectCode", "Program.compile(), Linker.link() or ObjectCode.from_cubin() and its siblings")
+        raise factory_error("ObjectCode", "Program.compile(), or ObjectCode.from_cubin() and its siblings")
 
     @staticmethod
     def from_cubin(module, *, str name not None="", symbol_mapping=None):

@@ -26,7 +26,7 @@ max_block_size : int
 
 
 cdef class KernelOccupancy:
-    """Occupancy of a kernel on the current device, from :attr:`Kernel.occupancy`."""
+    """Occupancy of a kernel on the current device, from :attr:`.Kernel.occupancy`."""
 
     cdef Kernel kernel
 

@@ -27,7 +27,7 @@ cdef dict _MODES = {
 cdef class GraphBuilder:
     """Records work into a graph instead of running it.
 
-    Made by :meth:`Stream.create_graph_builder` or :meth:`Device.create_graph_builder`. Between :meth:`begin_building`
+    Made by :meth:`.Stream.create_graph_builder` or :meth:`.Device.create_graph_builder`. Between :meth:`begin_building`
     and :meth:`end_building` it takes the place of a stream in launches, copies and fills. Work in one builder runs in
     order; :meth:`split` and :meth:`join` make branches that run side by side.
 

@@ -33,6 +33,10 @@ class DynamicLibNotAvailableError(DynamicLibNotFoundError):
     """The library exists, but not for this operating system."""
 
 
+for _public in (DynamicLibNotFoundError, DynamicLibUnknownError, DynamicLibNotAvailableError):
+    _public.__module__ = "cupola.pathfinder"  # tracebacks then say the name that programs catch it by
+
+
 class LoadedDL:
     """A loaded library.
 
