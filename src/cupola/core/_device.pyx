@@ -278,7 +278,9 @@ cdef class Device:
         obj : object with ``__cuda_stream__()``, optional
             Its stream is wrapped; the result keeps `obj` alive and never destroys the stream.
         options : StreamOptions or dict, optional
-            For a new stream; its fields may also be given as keywords.
+            For a new stream.
+        nonblocking, priority : optional
+            The fields of `options`, as keywords.
 
         Returns
         -------
@@ -288,6 +290,10 @@ cdef class Device:
         ------
         ValueError
             Both `obj` and options are given, or the priority is outside the device's range.
+        TypeError
+            `obj` has no ``__cuda_stream__()``, or an option is unknown.
+        CUDAError
+            :meth:`set_current` was not called on this thread.
         """
         cdef Context context = self.require_context()
         if obj is not None:
@@ -302,11 +308,21 @@ cdef class Device:
         Parameters
         ----------
         options : EventOptions or dict, optional
-            Its fields may also be given as keywords.
+            What it is for.
+        timing_enabled, blocking_sync, ipc_enabled : bool, optional
+            The fields of `options`, as keywords.
 
         Returns
         -------
         Event
+            Not recorded yet.
+
+        Raises
+        ------
+        CUDAError
+            :meth:`set_current` was not called on this thread.
+        TypeError
+            An option is unknown, or `ipc_enabled`: such an event comes from :meth:`Stream.record`.
         """
         return event_from_options(self.require_context().pointer, options, keywords)
 
@@ -366,6 +382,12 @@ cdef class Device:
         Returns
         -------
         cupola.graph.GraphBuilder
+            Call its ``begin_building()`` next.
+
+        Raises
+        ------
+        CUDAError
+            :meth:`set_current` was not called on this thread.
         """
         self.require_context()
         from cupola.graph import GraphBuilder

@@ -109,7 +109,13 @@ cdef class Event:
         check(status, b"cuEventSynchronize")
 
     def __sub__(self, other):
-        """Milliseconds from `other` to this event, as a float (``cuEventElapsedTime``)."""
+        """Milliseconds from `other` to this event, as a float (``cuEventElapsedTime``).
+
+        Raises
+        ------
+        RuntimeError
+            One of them has no timing, was not recorded, is not complete yet, or is closed.
+        """
         if not isinstance(self, Event) or not isinstance(other, Event):
             return NotImplemented
         return _elapsed(<Event>other, <Event>self)

@@ -53,6 +53,12 @@ cdef class Kernel:
         Returns
         -------
         Kernel
+            The address is not checked.
+
+        Raises
+        ------
+        TypeError
+            `handle` is no int, or `mod` no ObjectCode.
         """
         cdef Kernel kernel
         if not isinstance(handle, int):

@@ -61,6 +61,13 @@ class EventOptions:
         :meth:`Event.sync` puts the thread to sleep instead of spinning.
     ipc_enabled : bool, optional
         Other processes may wait for the event.
+    enable_timing, busy_waited_sync : bool, optional
+        Older spellings of `timing_enabled` and `blocking_sync`.
+
+    Raises
+    ------
+    TypeError
+        An option is not a bool or None, or both spellings of one are given.
     """
 
     timing_enabled: bool | None = False

@@ -81,6 +81,14 @@ cdef class Stream:
         Returns
         -------
         Stream
+            Closing it does not destroy the native stream.
+
+        Raises
+        ------
+        TypeError
+            It is no number.
+        OverflowError
+            It is negative.
         """
         cdef StreamHandle native = StreamHandle.__new__(StreamHandle)
         native.pointer = <CUstream><uintptr_t>handle
@@ -106,7 +114,7 @@ cdef class Stream:
         return driver_module.CUstream(<uintptr_t>self.pointer)
 
     def __cuda_stream__(self):
-        """The pair (0, address): how other libraries take this stream."""
+        """tuple of (int, int): 0, the version of this protocol, and the address; how other libraries take the stream."""
         return 0, <uintptr_t>self.open_handle().pointer
 
     @property
@@ -163,12 +171,21 @@ cdef class Stream:
         event : Event, optional
             Recorded anew; None makes an event.
         options : EventOptions or dict, optional
-            For the new event; its fields may also be given as keywords. Ignored when there is an `event`.
+            For the new event; ignored when there is an `event`.
+        timing_enabled, blocking_sync, ipc_enabled : bool, optional
+            The fields of `options`, as keywords.
 
         Returns
         -------
         Event
             The event, `event` itself when given.
+
+        Raises
+        ------
+        TypeError
+            `event` is no Event, or an option is unknown.
+        RuntimeError
+            The stream or the event is closed.
         """
         cdef CUstream pointer = self.open_handle().pointer
         cdef Event recorded
@@ -200,6 +217,8 @@ cdef class Stream:
         ------
         ValueError
             It is none of these.
+        RuntimeError
+            The stream, or what it shall wait for, is closed.
         """
         cdef CUstream pointer = self.open_handle().pointer
         cdef Event event
@@ -236,6 +255,12 @@ cdef class Stream:
         Returns
         -------
         cupola.graph.GraphBuilder
+            Call its ``begin_building()`` next.
+
+        Raises
+        ------
+        RuntimeError
+            The stream is closed.
         """
         self.open_handle()
         from cupola.graph import GraphBuilder

@@ -444,7 +444,7 @@ cdef class GraphBuilder:
         return self.queue
 
     def __cuda_stream__(self):
-        """The pair (0, address of the stream), by which other libraries take it for a stream."""
+        """tuple of (int, int): 0 and the address of the stream; other libraries take the builder for a stream by it."""
         self.require_open()
         return 0, <uintptr_t>self.queue.pointer
 
