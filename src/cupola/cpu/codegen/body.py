@@ -16,7 +16,7 @@ from .control import Control
 from .layout import Layout
 from .meetings import is_meeting
 from .nans import float_registers, ignores_nan_bits
-from .registers import Kind, Registers
+from .registers import Inexact, Kind, Registers
 from .shape import Shape
 from .special import read_special
 from .values import Value
@@ -74,7 +74,7 @@ class Body:
         *,
         independent: bool,
         kinds: dict[str, Kind],
-        inexact: set[str],
+        inexact: dict[str, Inexact],
         first_site: int,
     ) -> None:
         self.facts = facts

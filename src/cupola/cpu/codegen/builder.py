@@ -10,8 +10,9 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from .values import BITS, Affine, Value, signed
+from .values import BITS, Affine, Origin, Value, signed
 
 _FOLD: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -210,27 +211,55 @@ class Builder:
         if x is None or y is None or name not in ("add", "sub", "mul", "shl"):
             return None
         bits = BITS[a.type]
-        if name == "add":
-            stride = x.stride + y.stride
-        elif name == "sub":
-            stride = x.stride - y.stride
-        elif name == "mul":
-            if a.vector:
-                factor = b.integer
-                stride = x.stride
-            else:
-                factor = a.integer
-                stride = y.stride
-            if factor is None:
-                return None
-            stride *= factor
+        if name in ("add", "sub"):
+            sign = -1 if name == "sub" else 1
+            stride = x.stride + sign * y.stride
+            origin = self._common_origin(x, y, sign)
         else:
-            factor = b.integer
-            if factor is None or not 0 <= factor < bits:
+            line, factor = (x, b.integer) if a.vector else (y, a.integer)
+            if factor is None or (name == "shl" and not (a.vector and 0 <= factor < bits)):
                 return None
-            stride = x.stride << factor
+            factor = 1 << factor if name == "shl" else factor
+            stride = line.stride * factor
+            origin = replace(line.origin, scale=line.origin.scale * factor) if line.origin is not None else None
         base = self.binary(name, Value(x.base, a.type), Value(y.base, b.type)).ir
-        return Affine(base, signed(stride, bits), self.both(x.exact, y.exact))
+        return Affine(base, signed(stride, bits), self.both(x.exact, y.exact), origin)
+
+    def _common_origin(self, x: Affine, y: Affine, sign: int) -> Origin | None:
+        """The origin of a sum (of a difference: with sign -1), when one is enough to describe it."""
+        if y.origin is None:
+            return x.origin if y.exact == "true" else None
+        if x.origin is None:
+            return replace(y.origin, scale=sign * y.origin.scale) if x.exact == "true" else None
+        if replace(x.origin, scale=0) != replace(y.origin, scale=0):
+            return None
+        return replace(x.origin, scale=x.origin.scale + sign * y.origin.scale)
+
+    def lanes_on_line(self, type: str, line: Affine) -> Value:
+        """The vector of an affine value, made from its scalars; the line must be exact or have an origin."""
+        origin, first = line.origin, self.splat(Value(line.base, type))
+        slope = line.stride if origin is None else line.stride - origin.scale * origin.step
+        lanes = first
+        if slope:
+            lanes = self.binary("add", first, self.per_lane(type, [lane * slope for lane in range(self.width)]))
+        if origin is not None:
+            steps = self.per_lane(origin.type, [lane * origin.step for lane in range(self.width)])
+            narrow = Value(origin.narrow, origin.type)
+            widen = "sext" if origin.signed else "zext"
+            wide = self.cast(widen, self.binary("add", self.splat(narrow), steps), type)
+            away = self.binary("sub", wide, self.splat(self.cast(widen, narrow, type)))
+            lanes = self.binary("add", lanes, self.binary("mul", away, constant(type, origin.scale)))
+        return replace(lanes, affine=line)
+
+    def stays_on_line(self, origin: Origin) -> str:
+        """The i1 that says that none of the narrow lanes of an origin wrapped."""
+        bits, reach = BITS[origin.type], origin.step * (self.width - 1)
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if origin.signed else (0, (1 << bits) - 1)
+        base = Value(origin.narrow, origin.type)
+        sign = "s" if origin.signed else "u"
+        if reach >= 0:
+            return self.compare(f"icmp {sign}le", base, constant(origin.type, high - reach)).ir
+        return self.compare(f"icmp {sign}ge", base, constant(origin.type, low - reach)).ir
 
     def both(self, x: str, y: str) -> str:
         """The conjunction of two scalar i1 operands."""
@@ -303,12 +332,10 @@ class Builder:
             first = number if op == "sext" else number & high
             exact = "true" if low <= first + reach <= high else "false"
         else:
-            sign = "s" if op == "sext" else "u"
-            if reach >= 0:
-                test = self.compare(f"icmp {sign}le", base, constant(value.type, high - reach))
-            else:
-                test = self.compare(f"icmp {sign}ge", base, constant(value.type, low - reach))
-            exact = test.ir
+            origin = Origin(line.base, value.type, line.stride, 1, op == "sext")
+            exact = self.stays_on_line(origin)
+            if line.exact == "true":
+                return Affine(self.cast(op, base, type).ir, line.stride, exact, origin)
         return Affine(self.cast(op, base, type).ir, line.stride, self.both(exact, line.exact))
 
     def bitcast(self, value: Value, type: str) -> Value:

@@ -13,7 +13,7 @@ from cupola.cpu.ptx import ast
 
 from . import addresses, atomics, calls, copies, instructions, meetings, memory
 from .body import Body, Facts, Lowering, Site
-from .registers import Kind
+from .registers import Demand, Inexact, Kind
 
 LOWERINGS: dict[str, Lowering] = {
     "ld": memory.load,
@@ -78,13 +78,15 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
     written once more, with these registers as affine ones whose lanes may have wrapped, or as varying ones.
     """
     kinds: dict[str, Kind] = dict(facts.analysis.shapes)
-    inexact: set[str] = set()
+    inexact: dict[str, Inexact] = {}
     while True:
         body = Body(facts, LOWERINGS, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site)
         text = body.text()
         irregular = body.registers.irregular
         if not irregular:
             return Code(text, body.sites, -(-body.registers.frame_bytes // 64) * 64)
-        for name in irregular & inexact:
-            kinds[name] = None
-        inexact |= irregular
+        for name, demand in irregular.items():
+            if demand is Demand.VARYING:
+                kinds[name] = None
+            else:
+                inexact[name] = demand

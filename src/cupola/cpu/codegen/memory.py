@@ -331,8 +331,14 @@ def _scatter(body: Body, access: Access, address: Value, values: list[Value]) ->
 
 
 def lane_addresses(body: Body, address: Value) -> str:
-    """A buffer with the address of each lane."""
-    return body.spill("addresses", body.builder.cast("zext", body.builder.splat(address), "i64"))
+    """A buffer with the address of each lane.
+
+    Addresses that are known by scalars are made into a vector here, on the path that needs one.
+    """
+    builder, line = body.builder, address.affine
+    if line is not None and (line.exact == "true" or line.origin is not None):
+        address = builder.lanes_on_line(address.type, line)
+    return body.spill("addresses", builder.cast("zext", builder.splat(address), "i64"))
 
 
 def _elements(body: Body, access: Access, buffer: str) -> list[Value]:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from .builder import Builder, constant
 from .instructions import settle_nans
-from .values import BITS, Affine, Value
+from .values import BITS, Affine, Origin, Value
 
 Kind = int | None
 """What a register may hold: the stride from lane to lane, 0 when uniform, None when it is just varying."""
@@ -33,15 +34,33 @@ REGISTER_TYPE = {
 """How a register of each declared type is kept."""
 
 
+class Demand(Enum):
+    """What a home must be able to hold, when the kind of its register alone promises too much."""
+
+    LOOSE = "affine values whose lanes may have wrapped, nobody knows how"
+    VARYING = "any values"
+
+
+Inexact = Origin | Demand
+"""How values of an affine register may be off the line: all from one origin (``narrow`` is empty), or in any way."""
+
+
 @dataclass(slots=True)
 class Home:
-    """Where a register lives across blocks."""
+    """Where a register lives across blocks.
+
+    A varying register has a ``vector``, a uniform one a ``scalar``. An affine one has the scalar of lane 0; when its
+    values are of a common `origin`, lane 0 of the ``narrow`` value; when they are loose, the vector, and the flag
+    ``exact``. The frame has room for the vector, and 8 bytes for the narrow scalar or the flag.
+    """
 
     type: str
     kind: Kind
     slot: int
-    flag_slot: int
+    extra_slot: int = 0
+    origin: Origin | None = None
     scalar: str = ""
+    narrow: str = ""
     vector: str = ""
     exact: str = ""
 
@@ -66,7 +85,7 @@ class Registers:
         *,
         frame_offset: int,
         in_frame: bool,
-        inexact: set[str],
+        inexact: Mapping[str, Inexact],
         floats: frozenset[str] = frozenset(),
     ) -> None:
         self.builder = builder
@@ -77,18 +96,18 @@ class Registers:
         """Registers of which `nans` says that they hold results of f32 arithmetic only."""
         self.first_lane: Callable[[], Value] = lambda: constant("i32", 0)
         """Tells a lane that runs the current block."""
-        self.irregular: set[str] = set()
-        """Registers that received less regular values than their kind promises; the body must be written again."""
+        self.irregular: dict[str, Inexact] = {}
+        """Registers that received less regular values than their home holds; the body must be written again."""
         self.values: dict[str, Value] = {}
         self.homes: dict[str, Home] = {}
         offset = frame_offset
         for name in sorted(crossing):
             type = REGISTER_TYPE[declared[name]]
-            self.homes[name] = Home(type, kinds.get(name), offset, 0)
+            self.homes[name] = Home(type, kinds.get(name), offset)
             offset += self._slot_bytes(type)
         for home in self.homes.values():
-            home.flag_slot = offset
-            offset += 1
+            home.extra_slot = offset
+            offset += 8
         self.frame_bytes = offset
         for name, home in self.homes.items():
             self._make_home(name, home)
@@ -108,10 +127,14 @@ class Registers:
             home.kind = 0
         if home.kind == 0 or home.is_affine:
             home.scalar = self._alloca(f"%s.{label}", home.type)
-        if home.is_varying or (home.is_affine and name in self.inexact):
+        need = self.inexact.get(name) if home.is_affine else None
+        if home.is_varying or need is Demand.LOOSE:
             home.vector = self._alloca(f"%v.{label}", builder.vector_type(home.type))
-        if home.is_affine and name in self.inexact:
+        if need is Demand.LOOSE:
             home.exact = self._alloca(f"%e.{label}", "i1")
+        elif isinstance(need, Origin):
+            home.origin = need
+            home.narrow = self._alloca(f"%n.{label}", need.type)
 
     def _alloca(self, name: str, type: str) -> str:
         self.builder.allocas.append(f"  {name} = alloca {type}")
@@ -204,17 +227,16 @@ class Registers:
             return Value(builder.emit(f"load {builder.vector_type(type)}, ptr {home.vector}"), type, True)
         base = builder.emit(f"load {type}, ptr {home.scalar}")
         assert home.kind is not None
-        if not home.exact:
-            return self._on_a_line(base, type, home.kind)
-        exact = builder.emit(f"load i1, ptr {home.exact}")
-        vector = builder.emit(f"load {builder.vector_type(type)}, ptr {home.vector}")
-        return Value(vector, type, True, Affine(base, home.kind, exact))
-
-    def _on_a_line(self, base: str, type: str, stride: int) -> Value:
-        builder = self.builder
-        first = builder.splat(Value(base, type))
-        steps = builder.per_lane(type, [lane * stride for lane in range(builder.width)])
-        return replace(builder.binary("add", first, steps), affine=Affine(base, stride))
+        if home.exact:
+            exact = builder.emit(f"load i1, ptr {home.exact}")
+            vector = builder.emit(f"load {builder.vector_type(type)}, ptr {home.vector}")
+            return Value(vector, type, True, Affine(base, home.kind, exact))
+        line = Affine(base, home.kind)
+        if home.origin is not None:
+            narrow = builder.emit(f"load {home.origin.type}, ptr {home.narrow}")
+            origin = replace(home.origin, narrow=narrow)
+            line = Affine(base, home.kind, builder.stays_on_line(origin), origin)
+        return builder.lanes_on_line(type, line)
 
     def _store_home(self, name: str, home: Home, value: Value) -> None:
         builder = self.builder
@@ -226,16 +248,30 @@ class Registers:
             value = builder.lane(value, self.first_lane()) if value.vector else value
             builder.line(f"store {home.type} {value.ir}, ptr {home.scalar}")
         elif home.is_affine:
-            line = value.line()
-            if line is None or line.stride != home.kind or (line.exact != "true" and name not in self.inexact):
-                self.irregular.add(name)
-                return
-            builder.line(f"store {home.type} {line.base}, ptr {home.scalar}")
-            if home.exact:
-                builder.line(f"store {builder.typed(builder.splat(value))}, ptr {home.vector}")
-                builder.line(f"store i1 {line.exact}, ptr {home.exact}")
+            self._store_affine(name, home, value)
         else:
             builder.line(f"store {builder.typed(builder.splat(value))}, ptr {home.vector}")
+
+    def _store_affine(self, name: str, home: Home, value: Value) -> None:
+        builder, line = self.builder, value.line()
+        if line is None or line.stride != home.kind:
+            self.irregular[name] = Demand.VARYING
+            return
+        origin = replace(line.origin, narrow="") if line.origin is not None else None
+        if line.exact != "true" and not home.exact and (origin is None or origin != home.origin):
+            known = self.irregular.get(name, origin if home.origin is None else Demand.LOOSE)
+            self.irregular[name] = origin if origin is not None and known == origin else Demand.LOOSE
+            return
+        builder.line(f"store {home.type} {line.base}, ptr {home.scalar}")
+        if home.exact:
+            builder.line(f"store {builder.typed(builder.splat(value))}, ptr {home.vector}")
+            builder.line(f"store i1 {line.exact}, ptr {home.exact}")
+        elif home.origin is not None:
+            # Lanes that never were anything else have not wrapped: any narrow value that does not will do.
+            reach = home.origin.step * (builder.width - 1)
+            harmless = str(-reach if reach < 0 and not home.origin.signed else 0)
+            narrow = line.origin.narrow if line.origin is not None and line.exact != "true" else harmless
+            builder.line(f"store {home.origin.type} {narrow}, ptr {home.narrow}")
 
     def clear(self, names: Iterable[str]) -> None:
         """Set registers that may be read before they are written to zero."""
@@ -249,6 +285,8 @@ class Registers:
             if home.vector:
                 zero = "zeroinitializer" if self.builder.width > 1 else _zero(home.type)
                 self.builder.line(f"store {vector} {zero}, ptr {home.vector}")
+            if home.narrow and home.origin is not None:
+                self.builder.line(f"store {home.origin.type} 0, ptr {home.narrow}")
             if home.exact:
                 self.builder.line(f"store i1 false, ptr {home.exact}")
 
@@ -279,24 +317,28 @@ class Registers:
             home = self.homes.get(name)
             if home is None or self.in_frame:
                 continue
-            value = self.current(name)
-            assert value is not None
-            value = self.as_integer(value)
-            if home.is_varying or home.exact:
-                self._store_slot(home, builder.splat(value))
-            if home.is_affine:
-                line = value.affine
-                assert line is not None
-                if home.exact:
-                    flag = builder.cast("zext", Value(line.exact, "i1"), "i8")
-                    builder.line(f"store i8 {flag.ir}, ptr {self.slot_pointer(home.flag_slot)}")
-                else:
-                    self._store_scalar(home, line.base)
-            if home.kind == 0:
-                self._store_scalar(home, value.ir)
+            if home.vector:
+                value = self.current(name)
+                assert value is not None
+                self._store_slot(home, builder.splat(self.as_integer(value)))
+            if not home.vector:
+                self._store_scalar(home, Value(builder.emit(f"load {home.type}, ptr {home.scalar}"), home.type))
+            self._save_extra(home)
 
-    def _store_scalar(self, home: Home, ir: str) -> None:
-        wide = self.builder.cast("zext", Value(ir, "i1"), "i32") if home.type == "i1" else Value(ir, home.type)
+    def _save_extra(self, home: Home) -> None:
+        """Save what a home holds beside its scalar or its vector."""
+        builder = self.builder
+        if home.narrow and home.origin is not None:
+            type = home.origin.type
+            narrow = builder.emit(f"load {type}, ptr {home.narrow}")
+            builder.line(f"store {type} {narrow}, ptr {self.slot_pointer(home.extra_slot)}")
+        if home.exact:
+            flag = Value(builder.emit(f"load i1, ptr {home.exact}"), "i1")
+            wide = builder.cast("zext", flag, "i8")
+            builder.line(f"store i8 {wide.ir}, ptr {self.slot_pointer(home.extra_slot)}")
+
+    def _store_scalar(self, home: Home, value: Value) -> None:
+        wide = self.builder.cast("zext", value, "i32") if home.type == "i1" else value
         self.builder.line(f"store {wide.type} {wide.ir}, ptr {self.slot_pointer(home.slot)}, align 4")
 
     def _load_scalar(self, home: Home) -> str:
@@ -320,8 +362,12 @@ class Registers:
                     builder.line(f"store {home.type} {base.ir}, ptr {home.scalar}")
             else:
                 builder.line(f"store {home.type} {self._load_scalar(home)}, ptr {home.scalar}")
+            if home.narrow and home.origin is not None:
+                type = home.origin.type
+                narrow = builder.emit(f"load {type}, ptr {self.slot_pointer(home.extra_slot)}")
+                builder.line(f"store {type} {narrow}, ptr {home.narrow}")
             if home.exact:
-                flag = Value(builder.emit(f"load i8, ptr {self.slot_pointer(home.flag_slot)}"), "i8")
+                flag = Value(builder.emit(f"load i8, ptr {self.slot_pointer(home.extra_slot)}"), "i8")
                 builder.line(f"store i1 {builder.cast('trunc', flag, 'i1').ir}, ptr {home.exact}")
 
     def save_all(self) -> None:
@@ -331,9 +377,7 @@ class Registers:
             self.values.pop(name, None)
             value = self._load_home(name, home)
             self._store_slot(home, builder.splat(value))
-            if home.exact and value.affine is not None:
-                flag = builder.cast("zext", Value(value.affine.exact, "i1"), "i8")
-                builder.line(f"store i8 {flag.ir}, ptr {self.slot_pointer(home.flag_slot)}")
+            self._save_extra(home)
 
 
 def _zero(type: str) -> str:

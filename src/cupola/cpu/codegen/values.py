@@ -27,15 +27,33 @@ BITS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the lanes of an affine value may have left the line: a narrow affine value that was widened.
+
+    Lane ``i`` holds ``base + i * (stride - scale * step) + scale * (wide(narrow + i * step) - wide(narrow))``, whether
+    the narrow lanes wrapped or not. ``narrow`` is lane 0 of the narrow value, an LLVM operand of ``type``;
+    ``signed`` tells how it was widened.
+    """
+
+    narrow: str
+    type: str
+    step: int
+    scale: int
+    signed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Affine:
     """Lane ``i`` holds ``base + i * stride`` modulo the width of the type, provided that ``exact`` is true.
 
-    ``base`` and ``exact`` are LLVM operands: a scalar of the value's type, and an i1.
+    ``base`` and ``exact`` are LLVM operands: a scalar of the value's type, and an i1. When it is known how the lanes
+    come off the line if ``exact`` is false, ``origin`` says so.
     """
 
     base: str
     stride: int
     exact: str = "true"
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)
