@@ -61,7 +61,8 @@ class ProgramOptions:
     undefine_macro : str or sequence of str
         Macros to undefine.
     include_path : path or sequence of paths
-        Directories to search for headers.
+        Directories to search for headers. NVRTC knows none by itself; those of CUDA's own headers are
+        ``[find_nvidia_header_directory(part) for part in ("cudart", "cccl")]``, from :mod:`cupola.pathfinder`.
     use_bundled_headers : bool
         Flag: the CUDA headers that NVRTC carries, unpacked into the user's cache (NVRTC 13.3 and later).
     pre_include : path or sequence of paths

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from enum import IntEnum
 from typing import Protocol
 
@@ -81,7 +79,8 @@ def describe(
         elif kind == Kind.NO_ACCESS:
             neighbour = (
                 f"{nearest(address, size, allocation)}, which this device has no such access to: a memory pool gives "
-                "it with cuMemPoolSetAccess, memory of another device's cuMemAlloc needs cuCtxEnablePeerAccess"
+                "it with cuMemPoolSetAccess (DeviceMemoryResource.peer_accessible_by), memory of another device's "
+                "cuMemAlloc needs cuCtxEnablePeerAccess"
             )
         elif space == 1:
             neighbour = _shared_memory(address, info.static_shared, dynamic_shared)
@@ -126,18 +125,11 @@ def place(instruction: ast.Instruction) -> list[str]:
     while location is not None and location.file is not None:
         function = f" in {location.function}" if location.function else ""
         word = "inlined at" if lines else "at"
-        lines.append(f"{word} {_shown(location.file)}:{location.line}{function}")
+        lines.append(f"{word} {location.file}:{location.line}{function}")
         location = location.inlined_at
     if not lines:
-        lines.append("(compile with -lineinfo to see the line of the CUDA source)")
+        lines.append("(compile with -lineinfo, ProgramOptions(lineinfo=True), to see the line of the CUDA source)")
     return [*lines, f"PTX line {instruction.location.ptx_line}: {instruction.text.strip()}"]
-
-
-def _shown(file: str) -> str:
-    """A source file by the name it was compiled under: NVRTC puts the current folder in front of it."""
-    with contextlib.suppress(OSError):
-        return file.removeprefix(os.path.join(os.getcwd(), ""))
-    return file  # the current folder is gone
 
 
 def _shared_memory(offset: int, static: int, dynamic: int) -> str:
@@ -162,7 +154,7 @@ def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) ->
         return f"{_bytes(address - end)} past the end of {which}" if address > end else f"just past the end of {which}"
     if address + size > end:
         return f"{_bytes(end - address)} before the end of {which}, so only a part is inside"
-    return f"{_bytes(address - base)} inside {which}"
+    return f"{_bytes(address - base)} inside {which}" if address > base else f"at the start of {which}"
 
 
 def _bytes(count: int) -> str:

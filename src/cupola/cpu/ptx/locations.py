@@ -8,10 +8,20 @@ directives first and the bodies last.
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 from cupola.cpu.ptx import ast
 from cupola.cpu.ptx.cursor import Cursor, parse_integer
 
 _DEEPEST_CHAIN = 64
+
+
+def _as_compiled(file: str) -> str:
+    """A file by the name that it was compiled under: NVRTC puts the current folder in front of relative ones."""
+    with contextlib.suppress(OSError):  # the current folder may be gone
+        return file.removeprefix(os.path.join(os.getcwd(), ""))
+    return file
 
 
 class Locations:
@@ -40,7 +50,7 @@ class Locations:
         name = cursor.take()
         if len(name) < 2 or name[0] != '"' or name[-1] != '"':
             cursor.unexpected("a file name in quotes", cursor.index - 1)
-        self.files[number] = name[1:-1]
+        self.files[number] = _as_compiled(name[1:-1])
         while cursor.accept(","):
             cursor.integer()
 
