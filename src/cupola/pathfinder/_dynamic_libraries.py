@@ -1,42 +1,38 @@
 """Load CUDA's dynamic libraries.
 
-The candidate from the wheels or the conda environment is worked out first, since two copies of one library in a
-process are trouble: when some other package has already loaded the library, its copy is used. Then the candidate
-is loaded, else the operating system's loader is asked by soname, else the toolkit named by the environment.
+Two copies of one library in a process are trouble: when some other package has already loaded the library, its copy is
+used. Otherwise the one in the wheels or the conda environment is loaded, else the operating system's loader is asked by
+soname, else the roots named by the environment are searched; last comes the toolkit that the loader takes cudart from.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from ._roots import conda_prefix, get_cuda_path_or_home, site_packages
-from ._tables import DRIVER_LIBRARIES, EXTRAS, LIBRARIES, Library
+from . import _loader
+from ._errors import DynamicLibNotAvailableError, DynamicLibNotFoundError, DynamicLibUnknownError
+from ._roots import (
+    Place,
+    conda_prefix,
+    get_cuda_path_or_home,
+    in_conda,
+    in_cuda_path,
+    in_system_toolkit,
+    in_variable,
+    in_wheels,
+)
+from ._tables import DRIVER_LIBRARIES, IN_EXTRAS, LIBRARIES, Library
 
 _loaded: dict[str, LoadedDL] = {}
 _lock = threading.RLock()
-# Not in the ctypes module: RTLD_NOLOAD asks for a library only if it is in the process already.
-_RTLD_NOLOAD = getattr(os, "RTLD_NOLOAD", 4)
 
 
-class DynamicLibNotFoundError(RuntimeError):
-    """A CUDA library was found nowhere; the text lists where it was looked for."""
-
-
-class DynamicLibUnknownError(DynamicLibNotFoundError):
-    """The name is not one of a CUDA library."""
-
-
-class DynamicLibNotAvailableError(DynamicLibNotFoundError):
-    """The library exists, but not for this operating system."""
-
-
-for _public in (DynamicLibNotFoundError, DynamicLibUnknownError, DynamicLibNotAvailableError):
-    _public.__module__ = "cupola.pathfinder"  # tracebacks then say the name that programs catch it by
-
-
+@dataclass(frozen=True)
 class LoadedDL:
     """A loaded library.
 
@@ -48,27 +44,26 @@ class LoadedDL:
         Whether some other part of the process had loaded it before.
     found_via : str
         Why this copy was chosen: ``"site-packages"``, ``"conda"``, ``"system-search"``, ``"CUDA_PATH"``, the name
-        of a product's own variable, or ``"was-already-loaded-from-elsewhere"``.
+        of a product's own variable, ``"system-ctk-root"``, or ``"was-already-loaded-from-elsewhere"``.
     _handle_uint : int
         The loader's handle (``dlopen``), for ``dlsym``.
     """
 
-    __slots__ = ("_handle_uint", "abs_path", "found_via", "was_already_loaded_from_elsewhere")
+    abs_path: str | None
+    was_already_loaded_from_elsewhere: bool
+    _handle_uint: int
+    found_via: str
 
-    def __init__(
-        self, abs_path: str | None, was_already_loaded_from_elsewhere: bool, _handle_uint: int, found_via: str
-    ) -> None:
-        self.abs_path = abs_path
-        self.was_already_loaded_from_elsewhere = was_already_loaded_from_elsewhere
-        self._handle_uint = _handle_uint
-        self.found_via = found_via
+    @property
+    def version(self) -> str | None:
+        """The version, such as ``"13.0"``, or None when nothing tells it.
 
-    def __repr__(self) -> str:
-        return (
-            f"LoadedDL(abs_path={self.abs_path!r}, "
-            f"was_already_loaded_from_elsewhere={self.was_already_loaded_from_elsewhere}, "
-            f"_handle_uint={self._handle_uint:#x}, found_via={self.found_via!r})"
-        )
+        The library's own version function says it (``nvrtcVersion``, ``cudaRuntimeGetVersion``, ``cudnnGetVersion``,
+        ...), else the wheel, else the name of the file. For ``cuda`` it is the newest CUDA that the driver serves.
+        """
+        from ._versions import library_version
+
+        return library_version(self._handle_uint, self.abs_path)
 
 
 def load_nvidia_dynamic_lib(libname: str) -> LoadedDL:
@@ -88,18 +83,19 @@ def load_nvidia_dynamic_lib(libname: str) -> LoadedDL:
     ------
     DynamicLibUnknownError
         The name is not known.
+    DynamicLibNotAvailableError
+        It does not exist for this operating system.
     DynamicLibNotFoundError
         It was found nowhere; the message says where it was looked for and what to install.
     RuntimeError
-        A file was found, but the loader refused it.
+        A file was found, but the loader refused it; or this is a 32-bit Python.
+    ChildProcessError
+        The process that asks the loader where cudart is failed.
     """
     found = _loaded.get(libname)
     if found is not None:
         return found
-    library = LIBRARIES.get(libname)
-    if library is None:
-        known = ", ".join(sorted(LIBRARIES))
-        raise DynamicLibUnknownError(f"{libname!r} is not a known CUDA library; known are {known}")
+    library = _known(libname)
     with _lock:
         found = _loaded.get(libname)
         if found is None:
@@ -107,9 +103,39 @@ def load_nvidia_dynamic_lib(libname: str) -> LoadedDL:
         return found
 
 
+def copies_of(libname: str) -> list[Place]:
+    """Every copy of a library on this computer, the one that is preferred first: path, and how it was found.
+
+    Nothing is loaded. Two names of one file count once.
+    """
+    library = _known(libname)
+    folders = [*_installed(library), *_roots(library)]
+    found = [place for folder in folders for place in _files((folder,), library)]
+    from ._canary import system_library
+
+    path = system_library(libname)
+    if path:
+        found.append((path, "system-search"))
+    unique: dict[str, Place] = {}
+    for place in found:
+        unique.setdefault(os.path.realpath(place[0]), place)
+    return list(unique.values())
+
+
+def _known(name: str) -> Library:
+    library = LIBRARIES.get(name)
+    if library is None:
+        raise DynamicLibUnknownError(f"{name!r} is not a known CUDA library; known are {', '.join(sorted(LIBRARIES))}")
+    if not sys.platform.startswith("linux"):
+        raise DynamicLibNotAvailableError(f"{name} cannot be loaded here: cupola finds CUDA's libraries on Linux only")
+    if sys.maxsize < 2**32:
+        raise RuntimeError("CUDA's libraries need a 64-bit Python; this one has 32 bits")
+    return library
+
+
 def _load(name: str, library: Library) -> LoadedDL:
-    candidate = None if name in DRIVER_LIBRARIES else _find_installed(library)
     elsewhere = _already_loaded(library)
+    candidate = None if elsewhere else next(_files(_installed(library), library), None)
     for dependency in library.depends:
         load_nvidia_dynamic_lib(dependency)
     if elsewhere is not None:
@@ -118,59 +144,54 @@ def _load(name: str, library: Library) -> LoadedDL:
         path, found_via = candidate
         if name == "nvrtc" and found_via != "conda":
             _preload_nvrtc_builtins(path)
-        return LoadedDL(path, False, _open(path), found_via)
+        return _open(path, found_via, library)
     for soname in library.sonames:
-        handle = _try_open(soname)
+        handle = _loader.try_open(soname, deep_bind=library.deep_bind)
         if handle:
-            return LoadedDL(_path_of(handle) or soname, False, handle, "system-search")
-    for path, found_via in _in_toolkits(library):
-        return LoadedDL(path, False, _open(path), found_via)
+            return LoadedDL(_loader.path_of(handle) or soname, False, handle, "system-search")
+    for path, found_via in _files(_roots(library), library):
+        return _open(path, found_via, library)
     raise DynamicLibNotFoundError(_not_found_text(name, library))
 
 
-def _find_installed(library: Library) -> tuple[str, str] | None:
-    for root in site_packages():
-        for folder in library.folders:
-            path = _first_file(os.path.join(root, folder), library)
-            if path:
-                return path, "site-packages"
-    prefix = conda_prefix()
-    if prefix:
-        for folder in ("lib", *library.in_toolkit):
-            path = _first_file(os.path.join(prefix, folder), library)
-            if path:
-                return path, "conda"
-    return None
-
-
-def _in_toolkits(library: Library) -> Iterator[tuple[str, str]]:
-    roots = []
-    if library.environment and os.environ.get(library.environment):
-        roots.append((os.environ[library.environment], library.environment))
-    cuda = get_cuda_path_or_home()
-    if cuda:
-        roots.append((cuda, "CUDA_PATH"))
-    for root, found_via in roots:
-        for folder in library.in_toolkit:
-            path = _first_file(os.path.join(root, folder), library)
-            if path:
-                yield path, found_via
-
-
-def _first_file(folder: str, library: Library) -> str | None:
-    for soname in library.sonames:
-        path = os.path.join(folder, soname)
-        if os.path.isfile(path):
-            return os.path.abspath(path)
-    return None
+def _open(path: str, found_via: str, library: Library) -> LoadedDL:
+    return LoadedDL(path, False, _loader.open_file(path, deep_bind=library.deep_bind), found_via)
 
 
 def _already_loaded(library: Library) -> LoadedDL | None:
     for soname in library.sonames:
-        handle = _try_open(soname, _RTLD_NOLOAD)
+        handle = _loader.try_open(soname, only_if_loaded=True)
         if handle:
-            return LoadedDL(_path_of(handle), True, handle, "was-already-loaded-from-elsewhere")
+            return LoadedDL(_loader.path_of(handle), True, handle, "was-already-loaded-from-elsewhere")
     return None
+
+
+def _installed(library: Library) -> Iterator[Place]:
+    """What is searched before the loader is asked; nothing for the driver's libraries, which have no folders."""
+    if library.folders:
+        yield from in_wheels(library.folders)
+        yield from in_conda(dict.fromkeys(("lib", *library.in_toolkit)), "lib")
+
+
+def _roots(library: Library) -> Iterator[Place]:
+    """What is searched when the loader does not find it."""
+    if library.folders:
+        yield from in_variable(library.environment, library.in_toolkit)
+        yield from in_cuda_path(library.in_toolkit)
+    if library.anchored:
+        yield from in_system_toolkit(library.in_toolkit)
+
+
+def _files(folders: Iterable[Place], library: Library) -> Iterator[Place]:
+    """The library's file in each of the folders that has one."""
+    # A toolkit's unversioned link, last: it may be of a CUDA that is not in the table.
+    names = dict.fromkeys((*library.sonames, library.sonames[0].partition(".so")[0] + ".so"))
+    for folder, found_via in folders:
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
+                yield os.path.abspath(path), found_via
+                break
 
 
 def _preload_nvrtc_builtins(nvrtc: str) -> None:
@@ -178,46 +199,11 @@ def _preload_nvrtc_builtins(nvrtc: str) -> None:
     # the process already or on the loader's path.
     import warnings
 
-    for path in sorted(glob.glob(os.path.join(os.path.dirname(nvrtc), "libnvrtc-builtins.so.*"))):
+    for path in sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(nvrtc)), "libnvrtc-builtins.so.*"))):
         try:
-            _open(path)
+            _loader.open_file(path)
         except RuntimeError as error:
             warnings.warn(f"NVRTC's builtins could not be loaded: {error}", RuntimeWarning, stacklevel=2)
-
-
-def _open(path: str) -> int:
-    import ctypes
-
-    try:
-        return int(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_GLOBAL)._handle)
-    except OSError as error:
-        raise RuntimeError(f"found {path}, but it cannot be loaded: {error}") from error
-
-
-def _try_open(soname: str, extra_mode: int = 0) -> int:
-    import ctypes
-
-    try:
-        return int(ctypes.CDLL(soname, mode=os.RTLD_NOW | os.RTLD_GLOBAL | extra_mode)._handle)
-    except OSError:
-        return 0
-
-
-def _path_of(handle: int) -> str | None:
-    """Ask the loader for the file behind a handle (dlinfo, RTLD_DI_LINKMAP)."""
-    import ctypes
-
-    class LinkMap(ctypes.Structure):
-        _fields_ = [("address", ctypes.c_void_p), ("name", ctypes.c_char_p)]
-
-    dlinfo = getattr(ctypes.CDLL(None), "dlinfo", None)
-    if dlinfo is None:
-        return None
-    dlinfo.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-    entry = ctypes.POINTER(LinkMap)()
-    if dlinfo(handle, 2, ctypes.byref(entry)) != 0 or not entry or not entry.contents.name:
-        return None
-    return os.path.abspath(os.fsdecode(entry.contents.name))
 
 
 def _not_found_text(name: str, library: Library) -> str:
@@ -227,13 +213,34 @@ def _not_found_text(name: str, library: Library) -> str:
             "the CPU device (CUPOLA_DEVICE=cpu), which needs none."
         )
     lines = [f"the CUDA library {name} ({' or '.join(library.sonames)}) was not found. Looked in:"]
-    for root in site_packages():
-        lines += [f"  {os.path.join(root, folder)} (wheels)" for folder in library.folders]
-    prefix, cuda = conda_prefix(), get_cuda_path_or_home()
-    lines.append(f"  {os.path.join(prefix, 'lib')} (conda)" if prefix else "  conda: CONDA_PREFIX is not set")
+    lines += map(_listing, _installed(library))
+    if conda_prefix() is None:
+        lines.append("  conda: CONDA_PREFIX is not set")
     lines.append("  the system's loader (ldconfig, LD_LIBRARY_PATH)")
-    lines.append(f"  {cuda} (CUDA_PATH or CUDA_HOME)" if cuda else "  CUDA_PATH and CUDA_HOME are not set")
-    extra = EXTRAS.get(name)
-    if extra:
-        lines.append(f'Install it with: pip install "{extra}" (or "cupola[cu12]" for CUDA 12)')
+    lines += map(_listing, _roots(library))
+    if library.environment and not os.environ.get(library.environment):
+        lines.append(f"  {library.environment} is not set")
+    if get_cuda_path_or_home() is None:
+        lines.append("  CUDA_PATH and CUDA_HOME are not set")
+    lines.append(how_to_install(name))
     return "\n".join(lines)
+
+
+def how_to_install(name: str) -> str:
+    """One sentence that says what to install to get a library."""
+    if name in IN_EXTRAS:
+        return 'Install it with: pip install "cupola[cu13]" (or "cupola[cu12]" for CUDA 12)'
+    pip = LIBRARIES[name].pip
+    if not pip:
+        return "Install it with NVIDIA's own installer, and set CUDA_PATH to its root"
+    return f"Install it with: pip install {pip[0]}" + (f" (or {pip[1]} for CUDA 12)" if len(pip) > 1 else "")
+
+
+def _listing(place: Place) -> str:
+    folder, found_via = place
+    try:
+        names = sorted(name for name in os.listdir(folder) if ".so" in name)
+    except OSError:
+        return f"  {folder} ({found_via}): no such folder"
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return f"  {folder} ({found_via}): " + (f"has {shown}" if names else "has no libraries")

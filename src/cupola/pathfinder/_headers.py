@@ -3,58 +3,74 @@
 from __future__ import annotations
 
 import functools
+import glob
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from ._roots import conda_prefix, get_cuda_path_or_home, site_packages
-from ._tables import HEADER_COMPONENTS, SUPPORTED_HEADERS_CTK
+from ._header_table import HEADERS, SUPPORTED_HEADERS_CTK, Headers
+from ._roots import Place, in_conda, in_cuda_path, in_system_toolkit, in_variable, in_wheels
 
 
+@dataclass(frozen=True)
 class LocatedHeaderDir:
     """A folder of headers.
 
     Attributes
     ----------
     abs_path : str
-        The folder.
+        The folder, for ``ProgramOptions(include_path=...)``.
     found_via : str
-        Why this one was chosen: ``"site-packages"``, ``"conda"`` or ``"CUDA_PATH"``.
+        Why this one was chosen: ``"site-packages"``, ``"conda"``, the name of a product's own variable,
+        ``"CUDA_PATH"``, ``"system-ctk-root"``, or ``"supported_install_dir"``.
     """
 
-    __slots__ = ("abs_path", "found_via")
+    abs_path: str
+    found_via: str
 
-    def __init__(self, abs_path: str, found_via: str) -> None:
-        self.abs_path = abs_path
-        self.found_via = found_via
+    _libname: str = field(default="", repr=False, compare=False)
 
-    def __repr__(self) -> str:
-        return f"LocatedHeaderDir(abs_path={self.abs_path!r}, found_via={self.found_via!r})"
+    @property
+    def version(self) -> str | None:
+        """The version of the headers, such as ``"13.0"``, or None when nothing tells it.
+
+        A macro of theirs says it (``CUDART_VERSION``, ``CCCL_VERSION``, ...), else the wheel they came in.
+        """
+        from ._versions import header_version
+
+        headers = HEADERS.get(self._libname)
+        return header_version(headers, self.abs_path) if headers else None
 
 
 @functools.cache
 def locate_nvidia_header_directory(name: str) -> LocatedHeaderDir | None:
-    """Find the include folder of a part of the CUDA toolkit.
+    """Find the include folder of a part of the CUDA toolkit, or of a product on top of it.
 
     Parameters
     ----------
     name : str
-        The part's name, a key of ``SUPPORTED_HEADERS_CTK``, such as ``"cudart"`` or ``"cccl"``.
+        The part's name, such as ``"cudart"`` or ``"cccl"``: a key of ``SUPPORTED_HEADERS_CTK``, or a product's
+        name such as ``"cudnn"`` or ``"cutlass"``.
 
     Returns
     -------
     LocatedHeaderDir or None
-        None when the headers are not installed.
+        None when the headers are not installed. The answer is remembered.
 
     Raises
     ------
     RuntimeError
         The name is not known.
+    ChildProcessError
+        The process that asks the loader where cudart is failed.
     """
-    if name not in SUPPORTED_HEADERS_CTK:
-        raise RuntimeError(f"{name!r} is not a known set of headers; known are {', '.join(SUPPORTED_HEADERS_CTK)}")
-    for folder, found_via in _candidates(name):
-        if os.path.isfile(os.path.join(folder, SUPPORTED_HEADERS_CTK[name])):
-            return LocatedHeaderDir(os.path.abspath(folder), found_via)
+    headers = HEADERS.get(name)
+    if headers is None:
+        raise RuntimeError(f"{name!r} is not a known set of headers; known are {', '.join(HEADERS)}")
+    for folder, found_via in _candidates(name, headers):
+        if os.path.isfile(os.path.join(folder, headers.key)):
+            return LocatedHeaderDir(os.path.abspath(folder), found_via, name)
     return None
 
 
@@ -64,7 +80,7 @@ def find_nvidia_header_directory(name: str) -> str | None:
     Parameters
     ----------
     name : str
-        The part's name, a key of ``SUPPORTED_HEADERS_CTK``.
+        The part's name, such as ``"cudart"`` or ``"cccl"``.
 
     Returns
     -------
@@ -84,20 +100,22 @@ def find_nvidia_header_directory(name: str) -> str | None:
     return found.abs_path if found else None
 
 
-def _candidates(name: str) -> Iterator[tuple[str, str]]:
-    # CCCL's headers sit in a folder of their own in CUDA 13; everything else is flat.
-    inner = ("include/cccl", "include") if name == "cccl" else ("include",)
-    component = HEADER_COMPONENTS.get(name, name)
-    for root in site_packages():
-        for folder in (*(f"cu13/{i}" for i in inner), f"{component}/include", f"{component}/nvvm/include"):
-            yield os.path.join(root, "nvidia", folder), "site-packages"
-    prefix = conda_prefix()
-    if prefix:
-        target = f"targets/{os.uname().machine}-linux/include"
-        for folder in (target, *inner):
-            yield os.path.join(prefix, folder), "conda"
-        yield os.path.join(prefix, target, "cccl"), "conda"
-    cuda = get_cuda_path_or_home()
-    if cuda:
-        for folder in (*inner, "nvvm/include"):
-            yield os.path.join(cuda, folder), "CUDA_PATH"
+def _candidates(name: str, headers: Headers) -> Iterator[Place]:
+    yield from in_wheels(headers.folders)
+    if name in SUPPORTED_HEADERS_CTK:
+        for inner in headers.in_toolkit:
+            yield from in_conda((inner,), inner)
+    else:
+        yield from in_conda(("include",))
+    yield from in_variable(headers.environment, headers.in_toolkit)
+    yield from in_cuda_path(headers.in_toolkit)
+    if name in SUPPORTED_HEADERS_CTK:
+        yield from in_system_toolkit(headers.in_toolkit)
+    for pattern in headers.system:
+        folders = glob.glob(pattern.format(machine=os.uname().machine))
+        for folder in sorted(folders, key=_version_in, reverse=True):
+            yield folder, "supported_install_dir"
+
+
+def _version_in(folder: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", os.path.basename(folder))]

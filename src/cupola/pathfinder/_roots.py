@@ -1,4 +1,4 @@
-"""The places where CUDA may be installed, in the order in which they are searched."""
+"""The places where CUDA may be installed: each function yields folders of one kind of place, with its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import site
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+# A folder, and how it was come by.
+Place = tuple[str, str]
+
+# The names of CUDA's targets for a processor: servers, then embedded systems.
+_TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
 
 
 @functools.cache
@@ -37,14 +43,63 @@ def get_cuda_path_or_home() -> str | None:
     return path or home
 
 
+def in_wheels(folders: Iterable[str]) -> Iterator[Place]:
+    """Folders below site-packages; the first folder of the first site-packages comes first."""
+    for root in site_packages():
+        for folder in folders:
+            yield os.path.join(root, folder), "site-packages"
+
+
+def in_conda(folders: Iterable[str], inner: str = "") -> Iterator[Place]:
+    """Folders below the active conda environment, then `inner` of its targets (such as ``include``)."""
+    prefix = conda_prefix()
+    if prefix is None:
+        return
+    for folder in folders:
+        yield os.path.join(prefix, folder), "conda"
+    if inner:
+        for target in _TARGETS.get(os.uname().machine, ()):
+            yield os.path.join(prefix, "targets", target, inner), "conda"
+
+
+def in_variable(variable: str | None, folders: Iterable[str]) -> Iterator[Place]:
+    """Folders below the root of a product that has a variable of its own."""
+    root = os.environ.get(variable) if variable else None
+    if root and variable:
+        for folder in folders:
+            yield os.path.join(root, folder), variable
+
+
+def in_cuda_path(folders: Iterable[str]) -> Iterator[Place]:
+    """Folders below ``CUDA_PATH`` or ``CUDA_HOME``."""
+    root = get_cuda_path_or_home()
+    if root:
+        for folder in folders:
+            yield os.path.join(root, folder), "CUDA_PATH"
+
+
+def in_system_toolkit(folders: Iterable[str]) -> Iterator[Place]:
+    """Folders below the toolkit that the loader takes cudart from; starts a child process to ask."""
+    from ._canary import system_toolkit
+
+    root = system_toolkit()
+    if root:
+        for folder in folders:
+            yield os.path.join(root, folder), "system-ctk-root"
+
+
 def site_packages() -> Iterator[str]:
-    """Yield the site-packages folders: the virtual environment's own, the user's and the system's."""
-    in_venv = sys.prefix != sys.base_prefix
+    """Yield the site-packages folders.
+
+    In a virtual environment its own come first and the user's last; elsewhere the user's come first, since what a
+    user installs for himself is meant to replace what the system has.
+    """
     own = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]]
-    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    user = [os.path.abspath(site.getusersitepackages())] if site.ENABLE_USER_SITE else []
     others = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
-    ordered = [*own, *user, *others] if in_venv else [*user, *own, *others]
-    for folder in dict.fromkeys(map(os.path.abspath, ordered)):
+    system = [entry for entry in map(os.path.abspath, [*own, *others]) if entry not in user]
+    in_venv = sys.prefix != sys.base_prefix
+    for folder in dict.fromkeys([*system, *user] if in_venv else [*user, *system]):
         if os.path.isdir(folder):
             yield folder
 
