@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,7 +11,8 @@ import pytest
 
 from cupola import pathfinder
 from cupola.pathfinder import _dynamic_libraries as dynamic
-from cupola.pathfinder._tables import LIBRARIES, TOOLKIT_LIBRARIES
+from cupola.pathfinder._tables import DRIVER_LIBRARIES, LIBRARIES, TOOLKIT_LIBRARIES
+from tests.pathfinder.conftest import touch
 
 # cudla exists on no ordinary machine, so only the library made here can be found.
 PRINT_CUDLA = """
@@ -34,19 +34,6 @@ def run(source: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def make_library(folder: os.PathLike[str], soname: str) -> str:
-    """Build an empty shared library, as the loader refuses anything else."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("needs a C compiler to make a library to be found")
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, soname)
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-x", "c", os.devnull, f"-Wl,-soname,{soname}", "-o", path], check=True
-    )
-    return path
-
-
 def test_nvrtc_is_loaded_only_once():
     first = pathfinder.load_nvidia_dynamic_lib("nvrtc")
     assert first is pathfinder.load_nvidia_dynamic_lib("nvrtc")
@@ -59,31 +46,148 @@ def test_unknown_name_lists_the_known_ones():
         pathfinder.load_nvidia_dynamic_lib("nvrct")
 
 
-def test_a_missing_library_says_where_it_was_looked_for_and_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(dynamic, "_find_installed", lambda library: None)
-    monkeypatch.setattr(dynamic, "_try_open", lambda soname, extra_mode=0: 0)
-    monkeypatch.setattr(dynamic, "_loaded", {})
-    monkeypatch.setattr(dynamic, "get_cuda_path_or_home", lambda: str(tmp_path))
-    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+def test_a_missing_library_says_where_it_was_looked_for_and_what_to_install(site, monkeypatch, tmp_path):
+    touch(site / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.11.2")
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path))
     with pytest.raises(pathfinder.DynamicLibNotFoundError) as error:
         pathfinder.load_nvidia_dynamic_lib("nvrtc")
     text = str(error.value)
     for part in (
-        "libnvrtc.so.13",
-        "site-packages",
-        "CONDA_PREFIX",
-        str(tmp_path),
+        "libnvrtc.so.13 or libnvrtc.so.12",
+        f"{site}/nvidia/cu13/lib (site-packages): no such folder",
+        f"{site}/nvidia/cuda_nvrtc/lib (site-packages): has libnvrtc.so.11.2",
+        "CONDA_PREFIX is not set",
+        f"{tmp_path}/lib64 (CUDA_PATH): no such folder",
         'pip install "cupola[cu13]"',
     ):
         assert part in text, part
 
 
-def test_the_driver_is_not_looked_for_in_wheels(monkeypatch):
-    monkeypatch.setattr(dynamic, "_find_installed", lambda library: pytest.fail("looked in wheels"))
-    monkeypatch.setattr(dynamic, "_try_open", lambda soname, extra_mode=0: 0)
-    monkeypatch.setattr(dynamic, "_loaded", {})
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("cublasLt", "pip install nvidia-cublas (or nvidia-cublas-cu12 for CUDA 12)"),
+        ("nccl", "NCCL_HOME is not set"),
+        ("cudla", "set CUDA_PATH"),
+    ],
+)
+def test_advice_for_other_libraries(nowhere, name, advice):
+    with pytest.raises(pathfinder.DynamicLibNotFoundError) as error:
+        pathfinder.load_nvidia_dynamic_lib(name)
+    assert advice in str(error.value)
+
+
+def test_the_driver_is_not_looked_for_in_wheels(site, opened):
+    touch(site / "nvidia" / "cu13" / "lib" / "libcuda.so.1")
     with pytest.raises(pathfinder.DynamicLibNotFoundError, match="CUPOLA_DEVICE=cpu"):
         pathfinder.load_nvidia_dynamic_lib("cuda")
+    assert not opened
+
+
+@pytest.mark.parametrize("platform", ["win32", "darwin"])
+def test_other_systems(monkeypatch, platform):
+    monkeypatch.setattr(dynamic, "_loaded", {})
+    monkeypatch.setattr(sys, "platform", platform)
+    with pytest.raises(pathfinder.DynamicLibNotAvailableError, match="Linux"):
+        pathfinder.load_nvidia_dynamic_lib("cudart")
+
+
+def test_32_bits(monkeypatch):
+    monkeypatch.setattr(dynamic, "_loaded", {})
+    monkeypatch.setattr(sys, "maxsize", 2**31 - 1)
+    with pytest.raises(RuntimeError, match="64-bit"):
+        pathfinder.load_nvidia_dynamic_lib("cudart")
+
+
+# Library, where its file is put ({site}: site-packages; else the variable that is set to the root), found via.
+PLACES = [
+    ("cudart", "site", "nvidia/cu13/lib/libcudart.so.13", "site-packages"),
+    ("cudart", "site", "nvidia/cuda_runtime/lib/libcudart.so.12", "site-packages"),
+    ("nvvm", "site", "nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so", "site-packages"),
+    ("cublasLt", "site", "nvidia/cublas/lib/libcublasLt.so.12", "site-packages"),
+    ("nvpl_fftw", "site", "nvpl/lib/libnvpl_fftw.so.0", "site-packages"),
+    ("cupauliprop", "site", "cuquantum/lib/libcupauliprop.so.0", "site-packages"),
+    ("cudart", "CONDA_PREFIX", "lib/libcudart.so.13", "conda"),
+    ("nvvm", "CONDA_PREFIX", "nvvm/lib64/libnvvm.so.4", "conda"),
+    ("nccl", "NCCL_HOME", "build/lib/libnccl.so.2", "NCCL_HOME"),
+    ("nccl", "CUDA_PATH", "lib64/libnccl.so.2", "CUDA_PATH"),
+    ("nvvm", "CUDA_PATH", "nvvm/lib64/libnvvm.so.4", "CUDA_PATH"),
+    ("cupti", "CUDA_HOME", "extras/CUPTI/lib64/libcupti.so.12", "CUDA_PATH"),
+    ("cufile", "CUDA_HOME", "lib/libcufile.so", "CUDA_PATH"),
+]
+
+
+@pytest.mark.parametrize(("name", "root", "file", "via"), PLACES)
+def test_places(site, opened, monkeypatch, tmp_path, name, root, file, via):
+    if root == "site":
+        path = touch(site / file)
+    else:
+        path = touch(tmp_path / file)
+        monkeypatch.setenv(root, str(tmp_path))
+    found = pathfinder.load_nvidia_dynamic_lib(name)
+    assert (found.abs_path, found.found_via, found.was_already_loaded_from_elsewhere) == (path, via, False)
+    assert opened == [path]
+
+
+def test_order_of_places(site, opened, monkeypatch, tmp_path):
+    """Each place is removed in turn, and the next one is used."""
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
+    monkeypatch.setenv("NCCL_HOME", str(tmp_path / "nccl"))
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda"))
+    roots = [(site / "nvidia" / "nccl", "site-packages"), (tmp_path / "conda", "conda")]
+    roots += [(tmp_path / "nccl", "NCCL_HOME"), (tmp_path / "cuda", "CUDA_PATH")]
+    paths = [touch(root / "lib" / "libnccl.so.2") for root, _ in roots]
+    for path, (_, via) in zip(paths, roots, strict=True):
+        dynamic._loaded.clear()
+        assert pathfinder.load_nvidia_dynamic_lib("nccl") == pathfinder.LoadedDL(path, False, len(opened), via)
+        os.unlink(path)
+
+
+def test_the_newer_soname_is_preferred(site, opened):
+    for file in ("libcudart.so", "libcudart.so.12", "libcudart.so.13"):
+        touch(site / "nvidia" / "cu13" / "lib" / file)
+    pathfinder.load_nvidia_dynamic_lib("cudart")
+    assert os.path.basename(opened[0]) == "libcudart.so.13"
+
+
+@pytest.mark.parametrize(("name", "file"), [("nvvm", "nvvm/lib64/libnvvm.so.4"), ("cupti", "lib64/libcupti.so.13")])
+def test_the_toolkit_of_the_systems_cudart_comes_last(system_toolkit, opened, name, file):
+    path = touch(system_toolkit / file)
+    found = pathfinder.load_nvidia_dynamic_lib(name)
+    assert (found.abs_path, found.found_via) == (path, "system-ctk-root")
+
+
+def test_other_libraries_are_not_looked_for_there(system_toolkit, opened):
+    touch(system_toolkit / "lib64" / "libcufile.so.0")
+    with pytest.raises(pathfinder.DynamicLibNotFoundError):
+        pathfinder.load_nvidia_dynamic_lib("cufile")
+
+
+def test_dependencies_come_first(opened, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path))
+    for soname in ("libcublas.so.13", "libcublasLt.so.13", "libnvblas.so.13"):
+        touch(tmp_path / "lib64" / soname)
+    pathfinder.load_nvidia_dynamic_lib("nvblas")
+    assert [os.path.basename(path) for path in opened] == ["libcublasLt.so.13", "libcublas.so.13", "libnvblas.so.13"]
+
+
+def test_nvrtc_brings_its_builtins(site, opened):
+    folder = site / "nvidia" / "cu13" / "lib"
+    nvrtc = touch(folder / "libnvrtc.so.13")
+    builtins = touch(folder / "libnvrtc-builtins.so.13.0")
+    pathfinder.load_nvidia_dynamic_lib("nvrtc")
+    assert opened == [builtins, nvrtc]
+
+
+def test_copies(site, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda"))
+    first = touch(site / "nvidia" / "cu13" / "lib" / "libnvrtc.so.13")
+    second = touch(site / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12")
+    third = touch(tmp_path / "cuda" / "lib64" / "libnvrtc.so.12")
+    (tmp_path / "cuda" / "lib").symlink_to(tmp_path / "cuda" / "lib64")
+    assert dynamic.copies_of("nvrtc") == [
+        (first, "site-packages"), (second, "site-packages"), (third, "CUDA_PATH"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -94,12 +198,12 @@ def test_the_driver_is_not_looked_for_in_wheels(monkeypatch):
         ("CUDA_HOME", "lib", "CUDA_PATH"),
     ],
 )
-def test_order_beyond_wheels(tmp_path, variable, folder, via):
+def test_really_loaded(make_library, tmp_path, variable, folder, via):
     path = make_library(tmp_path / folder, "libcudla.so.1")
     assert run(PRINT_CUDLA, **{variable: str(tmp_path)}) == f"{path} {via} False"
 
 
-def test_a_library_that_is_already_loaded_wins(tmp_path):
+def test_a_library_that_is_already_loaded_wins(make_library, tmp_path):
     path = make_library(tmp_path / "somewhere", "libcudla.so.1")
     make_library(tmp_path / "conda" / "lib", "libcudla.so.1")
     source = f"import ctypes; ctypes.CDLL({path!r})\n" + PRINT_CUDLA
@@ -126,3 +230,4 @@ def test_the_table_is_consistent():
         assert library.sonames, name
         assert all(soname.startswith("lib") and ".so" in soname for soname in library.sonames), name
         assert set(library.depends) <= set(LIBRARIES), name
+        assert bool(library.folders) == (name not in DRIVER_LIBRARIES), name

@@ -7,18 +7,11 @@ import os
 import pytest
 
 from cupola import pathfinder
-from cupola.pathfinder import _headers as headers
+from cupola.pathfinder._header_table import HEADERS, Headers
+from tests.pathfinder.conftest import touch
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    def clear():
-        headers.locate_nvidia_header_directory.cache_clear()
-        pathfinder.get_cuda_path_or_home.cache_clear()
-
-    clear()
-    yield
-    clear()
+MACHINE = os.uname().machine
+TARGET = f"targets/{'sbsa' if MACHINE == 'aarch64' else MACHINE}-linux/include"
 
 
 @pytest.mark.parametrize("name", ["cudart", "cccl", "nvrtc"])
@@ -34,31 +27,62 @@ def test_unknown_name():
         pathfinder.find_nvidia_header_directory("cuda_runtime")
 
 
-@pytest.mark.parametrize(
-    ("variable", "folder", "via"),
-    [
-        ("CUDA_PATH", "include", "CUDA_PATH"),
-        ("CONDA_PREFIX", f"targets/{os.uname().machine}-linux/include", "conda"),
-    ],
-)
-def test_other_places(monkeypatch, tmp_path, variable, folder, via):
-    monkeypatch.setattr(headers, "site_packages", lambda: [])
-    for name in ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / folder / "cufft.h").touch()
-    monkeypatch.setenv(variable, str(tmp_path))
+# Headers, where the folder is put (a variable: below its value), found via.
+PLACES = [
+    ("cudart", "site", "nvidia/cu13/include", "site-packages"),
+    ("cudart", "site", "nvidia/cuda_runtime/include", "site-packages"),
+    ("cccl", "site", "nvidia/cu13/include/cccl", "site-packages"),
+    ("cccl", "site", "nvidia/cuda_cccl/include", "site-packages"),
+    ("nvvm", "site", "nvidia/cuda_nvcc/nvvm/include", "site-packages"),
+    ("cutlass", "site", "cutlass_library/source/include", "site-packages"),
+    ("cutensor", "site", "cutensor/include", "site-packages"),
+    ("cufft", "CONDA_PREFIX", TARGET, "conda"),
+    ("cccl", "CONDA_PREFIX", f"{TARGET}/cccl", "conda"),
+    ("custatevec", "CONDA_PREFIX", "include", "conda"),
+    ("nccl", "NCCL_HOME", "include", "NCCL_HOME"),
+    ("cudnn", "CUDNN_PATH", "include", "CUDNN_PATH"),
+    ("cccl", "CUDA_PATH", "include/cccl", "CUDA_PATH"),
+    ("nvvm", "CUDA_HOME", "nvvm/include", "CUDA_PATH"),
+]
+
+
+@pytest.mark.parametrize(("name", "root", "folder", "via"), PLACES)
+def test_places(site, monkeypatch, tmp_path, name, root, folder, via):
+    base = site if root == "site" else tmp_path
+    if root != "site":
+        monkeypatch.setenv(root, str(tmp_path))
+    touch(base / folder / HEADERS[name].key)
+    assert pathfinder.locate_nvidia_header_directory(name) == pathfinder.LocatedHeaderDir(str(base / folder), via)
+
+
+def test_the_toolkit_of_the_systems_cudart(system_toolkit):
+    touch(system_toolkit / "include" / "cufft.h")
+    touch(system_toolkit / "include" / "cudnn.h")
     found = pathfinder.locate_nvidia_header_directory("cufft")
-    assert found is not None and (found.abs_path, found.found_via) == (str(tmp_path / folder), via)
+    assert found == pathfinder.LocatedHeaderDir(str(system_toolkit / "include"), "system-ctk-root")
+    assert pathfinder.find_nvidia_header_directory("cutensor") is None
 
 
-def test_absent_headers(monkeypatch):
-    monkeypatch.setattr(headers, "_candidates", lambda name: [])
+def test_of_the_systems_folders_the_newest_counts(nowhere, monkeypatch, tmp_path):
+    for version in ("nvshmem_2", "nvshmem_12", "nvshmem_9"):
+        touch(tmp_path / version / "nvshmem.h")
+    monkeypatch.setitem(HEADERS, "nvshmem", Headers("nvshmem.h", "nowhere", system=f"{tmp_path}/nvshmem_*"))
+    found = pathfinder.locate_nvidia_header_directory("nvshmem")
+    assert found == pathfinder.LocatedHeaderDir(str(tmp_path / "nvshmem_12"), "supported_install_dir")
+
+
+def test_absent_headers(nowhere):
     assert pathfinder.locate_nvidia_header_directory("cufft") is None
     assert pathfinder.find_nvidia_header_directory("cufft") is None
 
 
-def test_cuda_path_wins_over_cuda_home(monkeypatch):
+def test_the_constant_has_the_toolkits_headers():
+    assert len(pathfinder.SUPPORTED_HEADERS_CTK) == 17
+    assert pathfinder.SUPPORTED_HEADERS_CTK["cccl"] == "cuda/std/version"
+    assert len(HEADERS) == 17 + 14
+
+
+def test_cuda_path_wins_over_cuda_home(nowhere, monkeypatch):
     monkeypatch.setenv("CUDA_PATH", "/first")
     monkeypatch.setenv("CUDA_HOME", "/second")
     with pytest.warns(UserWarning, match="CUDA_PATH is used"):

@@ -318,6 +318,15 @@ cdef int _fail_load(ObjectCode source, Library library, CUresult status, const c
     return fail_because(status, call, f"while the {what} was loaded" + (f":\n{text}" if text else ""))
 
 
+cdef str _explain_failure(ObjectCode source, CUresult status):
+    from cupola.core._compatibility import explain_load
+
+    cdef int version = 0
+    if cu.cuDriverGetVersion(&version) != CUDA_SUCCESS:
+        return ""
+    return explain_load(<int>status, source.code, (version // 1000, version % 1000 // 10))
+
+
 cdef str _describe_missing(ObjectCode source, Library library, object name):
     cdef unsigned int count = 0
     cdef CUkernel kernels[64]

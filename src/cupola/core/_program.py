@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cupola.core import _nvrtc
+from cupola.core import _compatibility, _nvrtc
+from cupola.core._errors import NVRTCError
 from cupola.core._object_code import ObjectCode
 from cupola.core._options import as_options
 from cupola.core._program_options import ProgramOptions
@@ -179,6 +180,7 @@ class Program:
         if target == "ltoir" and not self._options.link_time_optimization:
             flags.append(b"--dlink-time-opt")  # without it NVRTC gives zero bytes of LTO-IR
         program = self._run_nvrtc([_as_bytes(name) for name in name_expressions], flags)
+        _warn_of_wrong_headers(flags)
         result = program.result(target)
         if not result:
             raise ValueError(self._why_empty(target))
@@ -195,7 +197,10 @@ class Program:
         assert self._nvrtc is not None
         for expression in expressions:
             self._nvrtc.add_name_expression(expression)
-        self._nvrtc.compile(flags)
+        try:
+            self._nvrtc.compile(flags)
+        except NVRTCError as error:
+            raise _compatibility.explain_compile(error, flags) from None
         if not (self._options.create_pch or self._options.pch):
             return self._nvrtc
         status = self._nvrtc.pch_status()
@@ -268,6 +273,12 @@ def _require_bundled_headers() -> None:
     major, minor = _nvrtc.version()
     if (major, minor) < (13, 3):
         raise RuntimeError(f"use_bundled_headers needs NVRTC 13.3 or later; this one is {major}.{minor}")
+
+
+def _warn_of_wrong_headers(flags: list[bytes]) -> None:
+    found = _compatibility.wrong_headers(map(os.fsdecode, flags), _nvrtc.version())
+    if found:
+        warnings.warn(str(found), RuntimeWarning, stacklevel=4)
 
 
 def _warn_of_newer_ptx() -> None:

@@ -56,7 +56,7 @@ class LoadedDL:
 
     @property
     def version(self) -> str | None:
-        """The version, such as ``"13.0"``, or None when nothing tells it.
+        """str or None: the version, such as ``"13.0"``; None when nothing tells it.
 
         The library's own version function says it (``nvrtcVersion``, ``cudaRuntimeGetVersion``, ``cudnnGetVersion``,
         ...), else the wheel, else the name of the file. For ``cuda`` it is the newest CUDA that the driver serves.

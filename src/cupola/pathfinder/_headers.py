@@ -24,22 +24,24 @@ class LocatedHeaderDir:
     found_via : str
         Why this one was chosen: ``"site-packages"``, ``"conda"``, the name of a product's own variable,
         ``"CUDA_PATH"``, ``"system-ctk-root"``, or ``"supported_install_dir"``.
+    _name : str
+        What was asked for.
     """
 
     abs_path: str
     found_via: str
 
-    _libname: str = field(default="", repr=False, compare=False)
+    _name: str = field(default="", repr=False, compare=False)
 
     @property
     def version(self) -> str | None:
-        """The version of the headers, such as ``"13.0"``, or None when nothing tells it.
+        """str or None: the version of the headers, such as ``"13.0"``; None when nothing tells it.
 
         A macro of theirs says it (``CUDART_VERSION``, ``CCCL_VERSION``, ...), else the wheel they came in.
         """
         from ._versions import header_version
 
-        headers = HEADERS.get(self._libname)
+        headers = HEADERS.get(self._name)
         return header_version(headers, self.abs_path) if headers else None
 
 

@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
 
+DRIVER_FILE = "/proc/driver/nvidia/version"
+
 # How a version is put into one number, as (divisor of the major, divisor of the minor, and of the patch or 0).
 _CUDA = (1000, 10, 0)  # 13050 is 13.5
 _PACKED = (10000, 100, 1)  # 22804 is 2.28.4
@@ -49,13 +51,16 @@ def library_version(handle: int, path: str | None) -> str | None:
 
 def header_version(headers: Headers, folder: str) -> str | None:
     """The version of a set of headers in a folder, or None when nothing tells it."""
-    return _version_of_macro(headers, folder) or _version_of_wheel(os.path.join(folder, headers.key))
+    key = os.path.join(folder, headers.key)
+    if not os.path.isfile(key):
+        return None
+    return _version_of_macro(headers, folder) or _version_of_wheel(key)
 
 
 def driver_release() -> str | None:
     """The release of the display driver, such as ``"580.65.06"``, by the kernel's account; None without one."""
     try:
-        with open("/proc/driver/nvidia/version") as file:
+        with open(DRIVER_FILE) as file:
             found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)\s", file.read())
     except OSError:
         return None

@@ -1,0 +1,250 @@
+"""The judgement of ``cupola doctor``: facts in, one verdict for each part of the installation out.
+
+A part is *ok*; *note* when something optional is missing; *warn* when something may go wrong or slowly; *fail* when a
+program would fail. Everything but *ok* comes with what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cupola.core import _compatibility as compatibility
+from cupola.core._compatibility import Mismatch, parse_version
+
+from .info import describe, describe_device, first_line
+from .installation import Facts
+
+OK, NOTE, WARN, FAIL = "ok", "note", "warn", "fail"
+
+EXTRA = 'pip install "cupola[cu13]" (or "cupola[cu12]" for a driver of CUDA 12)'
+
+
+class Check(NamedTuple):
+    """The verdict on one part: its status, name, what was found, and what to do unless it is ok."""
+
+    status: str
+    name: str
+    found: str
+    advice: str = ""
+
+
+def judge(facts: Facts) -> list[Check]:
+    """All checks, in the order in which parts depend on each other."""
+    return [
+        *_driver(facts),
+        *_device(facts),
+        *_nvrtc(facts),
+        *_optional_libraries(facts),
+        *_headers(facts),
+        *_packages(facts),
+        *_environment(facts),
+        *_folders(facts),
+        *_smoke_test(facts),
+    ]
+
+
+def _emulated(facts: Facts) -> bool:
+    return bool(facts["device"].get("emulated"))
+
+
+def _driver(facts: Facts) -> Iterator[Check]:
+    driver = facts["driver"]
+    gpu_there = bool(driver["device_files"] or driver["release"])
+    if "missing" in driver:
+        if gpu_there:
+            yield Check(
+                WARN,
+                "NVIDIA driver",
+                "the kernel has NVIDIA's driver, but libcuda.so.1 is not there",
+                "Install the driver's libraries of the same release; start a container with its GPUs "
+                "(docker run --gpus all).",
+            )
+        else:
+            yield Check(
+                NOTE, "NVIDIA driver", "not installed", "Needed to run on a GPU; the CPU device does without it."
+            )
+    elif "error" in driver:
+        yield Check(WARN, "NVIDIA driver", f"unusable: {first_line(driver['error'])}", "Reinstall NVIDIA's driver.")
+    else:
+        release = f"release {driver['release']}, " if driver["release"] else ""
+        yield Check(OK, "NVIDIA driver", f"{release}for CUDA {driver['version']}  {driver['path']}")
+
+
+def _device(facts: Facts) -> Iterator[Check]:
+    device, driver = facts["device"], facts["driver"]
+    if "error" in device:
+        yield Check(
+            FAIL,
+            "device",
+            f"none: {first_line(device['error'])}",
+            'Install NVIDIA\'s driver to use a GPU, or the CPU device: pip install "cupola[cpu]", with CUPOLA_DEVICE '
+            "unset or cpu.",
+        )
+        return
+    for index, found in enumerate(device["list"]):
+        yield Check(OK, f"device {index}", describe_device(found))
+    if not device["list"]:
+        yield Check(FAIL, "device", "none is visible", "Unset CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.")
+    fell_back = [text for text in device["said"] if "running on the CPU device" in text]
+    if device["emulated"] and fell_back and driver["device_files"]:
+        yield Check(
+            WARN,
+            "choice of device",
+            fell_back[0],
+            "There is a GPU that is not used: see that nvidia-smi works here, and that CUDA_VISIBLE_DEVICES and the "
+            f"permissions of {driver['device_files'][0]} let this user in.",
+        )
+
+
+def _nvrtc(facts: Facts) -> Iterator[Check]:
+    nvrtc, device = facts["libraries"]["nvrtc"], facts["device"]
+    version = parse_version(nvrtc.get("version"))
+    if "path" not in nvrtc:
+        yield Check(FAIL, "NVRTC", describe(nvrtc), f"Without it no CUDA C++ can be compiled: {EXTRA}.")
+        return
+    yield Check(OK, "NVRTC", describe(nvrtc))
+    yield from _copies(facts)
+    if version is None:
+        return
+    driver_version = parse_version(device.get("cuda_version"))
+    if driver_version and not _emulated(facts):
+        yield from _mismatch("NVRTC and driver", compatibility.compiler_and_driver(version, driver_version))
+    targets = facts["nvrtc_targets"]
+    for index, found in enumerate(device.get("list", [])):
+        arch = int("".join(c for c in found["arch"] if c.isdigit()))
+        yield from _mismatch(f"NVRTC and device {index}", compatibility.target_and_compiler(arch, targets, version))
+
+
+def _copies(facts: Facts) -> Iterator[Check]:
+    used = facts["libraries"]["nvrtc"]
+    others = [copy for copy in facts["nvrtc_copies"] if copy["path"] != used["path"]]
+    if not others:
+        return
+    # A toolkit beside the wheels is the rule; two in one environment are an accident.
+    installed = [copy for copy in others if copy["found_via"] in ("site-packages", "conda")]
+    found = f"{1 + len(others)} copies; also " + ", ".join(f"{c['path']} ({c['found_via']})" for c in others)
+    if installed or used["found_via"] == "was-already-loaded-from-elsewhere":
+        yield Check(
+            WARN,
+            "copies of NVRTC",
+            found,
+            "Another package may load the other copy first, which then counts for all: keep one of nvidia-cuda-nvrtc "
+            "(CUDA 13) and nvidia-cuda-nvrtc-cu12 (CUDA 12), and pip uninstall the other.",
+        )
+    else:
+        yield Check(NOTE, "copies of NVRTC", found, f"The one above is used, as it was found via {used['found_via']}.")
+
+
+def _optional_libraries(facts: Facts) -> Iterator[Check]:
+    nvrtc = parse_version(facts["libraries"]["nvrtc"].get("version"))
+    purposes = {
+        "nvJitLink": f"Linking of several object codes and LTO-IR needs it: {EXTRA}.",
+        "nvvm": f"NVVM IR programs need it: {EXTRA}.",
+        "cudart": f"cupola.bindings.runtime needs it: {EXTRA}.",
+        "nvml": "cupola.system needs it; it comes with NVIDIA's driver.",
+    }
+    for name, purpose in purposes.items():
+        fact = facts["libraries"][name]
+        if "error" in fact:
+            yield Check(WARN, name, describe(fact), f"Reinstall it. {purpose}")
+        elif "missing" in fact:
+            yield Check(NOTE, name, "not found", purpose)
+        else:
+            yield Check(OK, name, describe(fact))
+            version = parse_version(fact.get("version"))
+            if name == "nvJitLink" and version and nvrtc:
+                yield from _mismatch(
+                    "nvJitLink and NVRTC", compatibility.libraries_and_compiler("nvJitLink", version, nvrtc)
+                )
+
+
+def _headers(facts: Facts) -> Iterator[Check]:
+    nvrtc = parse_version(facts["libraries"]["nvrtc"].get("version"))
+    wheels = {
+        "cudart": "nvidia-cuda-runtime (or nvidia-cuda-runtime-cu12)",
+        "cccl": "nvidia-cuda-cccl (or nvidia-cuda-cccl-cu12)",
+    }
+    for name, fact in facts["headers"].items():
+        title = f"{name} headers"
+        if "path" not in fact:
+            yield Check(
+                NOTE,
+                title,
+                describe(fact),
+                f"Kernels that include CUDA's headers need them: pip install {wheels[name]}.",
+            )
+            continue
+        yield Check(OK, title, describe(fact))
+        version = parse_version(fact.get("version"))
+        if name == "cudart" and version and nvrtc:
+            yield from _mismatch("headers and NVRTC", compatibility.headers_and_compiler(version, nvrtc))
+        if fact.get("crt") is False:
+            yield Check(
+                WARN,
+                "crt headers",
+                "not found beside cuda_runtime.h, which includes them",
+                "pip install nvidia-cuda-crt",
+            )
+
+
+def _packages(facts: Facts) -> Iterator[Check]:
+    llvmlite, numpy = facts["packages"]["llvmlite"], facts["packages"]["numpy"]
+    if "version" in llvmlite:
+        yield Check(OK, "llvmlite", llvmlite["version"])
+    else:
+        yield Check(
+            FAIL if _emulated(facts) else NOTE,
+            "llvmlite",
+            describe(llvmlite),
+            'The CPU device compiles kernels with it: pip install "cupola[cpu]".',
+        )
+    if "version" in numpy:
+        yield Check(OK, "NumPy", numpy["version"])
+    else:
+        yield Check(NOTE, "NumPy", describe(numpy), "Needed only for programs that use it: pip install numpy.")
+
+
+def _environment(facts: Facts) -> Iterator[Check]:
+    variables = facts["environment"]
+    path, home = variables["CUDA_PATH"], variables["CUDA_HOME"]
+    if path and home and path.rstrip("/") != home.rstrip("/"):
+        yield Check(
+            WARN,
+            "environment",
+            f"CUDA_PATH is {path} and CUDA_HOME is {home}",
+            "CUDA_PATH counts here, and CUDA_HOME in some other programs: unset one of them.",
+        )
+
+
+def _folders(facts: Facts) -> Iterator[Check]:
+    for name, fact in facts["folders"].items():
+        if "error" in fact:
+            yield Check(
+                WARN,
+                name,
+                f"{fact['path']}: {first_line(fact['error'])}",
+                "Kernels are compiled anew in each process: set XDG_CACHE_HOME to a folder that can be written to.",
+            )
+        elif "missing" in fact:
+            yield Check(NOTE, name, fact["missing"], "Kernels are compiled anew in each process.")
+        else:
+            yield Check(OK, name, fact["path"])
+
+
+def _smoke_test(facts: Facts) -> Iterator[Check]:
+    test = facts["smoke_test"]
+    if "error" in test:
+        yield Check(
+            FAIL,
+            "smoke test",
+            first_line(test["error"]),
+            test.get("details") or "See the problems above; without any, please report this with the output of --json.",
+        )
+    else:
+        yield Check(OK, "smoke test", test["found"])
+
+
+def _mismatch(name: str, found: Mismatch | None) -> Iterator[Check]:
+    if found is not None:
+        yield Check(FAIL if found.fatal else WARN, name, found.problem, found.remedy)

@@ -1,0 +1,78 @@
+"""The commands as they are run: exit status, text and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cupola.cli import main, smoke
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cupola", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+
+
+def test_doctor_finds_this_installation_healthy():
+    done = run("doctor", "--json")
+    report = json.loads(done.stdout)
+    failed = [check for check in report["checks"] if check["status"] == "fail"]
+    assert (done.returncode, report["healthy"], failed) == (0, True, []), done.stderr
+    status = {check["name"]: check["status"] for check in report["checks"]}
+    assert status["smoke test"] == status["NVRTC"] == status["device 0"] == "ok"
+    assert report["facts"]["libraries"]["nvrtc"]["found_via"]
+
+
+def test_doctor_says_what_is_wrong_and_fails():
+    done = run("doctor", CUPOLA_DEVICE="tpu")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("FAIL  device ") and "CUPOLA_DEVICE must be" in line for line in lines), done.stdout
+    assert any(line.startswith("FAIL  smoke test ") for line in lines)
+    assert lines[-1] == "2 problems to be mended."
+    assert "Traceback" not in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_to_is_no_failure(tmp_path):
+    (tmp_path / "file").touch()
+    done = run("doctor", XDG_CACHE_HOME=str(tmp_path / "file"), CUPOLA_CPU_CACHE="1")
+    assert done.returncode == 0, done.stdout
+    assert "WARN  object cache" in done.stdout and "XDG_CACHE_HOME" in done.stdout
+
+
+def test_info(capsys):
+    assert main(["info"]) == 0
+    text = capsys.readouterr().out
+    assert "device 0" in text and "libnvrtc" in text
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["device"]["list"] and facts["libraries"]["nvrtc"]["version"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["doctor", "--nonsense"]])
+def test_wrong_arguments(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2 and "usage: cupola" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("kill -SEGV $$", {"error": "the process ended with signal 11", "details": ""}),
+        ("echo no Python >&2; exit 3", {"error": "the process ended with exit status 3", "details": "no Python"}),
+        ("echo 17", {"error": "the process ended with exit status 0", "details": ""}),
+        ('echo noise; echo \'{"found": "it"}\'', {"found": "it"}),
+        ("exec sleep 20", {"error": "it did not end within 1 s"}),
+    ],
+)
+def test_a_smoke_test_that_ends_badly(monkeypatch, tmp_path, script, expected):
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/bash\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert smoke.in_child(timeout=1) == expected
