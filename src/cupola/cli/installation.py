@@ -16,6 +16,7 @@ from typing import Any
 LIBRARIES = ("nvrtc", "nvJitLink", "nvvm", "cudart", "nvml")
 HEADERS = ("cudart", "cccl")
 PACKAGES = ("llvmlite", "numpy")
+ENVIRONMENT = ("CUPOLA_DEVICE", "CUDA_VISIBLE_DEVICES", "CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "LD_LIBRARY_PATH")
 
 Facts = dict[str, Any]
 
@@ -34,9 +35,6 @@ def collect() -> Facts:
         "headers": {name: headers(name) for name in HEADERS},
         "packages": {name: package(name) for name in PACKAGES},
     }
-
-
-ENVIRONMENT = ("CUPOLA_DEVICE", "CUDA_VISIBLE_DEVICES", "CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "LD_LIBRARY_PATH")
 
 
 def collect_more() -> Facts:
