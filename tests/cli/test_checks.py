@@ -109,6 +109,11 @@ def test_each_problem_is_found_and_comes_with_advice(changes, name, status, text
     assert {other.name for other in checks if other.status == FAIL} <= {name}
 
 
+def test_the_drivers_version_is_judged_when_no_device_can_be_used():
+    facts = with_changes({"device": BROKEN, "driver.version": "12.8"})
+    assert [check.name for check in judge(facts) if check.status == FAIL] == ["device", "NVRTC and driver"]
+
+
 def test_the_cpu_device_takes_any_ptx():
     facts = with_changes({**ON_CPU, "device.cuda_version": "12.0"})
     assert not [check.name for check in judge(facts) if check.status in (WARN, FAIL)]

@@ -107,7 +107,7 @@ def _nvrtc(facts: Facts) -> Iterator[Check]:
     yield from _copies(facts)
     if version is None:
         return
-    driver_version = parse_version(device.get("cuda_version"))
+    driver_version = parse_version(device.get("cuda_version") or facts["driver"].get("version"))
     if driver_version and not _emulated(facts):
         yield from _mismatch("NVRTC and driver", compatibility.compiler_and_driver(version, driver_version))
     targets = facts["nvrtc_targets"]
