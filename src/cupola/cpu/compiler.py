@@ -88,6 +88,8 @@ class Variant:
         What the runtime must provide for a call.
     sites
         The places that may fault, those of the independent body behind those of the convergent one.
+    resume_sites
+        The site of each barrier behind which the convergent body resumes.
     """
 
     def __init__(self, kernel: Kernel, shape: Shape) -> None:
@@ -101,6 +103,7 @@ class Variant:
         self.address = self._code.address
         self.width = shape.width
         self.frame_bytes = code.frame_bytes
+        self.resume_sites = code.resume_sites
         self.site_count = 2 * len(code.sites) + 64  # the independent body has about as many
 
     def _facts(self) -> Facts:

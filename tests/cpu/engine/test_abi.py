@@ -27,7 +27,7 @@ def test_offsets_and_numbers(tmp_path: Path) -> None:
     facts += [("sizeof(cpu_site_cache)", abi.SITE_CACHE_BYTES)]
     facts += [
         (f"CPU_STATE_{name}", getattr(abi, name))
-        for name in ("DONE", "BARRIER", "YIELD", "INDEPENDENT", "WAITING", "FAULT")
+        for name in ("DONE", "BARRIER", "YIELD", "INDEPENDENT", "WAITING", "FAULT", "SYNC")
     ]
     facts += [(f"CPU_RESULT_{name}", getattr(abi, f"RESULT_{name}")) for name in ("NONE", "COUNT", "ALL", "ANY")]
     facts += [(f"CPU_SPACE_{s.upper()}", number) for s, number in abi.SPACES.items() if s != "generic"]

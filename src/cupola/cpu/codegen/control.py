@@ -61,6 +61,7 @@ class Control:
         self._guard: tuple[Value, Value] | None = None
         self._guarded = False
         self._resume_points: list[tuple[int, str]] = []
+        self.resume_sites: list[int] = []
         self._yield_targets: set[int] = set()
         self._suspends = False
         body.registers.first_lane = self.first_lane
@@ -423,10 +424,11 @@ class Control:
         self.store("start", constant("i32", index))
         self.builder.line("br label %dispatch")
 
-    def new_resume_point(self) -> tuple[int, str]:
+    def new_resume_point(self, kind: int, site: int) -> tuple[int, str]:
         """A state in which the scheduler may call the body again, and the label where it then goes on."""
         index = len(self._resume_points) + 1
-        self._resume_points.append((abi.state(abi.BARRIER, index), f"resume{index}"))
+        self._resume_points.append((abi.state(kind, index), f"resume{index}"))
+        self.resume_sites.append(site)
         return self._resume_points[-1]
 
     def resumed(self, successor: Block) -> None:

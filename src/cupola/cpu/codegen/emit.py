@@ -69,6 +69,7 @@ class Code:
     ir: str
     sites: list[Site]
     frame_bytes: int
+    resume_sites: tuple[int, ...]
 
 
 def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -> Code:
@@ -84,7 +85,8 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
         text = body.text()
         irregular = body.registers.irregular
         if not irregular:
-            return Code(text, body.sites, -(-body.registers.frame_bytes // 64) * 64)
+            frame_bytes = -(-body.registers.frame_bytes // 64) * 64
+            return Code(text, body.sites, frame_bytes, tuple(body.control.resume_sites))
         for name, demand in irregular.items():
             if demand is Demand.VARYING:
                 kinds[name] = None

@@ -141,12 +141,14 @@ def _emit_barrier(body: Body, block: Block, instruction: ast.Instruction) -> Non
         builder.label(here)
         control.suspend_everything(abi.INDEPENDENT, control.meeting_index(block), control.mask)
         builder.label(together)
-    code, label = control.new_resume_point()
-    body.store_field("barrier", scalars[0])
-    body.store_field("expected", scalars[1])
-    body.store_field("site", constant("i32", body.new_site(instruction)))
-    body.store_field("votes", builder.ballot(predicate) if predicate is not None else constant("i32", 0))
-    body.store_field("mask", control.live() if body.width > 1 else constant("i32", 1))
+    everybody = scalars[0].integer == scalars[1].integer == 0 and predicate is None
+    code, label = control.new_resume_point(abi.SYNC if everybody else abi.BARRIER, body.new_site(instruction))
+    if not everybody:
+        body.store_field("barrier", scalars[0])
+        body.store_field("expected", scalars[1])
+        body.store_field("votes", builder.ballot(predicate) if predicate is not None else constant("i32", 0))
+    if not control.always_full:
+        body.store_field("mask", control.live())
     successor = block.successors[0]
     body.registers.save(body.analysis.live_in(successor))
     builder.line(f"ret i32 {code}")

@@ -33,6 +33,7 @@ enum cpu_state {
     CPU_STATE_INDEPENDENT = 3, /* + block: only the independent body can go on */
     CPU_STATE_WAITING = 4,     /* from the independent body: no thread can go on before others arrive */
     CPU_STATE_FAULT = 5,       /* cpu_launch.fault says why */
+    CPU_STATE_SYNC = 6,        /* + where to resume: as BARRIER, at barrier 0 for all threads, without a vote */
 };
 #define CPU_STATE(kind, index) ((uint32_t)(kind) << 24 | (uint32_t)(index))
 #define CPU_STATE_KIND(state) ((state) >> 24)
@@ -98,7 +99,7 @@ typedef struct cpu_warp {
     uint32_t votes;    /* bar.red: the predicate of each lane; after it, how many were true of how many */
     uint32_t agreed, voters;
     uint32_t diverged; /* CPU_STATE_YIELD: whether other threads of the unit wait for the loop to end */
-    uint32_t site;     /* CPU_STATE_BARRIER: the access site of the instruction */
+    uint32_t site;     /* CPU_STATE_WAITING: the site of the last warp operation whose members were missing */
     uint8_t *local;    /* local memory of lane 0; that of lane i lies i * local_size behind */
     /* For the runtime only. */
     uint8_t *frame;

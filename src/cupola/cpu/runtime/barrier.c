@@ -202,6 +202,12 @@ static void append_group(struct text *text, const cpu_context *context, const ui
     }
 }
 
+uint32_t cpu_barrier_site(const cpu_context *context, const cpu_warp *warp) {
+    const cpu_variant *variant = context->job->launch->variant;
+    uint32_t index = warp->state & 0xFFFFFF;
+    return index && index <= variant->resume_count ? variant->resume_sites[index - 1] : UINT32_MAX;
+}
+
 void cpu_barrier_deadlock(cpu_context *context) {
     const cpu_block *block = context->block;
     char message[sizeof ((cpu_fault *)0)->message];
@@ -232,7 +238,9 @@ void cpu_barrier_deadlock(cpu_context *context) {
             culprit_lane = __builtin_ctz(warp->live);
             uint32_t lanes = warp->parked | warp->syncing;
             if (warp->independent && lanes) culprit_lane = __builtin_ctz(lanes);
-            site = warp->independent ? (lanes ? warp->lanes[culprit_lane].site : warp->site) : warp->site;
+            site = !warp->independent ? cpu_barrier_site(context, warp)
+                   : lanes            ? warp->lanes[culprit_lane].site
+                                      : warp->site;
         }
     }
     const char *separator = "";

@@ -122,6 +122,7 @@ void cpu_kernel_free(cpu_kernel *kernel) {
         next = variant->next;
         Py_XDECREF(variant->object);
         free((void *)variant->thread_ids[0]);
+        free(variant->resume_sites);
         free(variant);
     }
     pthread_mutex_destroy(&kernel->lock);
@@ -165,6 +166,24 @@ static uint32_t *make_thread_ids(const uint32_t block[3], size_t *stride) {
     return ids;
 }
 
+/* The tuple of numbers `resume_sites` of a Variant. */
+static int read_resume_sites(cpu_variant *variant, PyObject *object) {
+    PyObject *sites = PyObject_GetAttrString(object, "resume_sites");
+    Py_ssize_t count = sites ? PyTuple_Size(sites) : -1;
+    int status = -1;
+    if (count >= 0) variant->resume_sites = calloc((size_t)count + 1, sizeof *variant->resume_sites);
+    if (variant->resume_sites) {
+        variant->resume_count = (uint32_t)count;
+        for (Py_ssize_t i = 0; i < count; i++)
+            variant->resume_sites[i] = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(sites, i));
+        status = PyErr_Occurred() ? -1 : 0;
+    } else if (count >= 0) {
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(sites);
+    return status;
+}
+
 /* With the GIL. */
 static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     PyObject *object = PyObject_CallMethod(kernel->module, "compile", "n(III)", (Py_ssize_t)kernel->index, block[0],
@@ -177,7 +196,8 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     if (!variant || !ids) PyErr_NoMemory();
     if (PyErr_Occurred() || get_uint32(object, "width", &variant->width) ||
         get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
-        get_uint32(object, "site_count", &variant->site_count)) {
+        get_uint32(object, "site_count", &variant->site_count) || read_resume_sites(variant, object)) {
+        if (variant) free(variant->resume_sites);
         free(variant);
         free(ids);
         Py_DECREF(object);

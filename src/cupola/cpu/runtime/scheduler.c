@@ -17,7 +17,9 @@
 enum {
     SPIN_BUDGET = 256,      /* trips of a waiting loop in one call of a body */
     SPINS_TO_DIVERGE = 8,   /* calls in a row that end in YIELD before lanes are made independent */
-    PASSES_TO_STALL = 2,    /* passes over the units in which nothing but spinning happened */
+    PATIENCE = 16,          /* passes over the units in which nothing but spinning happens, until a block stalls ... */
+    LITTLE_PATIENCE = 2,    /* ... and when that has happened several times in the launch */
+    STALLS_TO_LEARN = 8,
     RESIDENT_BLOCKS = 4224, /* 132 SMs with 32 blocks each */
     ROW_BYTES = 32 * 32,    /* a warp's lanes with the largest access each */
 };
@@ -148,70 +150,114 @@ static bool make_independent(cpu_context *context, cpu_warp *warp) {
     return true;
 }
 
-/* Run the block until it is done, or until its units only spin. */
-static enum outcome advance(cpu_context *context, cpu_block *block) {
-    const cpu_launch *launch = context->job->launch;
+static inline uint32_t run_unit(cpu_context *context, cpu_block *block, cpu_warp *warp) {
+    return warp->body(context, warp, context->job->launch->params, block->shared, warp->frame, context->sites);
+}
+
+/* Every unit is ready, and most often all of them go to the same barrier, time and again, and then end. As long as they
+ * do, nobody needs to count who has arrived. Returns the number of units that have run since one did otherwise (the
+ * last of them is the one that did; its state is in `other`), or 0 when the block is done. */
+static uint32_t run_in_step(cpu_context *context, cpu_block *block, uint32_t *other) {
+    cpu_warp *const warps = block->warps, *const end = warps + block->warp_count;
+    for (;;) {
+        uint32_t first = run_unit(context, block, warps);
+        if (first != CPU_STATE_DONE && CPU_STATE_KIND(first) != CPU_STATE_SYNC) {
+            *other = first;
+            return 1;
+        }
+        warps->state = first;
+        for (cpu_warp *warp = warps + 1; warp < end; warp++) {
+            uint32_t state = run_unit(context, block, warp);
+            if (__builtin_expect(state != first, 0)) {
+                *other = state;
+                return (uint32_t)(warp - warps) + 1;
+            }
+            warp->state = state;
+        }
+        if (first == CPU_STATE_DONE) return 0;
+    }
+}
+
+/* What became of a unit whose body returned `state`: false after a fault. */
+static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint32_t state, bool *moved) {
+    uint32_t kind = CPU_STATE_KIND(state);
+    warp->state = state;
+    uint32_t alive = kind == CPU_STATE_DONE ? 0 : warp->mask;
+    if (warp->live != alive) {
+        block->live -= (uint32_t)(__builtin_popcount(warp->live) - __builtin_popcount(alive));
+        warp->live = alive;
+        *moved = true;
+    }
+    switch (kind) {
+    case CPU_STATE_DONE:
+        warp->status = CPU_WARP_FINISHED;
+        *moved = true;
+        return true;
+    case CPU_STATE_SYNC:
+        warp->barrier = warp->expected = warp->votes = 0;
+        break;
+    case CPU_STATE_BARRIER:
+        if (warp->barrier < CPU_BARRIERS) break;
+        cpu_fault_raise(context, warp, __builtin_ctz(warp->mask), CPU_FAULT_BARRIER, cpu_barrier_site(context, warp),
+                        "barrier %u does not exist (there are 0 to 15)", warp->barrier);
+        return false;
+    case CPU_STATE_YIELD:
+        return !warp->diverged || ++warp->spins < SPINS_TO_DIVERGE || make_independent(context, warp);
+    case CPU_STATE_INDEPENDENT:
+        *moved = true;
+        return make_independent(context, warp);
+    case CPU_STATE_WAITING:
+        *moved = true;
+        if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
+        return true;
+    default: /* CPU_STATE_FAULT */
+        return false;
+    }
+    cpu_barrier_arrive(block, warp);
+    warp->spins = 0;
+    *moved = true;
+    return true;
+}
+
+static bool all_ready(const cpu_block *block) {
+    for (uint32_t i = 0; i < block->warp_count; i++)
+        if (block->warps[i].status != CPU_WARP_READY || block->warps[i].independent) return false;
+    return true;
+}
+
+/* Run the block until it is done, or until its units do nothing but spin for so many passes. */
+static enum outcome advance(cpu_context *context, cpu_block *block, int patience) {
     memcpy(context->ctaid, block->ctaid, sizeof context->ctaid);
     context->block = block;
     context->shared = block->shared;
-    int idle_passes = 0;
-    for (;;) {
+    for (int idle = 0; idle < patience;) {
         bool ran = false, moved = false;
-        for (uint32_t i = 0; i < block->warp_count; i++) {
+        uint32_t i = 0;
+        if (all_ready(block)) {
+            uint32_t state, count = run_in_step(context, block, &state);
+            if (!count) return BLOCK_DONE;
+            for (; i < count; i++) {
+                cpu_warp *warp = &block->warps[i];
+                if (!settle(context, block, warp, i == count - 1 ? state : warp->state, &moved)) return BLOCK_FAULTED;
+            }
+            ran = true;
+        }
+        for (; i < block->warp_count; i++) {
             cpu_warp *warp = &block->warps[i];
             if (warp->status != CPU_WARP_READY) continue;
             ran = true;
-            uint32_t state =
-                warp->body(context, warp, launch->params, block->shared, warp->frame, context->sites);
-            if (state == CPU_STATE_DONE) {
-                block->live -= (uint32_t)__builtin_popcount(warp->live);
-                warp->live = 0;
-                warp->status = CPU_WARP_FINISHED;
-                moved = true;
-                continue;
-            }
-            uint32_t kind = CPU_STATE_KIND(state);
-            if (kind == CPU_STATE_FAULT) return BLOCK_FAULTED;
-            warp->state = state;
-            if (warp->live != warp->mask) {
-                block->live -= (uint32_t)(__builtin_popcount(warp->live) - __builtin_popcount(warp->mask));
-                warp->live = warp->mask;
-                moved = true;
-            }
-            switch (kind) {
-            case CPU_STATE_BARRIER:
-                if (warp->barrier >= CPU_BARRIERS) {
-                    cpu_fault_raise(context, warp, __builtin_ctz(warp->mask), CPU_FAULT_BARRIER, warp->site,
-                                    "barrier %u does not exist (there are 0 to 15)", warp->barrier);
-                    return BLOCK_FAULTED;
-                }
-                cpu_barrier_arrive(block, warp);
-                warp->spins = 0;
-                moved = true;
-                break;
-            case CPU_STATE_YIELD:
-                if (warp->diverged && ++warp->spins >= SPINS_TO_DIVERGE && !make_independent(context, warp))
-                    return BLOCK_FAULTED;
-                break;
-            case CPU_STATE_INDEPENDENT:
-                if (!make_independent(context, warp)) return BLOCK_FAULTED;
-                moved = true;
-                break;
-            case CPU_STATE_WAITING:
-                if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
-                moved = true;
-                break;
-            }
+            if (!settle(context, block, warp, run_unit(context, block, warp), &moved)) return BLOCK_FAULTED;
         }
         if (block->live == 0) return BLOCK_DONE;
-        if (block->busy_barriers && cpu_barrier_release_complete(block)) moved = true;
-        else if (!ran) {
+        if (block->busy_barriers && cpu_barrier_release_complete(block)) {
+            moved = true;
+        } else if (!ran) {
             cpu_barrier_deadlock(context);
             return BLOCK_FAULTED;
         }
-        idle_passes = moved ? 0 : idle_passes + 1;
-        if (idle_passes >= PASSES_TO_STALL) return BLOCK_STALLED;
+        idle = moved ? 0 : idle + 1;
     }
+    return BLOCK_STALLED;
 }
 
 /* ---- a worker ----------------------------------------------------------------------------------------------- */
@@ -260,7 +306,7 @@ static void run_blocks(void *argument) {
     cpu_job *job = run->job;
     uint64_t next = 0, end = 0;
     uint32_t stalled_in_a_row = 0;
-    unsigned rounds = 0;
+    unsigned rounds = 0, stalls = 0;
     for (;;) {
         if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
         if (next == end && !run->exhausted && run->residents < run->limit) {
@@ -291,11 +337,12 @@ static void run_blocks(void *argument) {
             return;
         }
         run->current = block;
-        switch (advance(&run->context, block)) {
+        switch (advance(&run->context, block, stalls < STALLS_TO_LEARN ? PATIENCE : LITTLE_PATIENCE)) {
         case BLOCK_DONE:
             stalled_in_a_row = rounds = 0;
             break; /* run->current is begun again */
         case BLOCK_STALLED:
+            stalls++;
             run->current = NULL;
             put_aside(run, block);
             if (++stalled_in_a_row > run->residents) {

@@ -16,6 +16,7 @@ struct cpu_variant {
     uint32_t block[3];
     uint32_t width, frame_bytes, site_count, static_shared, local_bytes;
     const uint32_t *thread_ids[3];
+    uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
 };
 
@@ -80,6 +81,7 @@ int cpu_pool_threads(void); /* threads that may work on a launch, its own includ
 bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp); /* CPU_STATE_BARRIER: true when that completed it */
 bool cpu_barrier_release_complete(cpu_block *block);       /* after threads have exited */
 bool cpu_warp_sync_release(cpu_warp *warp);                /* lanes at bar.warp.sync whose members all arrived */
+uint32_t cpu_barrier_site(const cpu_context *context, const cpu_warp *warp); /* of the barrier where a unit waits */
 void cpu_barrier_deadlock(cpu_context *context);           /* raises CPU_FAULT_BARRIER */
 
 /* Record a fault of a lane, if it is the first of the launch. */
