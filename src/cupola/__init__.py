@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cupola.core._context import Context as Context
     from cupola.core._device import Device as Device
     from cupola.core._device_memory import DeviceMemoryResource as DeviceMemoryResource
-    from cupola.core._device_memory import DeviceMemoryResourceOptions as DeviceMemoryResourceOptions
     from cupola.core._errors import CUDAError as CUDAError
     from cupola.core._errors import CUDAWarning as CUDAWarning
     from cupola.core._errors import NVRTCError as NVRTCError
@@ -29,10 +28,11 @@ if TYPE_CHECKING:
     from cupola.core._launch_config import LaunchConfig as LaunchConfig
     from cupola.core._memory_resource import MemoryResource as MemoryResource
     from cupola.core._object_code import ObjectCode as ObjectCode
+    from cupola.core._options import DeviceMemoryResourceOptions as DeviceMemoryResourceOptions
     from cupola.core._options import EventOptions as EventOptions
+    from cupola.core._options import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
     from cupola.core._options import StreamOptions as StreamOptions
     from cupola.core._pinned_memory import PinnedMemoryResource as PinnedMemoryResource
-    from cupola.core._pinned_memory import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
     from cupola.core._program import Program as Program
     from cupola.core._program_options import ProgramOptions as ProgramOptions
     from cupola.core._stream import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
@@ -50,7 +50,7 @@ _HOMES = {
     "Context": "core._context",
     "Device": "core._device",
     "DeviceMemoryResource": "core._device_memory",
-    "DeviceMemoryResourceOptions": "core._device_memory",
+    "DeviceMemoryResourceOptions": "core._options",
     "Event": "core._event",
     "EventOptions": "core._options",
     "Kernel": "core._kernel",
@@ -62,7 +62,7 @@ _HOMES = {
     "ObjectCode": "core._object_code",
     "PER_THREAD_DEFAULT_STREAM": "core._stream",
     "PinnedMemoryResource": "core._pinned_memory",
-    "PinnedMemoryResourceOptions": "core._pinned_memory",
+    "PinnedMemoryResourceOptions": "core._options",
     "Program": "core._program",
     "ProgramOptions": "core._program_options",
     "Stream": "core._stream",

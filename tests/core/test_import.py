@@ -17,7 +17,14 @@ SHOW = f"; print([m for m in {HEAVY!r} if m in sys.modules])"
 
 
 @pytest.mark.parametrize(
-    "statement", ["import cupola", "from cupola import Buffer, Device, Event, LaunchConfig, ObjectCode, Stream, launch"]
+    "statement",
+    [
+        "import cupola",
+        "from cupola import Buffer, Device, Event, LaunchConfig, ObjectCode, Stream, launch",
+        "from cupola import DeviceMemoryResource, PinnedMemoryResource, Program",
+        "import cupola.graph",
+        "import cupola.utils",
+    ],
 )
 def test_import_is_light(run_python, statement):
     done = run_python(FORGET + statement + SHOW)

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from cupola.core._options import as_options
 from cupola.core._pool import LOCATION_DEVICE, PoolMemoryResource
 
+TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from cupola.core._device import Device
+    from cupola.core._options import DeviceMemoryResourceOptions
     from cupola.core._peer_access import PeerAccessibleBySetProxy
-
-
-@dataclass
-class DeviceMemoryResourceOptions:
-    """How to make the pool of a :class:`DeviceMemoryResource`.
-
-    Parameters
-    ----------
-    ipc_enabled : bool
-        Share the memory with other processes.
-    max_size : int
-        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
-    """
-
-    ipc_enabled: bool = False
-    max_size: int = 0
 
 
 class DeviceMemoryResource(PoolMemoryResource):
@@ -59,6 +43,8 @@ class DeviceMemoryResource(PoolMemoryResource):
         if options is None:
             self._use_device_pool(self._device_id)
             return
+        from cupola.core._options import DeviceMemoryResourceOptions, as_options
+
         wanted = as_options(DeviceMemoryResourceOptions, options)
         if wanted.ipc_enabled:
             raise NotImplementedError("memory shared between processes (ipc_enabled) is not supported yet")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cupola.core._device import Device
 
+TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from cupola.core._kernel import Kernel
     from cupola.core._launch_config import LaunchConfig

@@ -315,10 +315,12 @@ cdef int _fail_load(ObjectCode source, Library library, CUresult status, const c
     what = f"{source.code_type} code {source.name!r}" if source.name else f"{source.code_type} code"
     if isinstance(source.code, str):
         what += f" in {source.code}"
-    return fail_because(status, call, f"while the {what} was loaded" + (f":\n{text}" if text else ""))
+    lines = [f"while the {what} was loaded" + (":" if text else ""), text, _explain_failure(source, status)]
+    return fail_because(status, call, "\n".join([line for line in lines if line]))
 
 
 cdef str _explain_failure(ObjectCode source, CUresult status):
+    """What the versions of compiler and driver have to do with it; empty when nothing."""
     from cupola.core._compatibility import explain_load
 
     cdef int version = 0

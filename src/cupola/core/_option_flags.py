@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from cupola.core._user_cache import user_cache_directory
 
+TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from cupola.core._program_options import ProgramOptions
 
 FLAG, SWITCH, VALUE, EACH, MACRO = range(5)

@@ -1,12 +1,18 @@
-"""What streams and events can be asked for. Imported only when somebody names an option: dataclasses are slow."""
+"""What streams, events and memory pools can be asked for.
+
+Imported only when somebody names an option: dataclasses are slow to import.
+"""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import InitVar, dataclass, fields
-from typing import Any, TypeVar
 
-T = TypeVar("T")
+TYPE_CHECKING = False  # so is typing
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 
 def as_options(cls: type[T], options: Any, keywords: dict[str, Any] | None = None) -> T:
@@ -91,3 +97,38 @@ class EventOptions:
             value = getattr(self, field.name)
             if value is not None and not isinstance(value, bool):
                 raise TypeError(f"{field.name} must be a bool or None, not {type(value).__name__}")
+
+
+@dataclass
+class DeviceMemoryResourceOptions:
+    """How to make the pool of a :class:`DeviceMemoryResource`.
+
+    Parameters
+    ----------
+    ipc_enabled : bool
+        Share the memory with other processes.
+    max_size : int
+        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
+    """
+
+    ipc_enabled: bool = False
+    max_size: int = 0
+
+
+@dataclass
+class PinnedMemoryResourceOptions:
+    """How to make the pool of a :class:`PinnedMemoryResource`.
+
+    Parameters
+    ----------
+    ipc_enabled : bool
+        Share the memory with other processes.
+    max_size : int
+        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
+    numa_id : int, optional
+        NUMA node of the host to take the memory from; None leaves that to the system.
+    """
+
+    ipc_enabled: bool = False
+    max_size: int = 0
+    numa_id: int | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSet
-from typing import TYPE_CHECKING, Any
 
 from cupola.core._device import Device
 
+TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from cupola.core._device_memory import DeviceMemoryResource
 
 

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
 from cupola.core._errors import CUDAError
-from cupola.core._options import as_options
 from cupola.core._pool import LOCATION_HOST, LOCATION_HOST_NUMA, PoolMemoryResource
 from cupola.core._stream import Stream
 
+TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
+    from typing import Any
+
+    from cupola.core._options import PinnedMemoryResourceOptions
     from cupola.graph import GraphBuilder
-
-
-@dataclass
-class PinnedMemoryResourceOptions:
-    """How to make the pool of a :class:`PinnedMemoryResource`.
-
-    Parameters
-    ----------
-    ipc_enabled : bool
-        Share the memory with other processes.
-    max_size : int
-        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
-    numa_id : int, optional
-        NUMA node of the host to take the memory from; None leaves that to the system.
-    """
-
-    ipc_enabled: bool = False
-    max_size: int = 0
-    numa_id: int | None = None
 
 
 class PinnedMemoryResource(PoolMemoryResource):
@@ -60,6 +41,8 @@ class PinnedMemoryResource(PoolMemoryResource):
         if options is None:
             self._use_host_pool()
             return
+        from cupola.core._options import PinnedMemoryResourceOptions, as_options
+
         wanted = as_options(PinnedMemoryResourceOptions, options)
         if wanted.ipc_enabled:
             raise NotImplementedError("memory shared between processes (ipc_enabled) is not supported yet")

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
 
-from cupola.core import _compatibility, _nvrtc
+from cupola.core import _nvrtc
 from cupola.core._errors import NVRTCError
 from cupola.core._object_code import ObjectCode
-from cupola.core._options import as_options
-from cupola.core._program_options import ProgramOptions
-from cupola.core._source_file import SourceFile
-from cupola.typing import CompilerBackendType, PCHStatusType
 
+# Programs are imported long before the first one is made: what only that needs, and is slow to import, comes then.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Protocol
+
     from cupola.bindings.nvrtc import nvrtcProgram
+    from cupola.core._program_options import ProgramOptions
+    from cupola.core._source_file import SourceFile
+    from cupola.typing import CompilerBackendType, PCHStatusType
 
-# What each kind of source can be compiled to.
+    class LogSink(Protocol):
+        """What the compilation log is written to."""
+
+        def write(self, text: str, /) -> object:
+            """Take the text."""
+
+
+# What each kind of source can be compiled to, and by which member of CompilerBackendType.
 TARGETS = {"c++": ("ptx", "cubin", "ltoir"), "ptx": ("cubin", "ptx")}
-BACKENDS = {"c++": CompilerBackendType.NVRTC, "ptx": CompilerBackendType.DRIVER}
-
-
-class LogSink(Protocol):
-    """What the compilation log is written to."""
-
-    def write(self, text: str, /) -> object:
-        """Take the text."""
+BACKENDS = {"c++": "NVRTC", "ptx": "DRIVER"}
 
 
 class Program:
@@ -71,6 +73,9 @@ class Program:
         self._nvrtc: _nvrtc.NvrtcProgram | None = None
         self._pch_status: PCHStatusType | None = None
         self._source_file: SourceFile | None = None
+        from cupola.core._options import as_options
+        from cupola.core._program_options import ProgramOptions
+
         self._options = as_options(ProgramOptions, options)
         self._code_type = _known_code_type(code_type, self._options)
         if not isinstance(code, str):
@@ -81,7 +86,10 @@ class Program:
         if self._options.use_bundled_headers:
             _require_bundled_headers()
         if self._code_type == "c++":
-            self._source_file = SourceFile.for_debugging(code, self._options)
+            if self._options.debug or self._options.lineinfo:
+                from cupola.core._source_file import SourceFile
+
+                self._source_file = SourceFile.for_debugging(code, self._options)
             self._nvrtc = self._new_nvrtc_program()
         elif self._options.numba_debug:
             warnings.warn("numba_debug means nothing for a PTX program", UserWarning, stacklevel=2)
@@ -130,7 +138,9 @@ class Program:
     @property
     def backend(self) -> CompilerBackendType:
         """CompilerBackendType: the compiler in charge."""
-        return BACKENDS[self._code_type]
+        from cupola.typing import CompilerBackendType
+
+        return CompilerBackendType[BACKENDS[self._code_type]]
 
     @property
     def handle(self) -> nvrtcProgram | int:
@@ -200,7 +210,9 @@ class Program:
         try:
             self._nvrtc.compile(flags)
         except NVRTCError as error:
-            raise _compatibility.explain_compile(error, flags) from None
+            from cupola.core._compatibility import explain_compile
+
+            raise explain_compile(error, flags) from None
         if not (self._options.create_pch or self._options.pch):
             return self._nvrtc
         status = self._nvrtc.pch_status()
@@ -212,6 +224,8 @@ class Program:
                 self._nvrtc.add_name_expression(expression)
             self._nvrtc.compile(flags)
             status = self._nvrtc.pch_status()
+        from cupola.typing import PCHStatusType
+
         self._pch_status = {
             _nvrtc.PCH_CREATED: PCHStatusType.CREATED,
             _nvrtc.PCH_NOT_ATTEMPTED: PCHStatusType.NOT_ATTEMPTED,
@@ -276,7 +290,9 @@ def _require_bundled_headers() -> None:
 
 
 def _warn_of_wrong_headers(flags: list[bytes]) -> None:
-    found = _compatibility.wrong_headers(map(os.fsdecode, flags), _nvrtc.version())
+    from cupola.core._compatibility import wrong_headers
+
+    found = wrong_headers(map(os.fsdecode, flags), _nvrtc.version())
     if found:
         warnings.warn(str(found), RuntimeWarning, stacklevel=4)
 

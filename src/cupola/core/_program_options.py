@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from cupola.core import _option_flags
 
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from typing import Any
+
 DEFAULT_NAME = "default_program"
 
-_Texts: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
-_Numbers: TypeAlias = int | Sequence[int] | None
-_Macros: TypeAlias = str | tuple[str, str] | list[str | tuple[str, str]] | None
-_Sources: TypeAlias = Sequence[tuple[str, str | bytes | bytearray]] | None
+_Texts = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
+_Numbers = int | Sequence[int] | None
+_Macros = str | tuple[str, str] | list[str | tuple[str, str]] | None
+_Sources = Sequence[tuple[str, str | bytes | bytearray]] | None
 
 
 @dataclass(repr=False)

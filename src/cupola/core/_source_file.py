@@ -7,8 +7,8 @@ import re
 import sys
 import tempfile
 import weakref
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from cupola.core._program_options import ProgramOptions
 

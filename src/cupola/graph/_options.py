@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from cupola.core._stream import Stream
 

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 from operator import index, mul
-from typing import TypeAlias
 
 MAX_DIMENSIONS = 64
 
-Order: TypeAlias = str | tuple[int, ...]
+Order = str | tuple[int, ...]
 
 
 class _StridedLayout:

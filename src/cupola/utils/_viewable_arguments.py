@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
 
 from cupola.utils._view import StridedMemoryView, _has_dlpack, _require_viewable
 
-P = ParamSpec("P")
-R = TypeVar("R")
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 
 class ViewableArgument:
