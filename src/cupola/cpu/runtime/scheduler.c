@@ -8,6 +8,7 @@
  * launches promise and what hand-written grid barriers rely on. */
 #include "scheduler.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ enum {
     LITTLE_PATIENCE = 2,    /* ... and when that has happened several times in the launch */
     STALLS_TO_LEARN = 8,
     RESIDENT_BLOCKS = 4224, /* 132 SMs with 32 blocks each */
+    RESIDENT_BYTES = 1 << 30,
     ROW_BYTES = 32 * 32,    /* a warp's lanes with the largest access each */
 };
 
@@ -50,24 +52,62 @@ static struct layout lay_out(const cpu_launch *launch) {
     return layout;
 }
 
-/* Blocks that are not in use, kept for the next launch on this thread. */
-static _Thread_local cpu_block *spare_blocks;
-enum { SPARE_BYTES = 8 << 20 };
+/* What a thread keeps for its next launch, until it ends. */
+struct keepsakes {
+    cpu_block *spare; /* blocks that are not in use */
+    uint32_t spare_count;
+    cpu_site_cache *sites;
+    uint32_t site_count;
+};
+enum { SPARE_BLOCKS = 4, SPARE_BYTES = 8 << 20 };
 
-static cpu_block *block_new(const cpu_launch *launch, const struct layout *layout) {
-    cpu_block *block = spare_blocks;
+static pthread_key_t keepsakes_key;
+
+static void block_delete(cpu_block *block) {
+    if (block->memory) munmap(block->memory, block->memory_bytes);
+    free(block);
+}
+
+static void drop_keepsakes(void *pointer) {
+    struct keepsakes *kept = pointer;
+    while (kept->spare) {
+        cpu_block *block = kept->spare;
+        kept->spare = block->next;
+        block_delete(block);
+    }
+    free(kept->sites);
+    free(kept);
+}
+
+static void make_keepsakes_key(void) { pthread_key_create(&keepsakes_key, drop_keepsakes); }
+
+static struct keepsakes *keepsakes(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_keepsakes_key);
+    struct keepsakes *kept = pthread_getspecific(keepsakes_key);
+    if (!kept) {
+        kept = calloc(1, sizeof *kept);
+        if (kept) pthread_setspecific(keepsakes_key, kept);
+    }
+    return kept;
+}
+
+static cpu_block *block_new(const cpu_launch *launch, const struct layout *layout, struct keepsakes *kept) {
+    cpu_block *block = kept->spare;
     if (block) {
-        spare_blocks = block->next;
+        kept->spare = block->next;
+        kept->spare_count--;
     } else {
         block = calloc(1, sizeof *block);
         if (!block) return NULL;
     }
     if (block->memory_bytes < layout->total) {
         if (block->memory) munmap(block->memory, block->memory_bytes);
+        block->memory = NULL;
         size_t bytes = round_up(layout->total, 65536);
         void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) {
-            free(block);
+            block_delete(block);
             return NULL;
         }
         block->memory = memory;
@@ -94,14 +134,14 @@ static cpu_block *block_new(const cpu_launch *launch, const struct layout *layou
     return block;
 }
 
-static void block_free(cpu_block *block) {
-    if (block->memory_bytes > SPARE_BYTES) {
-        munmap(block->memory, block->memory_bytes);
-        free(block);
+static void block_free(cpu_block *block, struct keepsakes *kept) {
+    if (kept->spare_count >= SPARE_BLOCKS || block->memory_bytes > SPARE_BYTES) {
+        block_delete(block);
         return;
     }
-    block->next = spare_blocks;
-    spare_blocks = block;
+    block->next = kept->spare;
+    kept->spare = block;
+    kept->spare_count++;
 }
 
 static void block_begin(cpu_block *block, const cpu_launch *launch, uint64_t index) {
@@ -265,6 +305,7 @@ static enum outcome advance(cpu_context *context, cpu_block *block, int patience
 struct run {
     cpu_context context;
     cpu_job *job;
+    struct keepsakes *kept;
     struct layout layout;
     cpu_block *first, *last; /* resident blocks that stalled, longest ago first */
     cpu_block *current;
@@ -318,7 +359,7 @@ static void run_blocks(void *argument) {
         cpu_block *block = run->current;
         run->current = NULL;
         if (next != end && run->residents < run->limit) {
-            if (!block) block = block_new(job->launch, &run->layout);
+            if (!block) block = block_new(job->launch, &run->layout, run->kept);
             if (!block) {
                 if (!run->residents) {
                     cpu_fault_raise(&run->context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX,
@@ -330,7 +371,7 @@ static void run_blocks(void *argument) {
             }
             block_begin(block, job->launch, next++);
         } else if (run->residents) {
-            if (block) block_free(block);
+            if (block) block_free(block, run->kept);
             block = take_oldest(run);
         } else {
             run->current = block;
@@ -357,24 +398,23 @@ static void run_blocks(void *argument) {
 }
 
 /* The cached allocations of the access sites: of one launch, since memory may be freed after it. */
-static _Thread_local cpu_site_cache *site_caches;
-static _Thread_local uint32_t site_cache_count;
-
-static cpu_site_cache *fresh_site_caches(uint32_t count) {
-    if (site_cache_count < count) {
-        free(site_caches);
-        site_caches = aligned_alloc(64, round_up(count * sizeof *site_caches, 64));
-        site_cache_count = site_caches ? count : 0;
+static cpu_site_cache *fresh_site_caches(struct keepsakes *kept, uint32_t count) {
+    if (kept->site_count < count) {
+        free(kept->sites);
+        kept->sites = aligned_alloc(64, round_up(count * sizeof *kept->sites, 64));
+        kept->site_count = kept->sites ? count : 0;
     }
-    if (site_caches) memset(site_caches, 0, count * sizeof *site_caches);
-    return site_caches;
+    if (kept->sites) memset(kept->sites, 0, count * sizeof *kept->sites);
+    return kept->sites;
 }
 
 void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *), void *argument) {
     const cpu_launch *launch = job->launch;
     const cpu_variant *variant = launch->variant;
-    struct run run = {.job = job, .layout = lay_out(launch), .limit = RESIDENT_BLOCKS, .between = between,
-                      .argument = argument};
+    struct keepsakes *kept = keepsakes();
+    struct run run = {.job = job, .kept = kept, .layout = lay_out(launch), .between = between, .argument = argument};
+    size_t affordable = RESIDENT_BYTES / run.layout.total;
+    run.limit = affordable < 1 ? 1 : affordable < RESIDENT_BLOCKS ? (uint32_t)affordable : RESIDENT_BLOCKS;
     run.context = (cpu_context){
         .shared_size = variant->static_shared + launch->dynamic_shared,
         .ntid = {launch->block[0], launch->block[1], launch->block[2]},
@@ -389,7 +429,7 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         .worker = worker,
         .param_bytes = launch->param_bytes,
         .width = variant->width,
-        .sites = fresh_site_caches(variant->site_count + 1),
+        .sites = kept ? fresh_site_caches(kept, variant->site_count + 1) : NULL,
         .job = job,
     };
     if (!run.context.sites) {
@@ -397,8 +437,8 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         return;
     }
     cpu_guard_call(&run.context, run_blocks, &run);
-    if (run.current) block_free(run.current);
-    while (run.first) block_free(take_oldest(&run));
+    if (run.current) block_free(run.current, kept);
+    while (run.first) block_free(take_oldest(&run), kept);
 }
 
 /* ---- a launch ----------------------------------------------------------------------------------------------- */
