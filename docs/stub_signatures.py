@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,18 @@ def parameters_of(stub: ast.FunctionDef) -> ast.arguments:
     return parameters
 
 
-def _process_signature(app: Any, what: str, name: str, subject: Any, *rest: Any) -> tuple[str, str | None] | None:
+# What a signature shows although it is of no use to readers: the constructors of classes that nobody calls, and
+# the older spellings of fields, which still work.
+_NOT_CALLED = re.compile(r"\(\*args(: object)?, \*\*kwargs(: object)?\)")
+_OLDER = re.compile(r", \w+: dataclasses\.InitVar\[[^=]*\] = <object object>")
+
+
+def _process_signature(
+    app: Any, what: str, name: str, subject: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str, str | None] | None:
     stub = find_stub(subject)
+    if stub is None and what == "class" and signature:
+        return _NOT_CALLED.sub("", _OLDER.sub("", signature)), returns
     if stub is None:
         return None
     result = ast.unparse(stub.returns) if stub.returns and what != "class" else None

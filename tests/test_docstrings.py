@@ -7,11 +7,14 @@ import inspect
 import re
 from collections.abc import Iterator
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from docs.stub_signatures import find_stub, parameters_of
+
+ROOT = Path(__file__).resolve().parents[1]
 
 MODULES = ("cupola", "cupola.graph", "cupola.utils", "cupola.typing", "cupola.pathfinder", "cupola.cpu")
 
@@ -172,3 +175,12 @@ def test_attributes_say_their_type(path):
         if not TYPED.match(said) or not said.splitlines()[0].endswith("."):
             wrong[name] = said
     assert not wrong, "expected 'type: what it is.', or an entry in the docstring of the class"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "cupola.typing"])  # of which all is shown
+def test_every_name_is_on_a_page(module):
+    pages = "\n".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.rst"))
+    shown = set(re.findall(r"^\.\. (?:auto\w+|py:data):: (?:cupola\.(?:\w+\.)*)?(\w+)$", pages, re.M))
+    home = importlib.import_module(module)
+    names = {name for name in home.__all__ if not inspect.ismodule(getattr(home, name))}
+    assert names - shown == set()
