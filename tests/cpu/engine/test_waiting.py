@@ -416,3 +416,29 @@ def test_barrier_of_the_grid(engine: str) -> None:
     arrived = np.zeros(1, np.uint32)
     run(SPINS + engine, "grid_sum", grid, block, arrived, values, np.int32(rounds), cooperative=True)
     assert values[rounds % 2].tolist() == expected.tolist()
+
+
+COOPERATIVE = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void grid_sync(int *values, int rounds) {
+    auto grid = cooperative_groups::this_grid();
+    int i = grid.thread_rank(), n = grid.size();
+    for (int r = 0; r < rounds; r++) {
+        int other = ((volatile int *)values)[(i + blockDim.x) % n];
+        grid.sync();
+        values[i] += other;
+        grid.sync();
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 32), (20, 48), (150, 64)])
+def test_cooperative_groups_grid(grid: int, block: int, engine: str) -> None:
+    n, rounds = grid * block, 3
+    values = np.random.default_rng(6).integers(0, 100, n).astype(np.int32)
+    expected = values.copy()
+    for _ in range(rounds):
+        expected = expected + np.roll(expected, -block)
+    run(COOPERATIVE + engine, "grid_sync", grid, block, values, np.int32(rounds), cooperative=True)
+    assert values.tolist() == expected.tolist()

@@ -25,6 +25,7 @@ CONTEXT: Final = {
     "params": 88,
     "budget": 96,
     "worker": 100,
+    "grid_workspace": 104,
 }
 """Offsets in ``cpu_context``."""
 

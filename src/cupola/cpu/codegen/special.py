@@ -57,13 +57,17 @@ def read_special(body: Body, special: ast.Special) -> Value:
         return constant("i1" if name == "is_explicit_cluster" else "i32", _CONSTANTS[name])
     if name == "gridid":
         return body.context_field("grid_id", "i64")
+    if name in ("envreg1", "envreg2"):  # where cooperative groups find the address of the grid's barrier
+        half = constant("i64", 32 if name == "envreg1" else 0)
+        workspace = body.context_field("grid_workspace", "i64")
+        return body.at_entry(name, lambda b: b.cast("trunc", b.binary("lshr", workspace, half), "i32"))
     if name == "smid":
         return body.context_field("worker")
     if name in ("laneid", "warpid", "nwarpid") or name.startswith("lanemask_"):
         return _WARP_REGISTERS[name](body)
     if name.startswith(("clock", "globaltimer")):
         return _clock(body, name)
-    return constant("i64" if name.endswith("_64") else "i32", 0)  # %pm and %envreg, which nothing sets
+    return constant("i64" if name.endswith("_64") else "i32", 0)  # %pm and other %envreg, which nothing sets
 
 
 def _thread_index(body: Body, component: str) -> Value:

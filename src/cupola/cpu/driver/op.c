@@ -115,6 +115,7 @@ static CUresult run_kernel(struct op *op) {
     cpu_launch *launch = &op->kernel.launch;
     launch->grid_id = atomic_fetch_add_explicit(&next_grid, 1, memory_order_relaxed);
     launch->device = op->context->device->ordinal;
+    launch->cooperative = op->kernel.attributes.cooperative;
     launch->context = op->context;
     launch->fault.kind = CPU_FAULT_NONE;
     int fault = cpu_engine_run(launch);

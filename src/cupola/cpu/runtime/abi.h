@@ -75,6 +75,7 @@ typedef struct cpu_context {
     uint64_t params;               /* the generic address of the parameters */
     uint32_t budget;               /* trips of a waiting loop before it gives way */
     uint32_t worker;
+    uint64_t grid_workspace; /* of a cooperative launch: address of a word that nobody uses, and the grid's barrier */
     /* For the runtime only. */
     uint64_t param_bytes;
     uint32_t width;

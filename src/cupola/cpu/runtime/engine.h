@@ -51,6 +51,7 @@ typedef struct cpu_launch {
     const uint64_t *variables; /* addresses of the module's .global and .const variables, in the module's order */
     uint64_t grid_id;
     int32_t device;            /* ordinal */
+    uint8_t cooperative;       /* the kernel may wait for all of its blocks */
     const void *context;       /* the driver's own */
     cpu_fault fault;           /* filled by the first block that faults */
 } cpu_launch;

@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "memory.h"
+
 enum {
     SPIN_BUDGET = 256,      /* trips of a waiting loop in one call of a body */
     SPINS_TO_DIVERGE = 8,   /* calls in a row that end in YIELD before lanes are made independent */
@@ -427,6 +429,7 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         .params = (uint64_t)(uintptr_t)launch->params,
         .budget = SPIN_BUDGET,
         .worker = worker,
+        .grid_workspace = job->grid_workspace,
         .param_bytes = launch->param_bytes,
         .width = variant->width,
         .sites = kept ? fresh_site_caches(kept, variant->site_count + 1) : NULL,
@@ -467,6 +470,16 @@ static void offer_when_long(cpu_job *job, void *argument) {
     cpu_pool_offer(job);
 }
 
+/* Cooperative groups keep the barrier of a grid in memory that the driver provides, by %envreg1 and %envreg2: a word for
+ * its size, which nobody reads, and the barrier, which is zero at first. 0 when there is no memory. */
+static uint64_t new_grid_workspace(int device) {
+    enum { BYTES = 16 };
+    uint64_t base, room;
+    if (cpu_memory_obtain(device, CPU_MEMORY_MODULE, BYTES, NULL, &base, &room)) return 0;
+    memset((void *)(uintptr_t)base, 0, BYTES);
+    return base;
+}
+
 int cpu_engine_run(cpu_launch *launch) {
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     uint64_t threads = (uint64_t)cpu_pool_threads(), chunk = blocks / (threads * 32);
@@ -476,9 +489,14 @@ int cpu_engine_run(cpu_launch *launch) {
         .chunk = chunk < 1 ? 1 : chunk > 16 ? 16 : (uint32_t)chunk,
     };
     launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
+    if (launch->cooperative && !(job.grid_workspace = new_grid_workspace(launch->device))) {
+        launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
+        return CPU_FAULT_INTERNAL;
+    }
     struct progress progress = {.begin = threads > 1 && blocks > 1 ? nanoseconds() : 0,
                                 .offered = threads < 2 || blocks < 2};
     cpu_worker_run(&job, 0, progress.offered ? NULL : offer_when_long, &progress);
     if (progress.offered && threads > 1 && blocks > 1) cpu_pool_withdraw(&job);
+    if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
     return atomic_load(&job.fault);
 }

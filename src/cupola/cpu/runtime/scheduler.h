@@ -65,6 +65,7 @@ typedef struct cpu_job {
     _Atomic uint64_t next_block;
     _Atomic int fault; /* enum cpu_fault_kind of the first block that faulted: nobody begins another */
     uint32_t chunk;
+    uint64_t grid_workspace;
     int helpers; /* under the pool's lock */
     struct cpu_job *next;
 } cpu_job;
