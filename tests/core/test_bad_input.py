@@ -254,6 +254,16 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         OverflowError,
         ["from 0 to 255, got 256"],
     ),
+    "a negative size": (
+        lambda t: t.device.allocate(-1, stream=t.stream),
+        OverflowError,
+        ["size must be a number of bytes from 0 to 2**64 - 1, got -1"],
+    ),
+    "a size that is no number": (
+        lambda t: t.device.allocate("16", stream=t.stream),
+        TypeError,
+        ["size must be an int, a number of bytes, not str"],
+    ),
     "more memory than there is": (
         lambda t: t.device.allocate(1 << 41, stream=t.stream),
         CUDAError,

@@ -15,7 +15,7 @@ from cupola.core._cuda cimport (
     check, closed_error, cu, driver_usable, factory_error, initialise,
 )
 from cupola.core._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
-from cupola.core._memory_resource cimport MemoryResource
+from cupola.core._memory_resource cimport MemoryResource, byte_count
 from cupola.core._stream cimport Stream, StreamHandle, default_stream, keep_for_graph, stream_argument
 
 from cupola.core._errors import CUDAError, CUDAWarning
@@ -146,7 +146,7 @@ cdef class Buffer:
         )
 
     @staticmethod
-    def from_handle(ptr, size_t size, mr=None, owner=None, *, stream=None):
+    def from_handle(ptr, size, mr=None, owner=None, *, stream=None):
         """Wrap memory that exists already. Whether the address is real is not checked.
 
         Parameters
@@ -178,6 +178,7 @@ cdef class Buffer:
         cdef MemoryResource resource = None
         cdef StreamHandle native = None
         cdef uintptr_t pointer
+        cdef size_t count = byte_count(size)
         if ptr is None:
             raise TypeError("ptr must be an address, got None")
         pointer = int(ptr)
@@ -191,10 +192,10 @@ cdef class Buffer:
                 native = stream_argument(stream).native
             elif resource.is_device_accessible:
                 native = default_stream().native
-            return new_buffer(pointer, size, resource, native)
+            return new_buffer(pointer, count, resource, native)
         if stream is not None:
             raise ValueError("stream orders the deallocation by mr; without mr there is nothing to order")
-        buffer = new_buffer(pointer, size, None, None)
+        buffer = new_buffer(pointer, count, None, None)
         buffer.allocation.owner = owner
         return buffer
 

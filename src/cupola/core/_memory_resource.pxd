@@ -8,3 +8,7 @@ cdef class MemoryResource:
     # Give `size` bytes at `pointer` back, ordered behind the work in `stream` (None: the default stream). Resources
     # written in Python are reached through their `deallocate`; those of cupola override this.
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1
+
+
+# The `size` of an allocation, in bytes; TypeError, OverflowError.
+cdef size_t byte_count(object size) except? <size_t>-1

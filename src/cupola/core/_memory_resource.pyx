@@ -1,8 +1,26 @@
 """The base class of everything that hands out memory."""
 
+from cpython.exc cimport PyErr_Clear, PyErr_Occurred
 from libc.stdint cimport uintptr_t
 
 from cupola.core._stream cimport StreamHandle, default_stream, new_stream
+
+
+cdef extern from "Python.h":
+    size_t PyLong_AsSize_t(object) noexcept
+
+
+cdef size_t byte_count(object size) except? <size_t>-1:
+    cdef size_t count
+    if not isinstance(size, int):
+        if not hasattr(type(size), "__index__"):
+            raise TypeError(f"size must be an int, a number of bytes, not {type(size).__name__}")
+        size = size.__index__()
+    count = PyLong_AsSize_t(size)
+    if count == <size_t>-1 and PyErr_Occurred() != NULL:
+        PyErr_Clear()
+        raise OverflowError(f"size must be a number of bytes from 0 to 2**64 - 1, got {size}")
+    return count
 
 
 cdef class MemoryResource:

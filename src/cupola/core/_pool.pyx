@@ -22,7 +22,7 @@ from cupola.core._cuda cimport (
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, initialise, report,
 )
-from cupola.core._memory_resource cimport MemoryResource
+from cupola.core._memory_resource cimport MemoryResource, byte_count
 from cupola.core._stream cimport Stream, StreamHandle, stream_argument
 
 from cupola.core._errors import CUDAError
@@ -168,7 +168,7 @@ cdef class PoolMemoryResource(MemoryResource):
 
     # --- allocation -----------------------------------------------------------------------------------
 
-    def allocate(self, size_t size, *, stream):
+    def allocate(self, size, *, stream):
         """Allocate memory, usable by work submitted to `stream` from here on (``cuMemAllocFromPoolAsync``).
 
         Parameters
@@ -192,6 +192,7 @@ cdef class PoolMemoryResource(MemoryResource):
         """
         cdef Stream queue = stream_argument(stream)
         cdef CUstream native = queue.pointer
+        cdef size_t count = byte_count(size)
         cdef CUmemoryPool pool
         cdef CUdeviceptr pointer = 0
         cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
@@ -200,13 +201,13 @@ cdef class PoolMemoryResource(MemoryResource):
             raise closed_error(self)
         if _deferred:
             _free_deferred()
-        if size == 0:
+        if count == 0:
             return new_buffer(0, 0, self, queue.native)
         pool = self.pool.pointer
         with nogil:
             status = cu.cuStreamIsCapturing(native, &capture)
             if status == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
-                status = cu.cuMemAllocFromPoolAsync(&pointer, size, pool, native)
+                status = cu.cuMemAllocFromPoolAsync(&pointer, count, pool, native)
         if capture != CU_STREAM_CAPTURE_STATUS_NONE:
             raise RuntimeError(
                 f"{type(self).__name__} cannot allocate on a stream that is being captured into a graph; "
@@ -215,7 +216,7 @@ cdef class PoolMemoryResource(MemoryResource):
         if status != CUDA_SUCCESS:
             self._fail(status, stream)
         try:
-            return new_buffer(pointer, size, self, queue.native)
+            return new_buffer(pointer, count, self, queue.native)
         except:
             cu.cuMemFreeAsync(pointer, native)
             raise

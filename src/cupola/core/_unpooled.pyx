@@ -12,7 +12,7 @@ from cupola.core._cuda cimport (
     CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUcontext, CUdeviceptr, CUresult, CUstream, check, cu,
     initialise,
 )
-from cupola.core._memory_resource cimport MemoryResource
+from cupola.core._memory_resource cimport MemoryResource, byte_count
 from cupola.core._stream cimport Stream, StreamHandle, default_stream, stream_argument
 
 
@@ -23,7 +23,7 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
     :class:`PinnedMemoryResource` where host pools are supported.
     """
 
-    def allocate(self, size_t size, *, stream=None):
+    def allocate(self, size, *, stream=None):
         """Allocate page-locked memory (``cuMemHostAlloc``).
 
         Parameters
@@ -39,16 +39,17 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
             Its release waits for the default stream unless it is given another.
         """
         cdef void* pointer = NULL
+        cdef size_t count = byte_count(size)
         cdef CUresult status
         if stream is not None:
             stream_argument(stream)
-        if size != 0:
+        if count != 0:
             initialise()
             with nogil:
-                status = cu.cuMemHostAlloc(&pointer, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+                status = cu.cuMemHostAlloc(&pointer, count, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
             check(status, b"cuMemHostAlloc")
         try:
-            return new_buffer(<uintptr_t>pointer, size, self, default_stream().native)
+            return new_buffer(<uintptr_t>pointer, count, self, default_stream().native)
         except:
             if pointer != NULL:
                 cu.cuMemFreeHost(pointer)
@@ -109,7 +110,7 @@ cdef class SynchronousMemoryResource(MemoryResource):
     def __init__(self, device_id):
         self.ordinal = int(device_id)
 
-    def allocate(self, size_t size, *, stream=None):
+    def allocate(self, size, *, stream=None):
         """Allocate device memory (``cuMemAlloc``).
 
         Parameters
@@ -125,19 +126,20 @@ cdef class SynchronousMemoryResource(MemoryResource):
             Its release waits for the default stream unless it is given another.
         """
         cdef CUdeviceptr pointer = 0
+        cdef size_t count = byte_count(size)
         cdef CUresult status
         cdef int pushed
         if stream is not None:
             stream_argument(stream)
-        if size != 0:
+        if count != 0:
             initialise()
             pushed = enter(primary_context(self.ordinal))
             with nogil:
-                status = cu.cuMemAlloc(&pointer, size)
+                status = cu.cuMemAlloc(&pointer, count)
             leave(pushed)
             check(status, b"cuMemAlloc")
         try:
-            return new_buffer(<uintptr_t>pointer, size, self, default_stream().native)
+            return new_buffer(<uintptr_t>pointer, count, self, default_stream().native)
         except:
             if pointer != 0:
                 cu.cuMemFree(pointer)

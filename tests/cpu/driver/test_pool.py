@@ -299,6 +299,7 @@ STORE = r"""
 
 # Prints the status behind a kernel on device 0 that writes to the memory at `address`. {SETUP} makes the memory.
 WRITE = """
+import ctypes
 from cupola.bindings import driver
 from tests.cpu.driver.calls import explanation, ok, status
 from tests.cpu.driver.test_pool import STORE, properties, set_access
@@ -309,7 +310,7 @@ ok(driver.cuCtxSetCurrent(contexts[0]))
 ok(driver.cuCtxSetCurrent(contexts[0]))
 module = ok(driver.cuModuleLoadData(STORE.encode()))
 function = ok(driver.cuModuleGetFunction(module, b"store"))
-ok(driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, ((address,), (None,)), 0))
+ok(driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, ((int(address),), (ctypes.c_void_p,)), 0))
 result = driver.cuCtxSynchronize()
 print(status(result))
 print(explanation(result) if CPU else "")
