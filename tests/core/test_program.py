@@ -13,9 +13,6 @@ import pytest
 from cupola import NVRTCError, ObjectCode, Program, ProgramOptions
 from cupola.pathfinder import find_nvidia_header_directory
 
-# The CPU device stands in for a driver of some version, and NVRTC may be newer.
-pytestmark = pytest.mark.filterwarnings("ignore:the PTX comes from:RuntimeWarning")
-
 SOURCE = r"""
 template <typename T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }
 extern "C" __global__ void one(int* x) { *x = 1; }

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["Model", "models", "use"]
 
 
-def use(model: str = "h200", devices: int = 1, threads: int | None = None) -> None:
+def use(model: str = "h200", devices: int = 1, threads: int | None = None, cuda_version: str | None = None) -> None:
     """Make this process run on the CPU device, before its first CUDA call.
 
     Without this call the CPU device is one H200 with a thread for each core, or what the environment variables
-    CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES and CUPOLA_CPU_THREADS say. Processes started from here on get the same.
+    CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES, CUPOLA_CPU_THREADS and CUPOLA_CPU_CUDA_VERSION say. Processes started from
+    here on get the same.
 
     Parameters
     ----------
@@ -31,6 +32,9 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None) -> No
         How many such GPUs there are, 1 to 16; each can access the memory of the others.
     threads
         How many threads work on one launch; None for one for each core.
+    cuda_version
+        The version of CUDA that the driver says it has (``cuDriverGetVersion``), such as ``"13.0"``, to see what a
+        program does with an older driver; None for the newest that cupola knows. No function goes missing.
 
     Raises
     ------
@@ -44,10 +48,19 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None) -> No
     >>> import cupola.cpu
     >>> cupola.cpu.use("t4", devices=2)
     """
+    import re
+
     from cupola.cpu import _driver
 
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads}")
+    if cuda_version is not None:
+        newest = _driver.CUDA_VERSION // 10
+        written = re.fullmatch(r"\d\d\.\d", cuda_version)
+        if not written or not 1200 <= int(cuda_version.replace(".", "0")) <= newest:
+            raise ValueError(
+                f"cuda_version must be one from '12.0' to '{newest // 100}.{newest % 100}', got {cuda_version!r}"
+            )
     if model not in (known := [key for key, *_ in _driver.models()]):
         raise ValueError(f"model must be one of {', '.join(known)}, got {model!r}")
     provider = sys.modules.get("cupola.bindings._provider")
@@ -57,6 +70,8 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None) -> No
     os.environ.update(CUPOLA_DEVICE="cpu", CUPOLA_CPU_MODEL=model, CUPOLA_CPU_DEVICES=str(devices))
     if threads is not None:
         os.environ["CUPOLA_CPU_THREADS"] = str(threads)
+    if cuda_version is not None:
+        os.environ["CUPOLA_CPU_CUDA_VERSION"] = cuda_version
 
 
 def __getattr__(name: str) -> object:

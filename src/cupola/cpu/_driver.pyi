@@ -4,6 +4,7 @@ from typing import Any
 
 lookup: Any
 explain: Any
+CUDA_VERSION: int  # of the headers that the driver is made after: 1000 * major + 10 * minor
 
 def configure(model: str, devices: int) -> None: ...
 def models() -> tuple[tuple[str, str, tuple[int, int], int, int], ...]: ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from cupola.bindings import driver, nvrtc
@@ -37,16 +39,35 @@ def explanation(result: tuple[Any, ...]) -> str:
     return buffer.value.decode()
 
 
-class HostWork:
-    """Host functions for cuLaunchHostFunc, kept alive for the test.
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether the condition comes true in time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+    return condition()
 
-    `note(x)` appends x to `notes` when the stream gets there; `block()` gives a function that waits for `release()`.
+
+def driver_version() -> int:
+    """The version of CUDA that the driver is for: 1000 * major + 10 * minor."""
+    return int(ok(driver.cuDriverGetVersion()))
+
+
+class HostWork:
+    """Streams held up by the host, and host functions, kept alive for the test.
+
+    `note(x)` appends x to `notes` when the stream gets there; `block()` makes a stream wait for `release()`, or for
+    LONGEST seconds, so that no test hangs. It waits for a value in pinned memory, not in a host function: a GPU's
+    driver may call the host functions of all streams from one thread, where one that waits holds up the others.
     """
+
+    LONGEST = 20.0
 
     def __init__(self) -> None:
         self.notes: list[Any] = []
         self._functions: list[Any] = []
-        self._released = threading.Event()
+        self._gate: Any = None
+        self._timer = threading.Timer(self.LONGEST, self.release)
+        self._timer.daemon = True
 
     def function(self, call: Any) -> int:
         wrapped = HOST_FUNCTION(lambda _: call())
@@ -60,10 +81,26 @@ class HostWork:
         ok(driver.cuLaunchHostFunc(stream, self.function(call), 0))
 
     def block(self, stream: Any) -> None:
-        self.call(stream, lambda: self._released.wait(30))
+        if self._gate is None:  # before anything waits: to allocate may wait for the device
+            self._gate = ctypes.c_uint32.from_address(int(ok(driver.cuMemHostAlloc(4, 0))))
+            self._gate.value = 0
+            self._timer.start()
+        ok(driver.cuStreamWaitValue32(stream, ctypes.addressof(self._gate), 1, 0))
 
     def release(self) -> None:
-        self._released.set()
+        if self._gate is not None:
+            self._gate.value = 1
+
+    def close(self) -> None:
+        """Let the streams go on, and wait for them."""
+        self._timer.cancel()
+        if self._timer.ident is not None:
+            self._timer.join()
+        self.release()
+        ok(driver.cuCtxSynchronize())
+        if self._gate is not None:
+            address, self._gate = ctypes.addressof(self._gate), None
+            ok(driver.cuMemFreeHost(address))
 
 
 @functools.cache

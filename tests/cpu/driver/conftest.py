@@ -55,8 +55,7 @@ def make_event(context):
 def host(context):
     work = HostWork()
     yield work
-    work.release()
-    ok(driver.cuCtxSynchronize())
+    work.close()
 
 
 @pytest.fixture

@@ -190,7 +190,7 @@ def test_waiting_for_a_capturing_stream_spoils_the_capture(make_stream, call):
     begin(stream)
     assert status(call(stream)) == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
     assert state(stream) == "INVALIDATED"
-    assert status(driver.cuMemsetD8Async(0x1000, 0, 0, stream)) == "CUDA_SUCCESS"  # nothing to capture
+    assert status(driver.cuMemsetD8Async(0x1000, 0, 0, stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
     assert status(driver.cuLaunchHostFunc(stream, 1, 0)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
     assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
     assert state(stream) == "NONE"
@@ -200,7 +200,6 @@ UNSAFE = [
     lambda: driver.cuMemAlloc(64),
     lambda: driver.cuMemHostAlloc(64, 0),
     lambda: driver.cuMemFree(0),
-    lambda: driver.cuMemsetD8(0, 0, 0),
 ]
 
 
@@ -213,6 +212,14 @@ def test_unsafe_calls(make_stream, call):
         assert (status(result) == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED") is refused
         assert (state(stream) == "INVALIDATED") is refused
         driver.cuStreamEndCapture(stream)
+
+
+def test_filling_nothing_is_safe(make_stream):
+    stream = make_stream()
+    begin(stream, GLOBAL)
+    ok(driver.cuMemsetD8(0, 0, 0))
+    assert state(stream) == "ACTIVE"
+    driver.cuStreamEndCapture(stream)
 
 
 @pytest.mark.parametrize(("mode", "refused"), [(GLOBAL, True), (THREAD_LOCAL, False), (RELAXED, False)])
@@ -310,21 +317,20 @@ def test_capturing_into_a_graph(make_stream, memory):
     ok(driver.cuGraphDestroy(graph))
 
 
-def test_a_launch_is_captured_as_a_child(make_stream, memory):
+def test_launches_of_graphs_are_not_captured(make_stream, memory):
     stream, base = make_stream(), ctypes.addressof(memory)
     begin(stream)
     ok(driver.cuMemsetD32Async(base, 6, 1, stream))
     inner = ok(driver.cuStreamEndCapture(stream))
     executable = ok(driver.cuGraphInstantiate(inner, 0))
     begin(stream)
-    ok(driver.cuGraphLaunch(executable, stream))
-    outer = ok(driver.cuStreamEndCapture(stream))
-    assert types(outer) == ["GRAPH"]
-    run(outer, stream)
+    assert status(driver.cuGraphLaunch(executable, stream)) == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+    driver.cuStreamEndCapture(stream)
+    ok(driver.cuGraphLaunch(executable, stream))  # the stream itself is fine
+    ok(driver.cuStreamSynchronize(stream))
     assert memory[0] == 6
     ok(driver.cuGraphExecDestroy(executable))
     ok(driver.cuGraphDestroy(inner))
-    ok(driver.cuGraphDestroy(outer))
 
 
 def test_stream_memory_operations_are_captured(make_stream, memory):

@@ -101,7 +101,17 @@ def test_peer_copies(buffers, context, make_stream):
     ok(driver.cuMemcpyPeerAsync(buffers[1] + SIZE // 2, context, buffers[0] + SIZE // 2, context, SIZE // 2, stream))
     ok(driver.cuStreamSynchronize(stream))
     assert read(buffers[1]) == PATTERN
-    assert status(driver.cuMemcpyPeer(buffers[1], 0, buffers[0], context, SIZE)) != "CUDA_SUCCESS"
+    ok(driver.cuMemsetD8(buffers[1], 0, SIZE))
+    ok(driver.cuMemcpyPeer(buffers[1], 0, buffers[0], context, SIZE))  # the addresses tell the devices
+    assert read(buffers[1]) == PATTERN
+
+
+@pytest.mark.cpu_only
+def test_peer_copies_between_contexts_that_are_none(buffers, context):
+    """A GPU's driver is not asked: it may follow the wrong handle."""
+    nonsense = driver.CUcontext(12345)
+    assert status(driver.cuMemcpyPeer(buffers[1], nonsense, buffers[0], context, SIZE)) != "CUDA_SUCCESS"
+    assert status(driver.cuMemcpyPeer(buffers[1], context, buffers[0], nonsense, SIZE)) != "CUDA_SUCCESS"
 
 
 def test_nothing_to_copy(buffers):

@@ -153,6 +153,10 @@ def test_the_environment_sets_the_device_up(run_python):
     run_checks(run_python, source, CUPOLA_CPU_MODEL="t4", CUPOLA_CPU_DEVICES="3")
     run_checks(run_python, "assert status(d.cuInit(0)) == 'CUDA_ERROR_INVALID_VALUE'", CUPOLA_CPU_MODEL="nonsense")
     run_checks(run_python, "assert status(d.cuInit(0)) == 'CUDA_ERROR_INVALID_VALUE'", CUPOLA_CPU_DEVICES="0")
+    run_checks(run_python, "assert d.cuDriverGetVersion()[1] == 12080", CUPOLA_CPU_CUDA_VERSION="12.8")
+    for wrong in ("11.8", "99.0", "13", "13.10", "x"):
+        refused = "assert status(d.cuDriverGetVersion()) == 'CUDA_ERROR_INVALID_VALUE'"
+        run_checks(run_python, refused, CUPOLA_CPU_CUDA_VERSION=wrong)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +166,9 @@ def test_the_environment_sets_the_device_up(run_python):
         ({"devices": 0}, "between 1 and 16"),
         ({"devices": 17}, "between 1 and 16"),
         ({"threads": 0}, "at least 1"),
+        ({"cuda_version": "11.8"}, "from '12.0' to '13"),
+        ({"cuda_version": "99.0"}, "from '12.0' to '13"),
+        ({"cuda_version": "13"}, "from '12.0' to '13"),
     ],
 )
 def test_use_refuses_nonsense(arguments, says):
@@ -178,7 +185,7 @@ def test_nothing_works_before_init(run_python):
     run_checks(
         run_python,
         """
-assert d.cuDriverGetVersion()[1] == 13000
+assert d.cuDriverGetVersion()[1] == d.CUDA_VERSION
 assert d.cuGetErrorName(1)[1] == b"CUDA_ERROR_INVALID_VALUE"
 for call in (d.cuDeviceGetCount, d.cuCtxGetCurrent, d.cuCtxSynchronize, lambda: d.cuStreamCreate(0),
              lambda: d.cuDevicePrimaryCtxRetain(0), lambda: d.cuStreamQuery(0), lambda: d.cuMemAlloc(16)):

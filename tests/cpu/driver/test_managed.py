@@ -92,5 +92,5 @@ def test_what_is_refused(managed, make_stream):
     assert status(driver.cuMemPrefetchAsync(plain, SIZE, device, 0, stream)) == bad
     assert status(driver.cuMemPrefetchAsync(managed, 0, device, 0, stream)) == bad
     assert status(driver.cuMemPrefetchAsync(managed, 2 * SIZE, device, 0, stream)) == bad
-    assert advise(managed, "SET_ACCESSED_BY", location("DEVICE", 99)) == "CUDA_ERROR_INVALID_DEVICE"
+    assert advise(managed, "SET_ACCESSED_BY", location("DEVICE", 99)) == bad
     ok(driver.cuMemFree(plain))

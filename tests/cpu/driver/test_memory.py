@@ -44,7 +44,6 @@ def test_allocations_are_aligned_writable_to_the_end_and_apart(context, size):
         (lambda: driver.cuMemAllocPitch(1 << 40, 1 << 40, 4), "CUDA_ERROR_INVALID_VALUE"),
         (lambda: driver.cuMemAllocManaged(64, 4), "CUDA_ERROR_INVALID_VALUE"),
         (lambda: driver.cuMemHostAlloc(64, 64), "CUDA_ERROR_INVALID_VALUE"),
-        (lambda: driver.cuMemHostAlloc(0, 0), "CUDA_ERROR_INVALID_VALUE"),
         (lambda: driver.cuMemFree(12345), "CUDA_ERROR_INVALID_VALUE"),
         (lambda: driver.cuMemFreeHost(12345), "CUDA_ERROR_INVALID_VALUE"),
         (lambda: driver.cuMemGetAddressRange(12345), "CUDA_ERROR_NOT_FOUND"),
@@ -97,6 +96,10 @@ def test_free_memory_falls_and_rises(context):
     after, _ = ok(driver.cuMemGetInfo())
     assert total >= before >= during + (64 << 20)
     assert after >= during + (64 << 20)
+
+
+def test_pinned_memory_of_no_bytes_is_null(context):
+    assert int(ok(driver.cuMemHostAlloc(0, 0))) == 0
 
 
 def test_freeing_null_does_nothing(context):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import os
 import pathlib
+import re
+
+import pytest
 
 
 def _cuda_root() -> pathlib.Path | None:
@@ -32,7 +36,7 @@ def library() -> ctypes.CDLL | None:
 
 @functools.cache
 def compile_ptx(source: str, *options: str, arch: str = "compute_90") -> str:
-    """The PTX that NVRTC makes of ``source``."""
+    """The PTX that NVRTC makes of ``source``; without the headers that it needs, the test is skipped, but not in CI."""
     nvrtc = library()
     assert nvrtc is not None
     root = _cuda_root()
@@ -48,7 +52,11 @@ def compile_ptx(source: str, *options: str, arch: str = "compute_90") -> str:
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
         log = ctypes.create_string_buffer(size.value)
         nvrtc.nvrtcGetProgramLog(program, log)
-        raise AssertionError(log.value.decode())
+        text = log.value.decode()
+        missing = re.search(r'cannot open source file "([^"]+)"', text)
+        if missing and os.environ.get("CI", "").lower() not in {"1", "true"}:
+            pytest.skip(f"the header {missing[1]} is not installed: it comes with the toolkit, or with nvidia-cuda-cccl")
+        raise AssertionError(text)
     nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetPTX(program, text)

@@ -238,19 +238,6 @@ CUresult capture_free(CUstream stream, uint64_t address) {
     return status;
 }
 
-CUresult capture_graph(CUstream stream, CUgraph graph) {
-    struct participant *p;
-    CUgraphNode node = NULL;
-    pthread_mutex_lock(&lock);
-    CUresult status = enter_capture(stream, &p);
-    if (status == CUDA_SUCCESS) {
-        status = graph_add_child(p->capture->graph, p->set.nodes, p->set.data, p->set.count, graph, &node);
-        status = advance(p, status, node);
-    }
-    unlock();
-    return status;
-}
-
 static struct op *event_op(CUstream stream, CUevent event, enum op_kind kind) {
     struct op *op = op_new(kind, stream->context);
     if (op == NULL) return NULL;
@@ -364,6 +351,15 @@ CUresult capture_refuse(CUstream stream, const char *call) {
         status = invalidate(p->capture,
                             fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                                  "the stream is capturing, and %s cannot become part of a graph", call));
+    unlock();
+    return status;
+}
+
+CUresult capture_check(CUstream stream) {
+    struct participant *p;
+    if (likely(!stream_is_capturing(stream))) return CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    CUresult status = enter_capture(stream, &p);
     unlock();
     return status;
 }

@@ -202,7 +202,7 @@ static bool stage(struct copy *copy) {
 
 static CUresult submit(CUstream stream, struct copy *copy, const CUDA_MEMCPY3D *form, bool source_pageable,
                        bool target_pageable, enum when when) {
-    if (copy->width == 0) return CUDA_SUCCESS;
+    if (copy->width == 0) return capture_check(stream);
     struct op *op = op_new(OP_COPY, stream->context);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a copy.");
     if (unlikely(stream_is_capturing(stream))) {
@@ -279,12 +279,11 @@ CUresult cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteC
     return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
 }
 
+/* The addresses tell where the memory is. So a GPU's driver accepts null in place of a context. */
 static CUresult check_peers(CUcontext target, CUcontext source) {
     CUcontext found;
-    if (target == NULL) return fail_null("dstContext");
-    if (source == NULL) return fail_null("srcContext");
-    RETURN_IF(context_find(target, &found));
-    return context_find(source, &found);
+    if (target) RETURN_IF(context_find(target, &found));
+    return source ? context_find(source, &found) : CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

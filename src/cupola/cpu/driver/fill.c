@@ -66,7 +66,7 @@ static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_
                        size_t height, size_t pitch, bool synchronous) {
     struct fill fill = {(char *)target, value, element, width, height, pitch};
     RETURN_IF(fill_check(&fill, stream_is_capturing(stream)));
-    if (fill.width == 0) return CUDA_SUCCESS;
+    if (fill.width == 0) return capture_check(stream);
     RETURN_IF(pool_check_access(target, stream->context->device->ordinal, "the target"));
     struct op *op = op_new(OP_FILL, stream->context);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a fill.");
@@ -78,7 +78,7 @@ static CUresult fill_now(const char *call, uint64_t target, uint32_t value, uint
                          size_t height, size_t pitch) {
     CUstream stream;
     RETURN_IF(enter_stream(NULL, &stream));
-    RETURN_IF(capture_check_thread(call));
+    if (width && height) RETURN_IF(capture_check_thread(call)); /* to fill nothing spoils no capture */
     return submit(stream, target, value, element, width, height, pitch, true);
 }
 

@@ -178,6 +178,7 @@ static bool clone_contents(CUgraphNode copy, CUgraphNode node) {
     copy->origin = node->id;
     copy->condition = node->condition;
     copy->condition_type = node->condition_type;
+    copy->condition_context = node->condition_context;
     copy->pool = node->pool;
     if (node->op && !(copy->op = shared_op_new(op_copy(node->op->op)))) return false;
     if (node->access_count) {
@@ -437,18 +438,14 @@ static CUresult check_pairs(CUgraph graph, const CUgraphNode *from, const CUgrap
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
                                 const CUgraphEdgeData *edgeData, size_t numDependencies) {
     RETURN_IF(check_pairs(hGraph, from, to, numDependencies));
-    CUresult status = CUDA_SUCCESS;
-    size_t done = 0;
-    for (; done < numDependencies && !status; done++) {
-        const CUgraphEdgeData *data = edgeData ? &edgeData[done] : NULL;
-        status = check_edge_data(data);
-        if (!status && is_linked(from[done], to[done]))
-            status = fail(CUDA_ERROR_INVALID_VALUE, "the edge of pair %zu exists already", done);
-        if (!status && !link_nodes(from[done], to[done], data)) status = no_memory();
+    for (size_t i = 0; i < numDependencies; i++) { /* as on a GPU, the edges before a bad one stay */
+        const CUgraphEdgeData *data = edgeData ? &edgeData[i] : NULL;
+        RETURN_IF(check_edge_data(data));
+        if (is_linked(from[i], to[i]))
+            return fail(CUDA_ERROR_INVALID_VALUE, "the edge of pair %zu exists already", i);
+        if (!link_nodes(from[i], to[i], data)) return no_memory();
     }
-    if (status)
-        for (done--; done--;) unlink_nodes(from[done], to[done]); /* all or none */
-    return status;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,

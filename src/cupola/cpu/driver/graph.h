@@ -36,6 +36,7 @@ struct CUgraphNode_st {
     unsigned body_count;
     CUgraphConditionalHandle condition;
     CUgraphConditionalNodeType condition_type;
+    CUcontext condition_context;
     void **kernel_params; /* given out by cuGraphKernelNodeGetParams */
     CUmemPoolProps pool;  /* as an allocation node was asked for */
     CUmemAccessDesc *access;
@@ -111,8 +112,6 @@ CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, co
                               size_t access_count, size_t size, uint64_t *address, CUgraphNode *node);
 CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                         size_t count, uint64_t address, CUgraphNode *node);
-CUresult graph_add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                         size_t count, CUgraph child, CUgraphNode *node);
 
 /* ---- graph_conditional.c ------------------------------------------------------------------------------ */
 
@@ -128,8 +127,5 @@ bool graph_objects_copy(CUgraph target, CUgraph source);
 void graph_objects_release(CUgraph graph);
 
 /* ---- graph_exec.c, graph_update.c --------------------------------------------------------------------- */
-
-/* The graph of an executable becomes a child graph node of the graph that a stream captures (capture.c). */
-CUresult capture_graph(CUstream stream, CUgraph graph);
 
 #endif

@@ -90,6 +90,10 @@ static CUresult check_size(const CUDA_CONDITIONAL_NODE_PARAMS *p) {
 CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                                size_t count, CUDA_CONDITIONAL_NODE_PARAMS *params, CUgraphNode *node) {
     CUgraphNode made;
+    CUcontext context;
+    if (params->ctx == NULL)
+        return fail(CUDA_ERROR_INVALID_CONTEXT, "a conditional node needs ctx, the context it is to run in");
+    RETURN_IF(context_find(params->ctx, &context));
     RETURN_IF(check_size(params));
     struct condition *c = find(graph->root, params->handle);
     if (c == NULL)
@@ -106,6 +110,7 @@ CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, c
     made->bodies = bodies;
     made->condition = params->handle;
     made->condition_type = params->type;
+    made->condition_context = params->ctx;
     for (unsigned i = 0; i < params->size; i++, made->body_count++)
         if ((bodies[i] = graph_new(made)) == NULL) {
             (void)cuGraphDestroyNode(made);

@@ -441,7 +441,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     RETURN_IF(graph_exec_check(hGraphExec));
-    if (unlikely(stream_is_capturing(stream))) return capture_graph(stream, hGraphExec->graph);
+    if (unlikely(stream_is_capturing(stream))) return capture_refuse(stream, "cuGraphLaunch");
     struct op *op = op_new(OP_GRAPH, stream->context);
     if (op == NULL) return no_memory();
     op->graph.stream = stream;

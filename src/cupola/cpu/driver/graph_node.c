@@ -261,11 +261,6 @@ static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const 
     return CUDA_SUCCESS;
 }
 
-CUresult graph_add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                         size_t count, CUgraph child, CUgraphNode *node) {
-    return add_child(graph, dependencies, data, count, child, false, node);
-}
-
 /* ---- entry points: the generic functions -------------------------------------------------------------- */
 
 CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -389,7 +384,8 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
         nodeParams->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = hNode->condition,
                                                                  .type = hNode->condition_type,
                                                                  .size = hNode->body_count,
-                                                                 .phGraph_out = hNode->bodies};
+                                                                 .phGraph_out = hNode->bodies,
+                                                                 .ctx = hNode->condition_context};
         break;
     default: break; /* empty nodes have none */
     }

@@ -7,7 +7,7 @@
 __thread struct thread_state thread_state;
 _Atomic int driver_phase = DRIVER_NEW;
 
-enum { DRIVER_VERSION = 13000 };
+enum { OLDEST_VERSION = 12000 }; /* the newest is that of the headers which the driver is made after */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -79,9 +79,20 @@ CUresult cuInit(unsigned flags) {
     return status;
 }
 
+/* The version of the headers, or an older one for programs that are to see what an older driver says. */
 CUresult cuDriverGetVersion(int *version) {
+    const char *text = getenv("CUPOLA_CPU_CUDA_VERSION");
     if (!version) return fail_null("driverVersion");
-    *version = DRIVER_VERSION;
+    *version = CUDA_VERSION;
+    if (!text || !*text) return CUDA_SUCCESS;
+    char *end;
+    long major = strtol(text, &end, 10), minor = *end == '.' ? strtol(end + 1, &end, 10) : -1;
+    long asked = major * 1000 + minor * 10;
+    if (*end || major < 0 || major > 99 || minor < 0 || minor > 9 || asked < OLDEST_VERSION || asked > CUDA_VERSION)
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "CUPOLA_CPU_CUDA_VERSION is '%s': it must be a version of CUDA from %d.%d to %d.%d", text,
+                    OLDEST_VERSION / 1000, OLDEST_VERSION % 1000 / 10, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+    *version = (int)asked;
     return CUDA_SUCCESS;
 }
 

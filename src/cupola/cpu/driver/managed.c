@@ -52,9 +52,11 @@ static CUresult check_range(CUdeviceptr address, size_t count, cpu_allocation *f
 }
 
 static CUresult check_location(const CUmemLocation *location) {
-    struct device *device;
     switch ((int)location->type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE: return device_get(location->id, &device);
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        if (location->id >= 0 && location->id < device_count) return CUDA_SUCCESS;
+        return fail(CUDA_ERROR_INVALID_VALUE, "there is no device %d: there are %d", location->id,
+                    device_count);
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:

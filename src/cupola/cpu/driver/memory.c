@@ -235,10 +235,12 @@ CUresult cuMemGetAddressRange(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dpt
 static CUresult allocate_host(const char *call, void **pp, size_t bytesize, unsigned flags) {
     CUcontext context;
     RETURN_IF(enter_context(&context));
-    RETURN_IF(check_request(pp, "pp", bytesize));
+    if (pp == NULL) return fail_null("pp");
     unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (flags & ~known) return fail(CUDA_ERROR_INVALID_VALUE, "flags has unknown bits: %#x.", flags & ~known);
     RETURN_IF(capture_check_thread(call));
+    *pp = NULL;
+    if (bytesize == 0) return CUDA_SUCCESS; /* as a GPU's driver does, unlike with device memory */
     uint64_t address;
     RETURN_IF(allocate(context, CPU_MEMORY_PINNED, bytesize, &address));
     cpu_memory_set_flags(address, flags | CU_MEMHOSTALLOC_DEVICEMAP); /* always so with unified addressing */

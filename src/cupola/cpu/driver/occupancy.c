@@ -29,9 +29,11 @@ static int limit_by_shared(CUfunction function, const struct model *model, size_
     return used ? model->shared_per_multiprocessor / used : INT_MAX;
 }
 
+/* Only the hardware counts here: with more threads than __launch_bounds__ allows, a GPU's driver says how many
+ * blocks would fit, too, though it would refuse the launch. */
 int occupancy_blocks(CUfunction function, int threads, size_t dynamic_shared) {
     const struct model *model = function->module->context->device->model;
-    if (threads < 1 || threads > function_max_threads(function)) return 0;
+    if (threads < 1 || threads > MAX_BLOCK) return 0;
     int warps = (threads + WARP - 1) / WARP;
     int blocks = least(model->blocks_per_multiprocessor, model->threads_per_multiprocessor / WARP / warps);
     blocks = least(blocks, limit_by_registers(function->image_kernel->info, model, warps));
@@ -102,6 +104,8 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, CUfun
                                                      limit, 0);
 }
 
+/* An even share of the multiprocessor's shared memory, but no more than a launch may ask for. As a GPU's driver does,
+ * it leaves out what the system reserves for each block: a block of exactly that size may be one too many. */
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_shared, CUfunction handle, int blocks, int threads) {
     CUfunction function;
     RETURN_IF(enter_function(handle, &function));
@@ -114,9 +118,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_shared, CUfunct
         return fail(CUDA_ERROR_INVALID_VALUE, "a multiprocessor holds at most %d blocks of %d threads of %s, not %d",
                     possible, threads, cpu_kernel_name(function->kernel), blocks);
     int each = model->shared_per_multiprocessor / blocks / shared_lot(model) * shared_lot(model);
-    int left = each - model->shared_reserved - (int)function->image_kernel->info->static_shared;
-    int most = model->shared_per_block_optin - (int)function->image_kernel->info->static_shared;
-    *dynamic_shared = (size_t)(left < 0 ? 0 : least(left, most));
+    int left = each - (int)function->image_kernel->info->static_shared;
+    *dynamic_shared = (size_t)(left < 0 ? 0 : least(left, function_max_dynamic_shared(function)));
     return CUDA_SUCCESS;
 }
 

@@ -72,6 +72,7 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 }
 
 static int execute(PyObject *module) {
+    if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
 }
