@@ -200,6 +200,19 @@ def test_ptx_passes_through(program):
         Program(text, "ptx", {"numba_debug": True, **ARCH})
 
 
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(("cuda_version", "warned"), [("12.0", "CUDA 12.0, which may be too old"), (None, "")])
+def test_ptx_that_the_driver_may_be_too_old_for(run_python, cuda_version, warned):
+    done = run_python(f"""
+import cupola.cpu
+cupola.cpu.use(cuda_version={cuda_version!r})
+from cupola import Program
+Program("__global__ void f() {{}}", "c++", {{"arch": "sm_90"}}).compile("ptx")
+""")
+    assert done.returncode == 0, done.stderr
+    assert warned in done.stderr and ("RuntimeWarning" in done.stderr) == bool(warned), done.stderr
+
+
 def test_ptx_is_linked_by_the_driver(device, stream):
     import numpy as np
 

@@ -55,7 +55,7 @@ def compile_ptx(source: str, *options: str, arch: str = "compute_90") -> str:
         text = log.value.decode()
         missing = re.search(r'cannot open source file "([^"]+)"', text)
         if missing and os.environ.get("CI", "").lower() not in {"1", "true"}:
-            pytest.skip(f"the header {missing[1]} is not installed: it comes with the toolkit, or with nvidia-cuda-cccl")
+            pytest.skip(f"the header {missing[1]} is not installed (nvidia-cuda-crt, nvidia-cuda-cccl)")
         raise AssertionError(text)
     nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)

@@ -76,3 +76,13 @@ def test_all_of_a_large_module_is_there() -> None:
     code = re.sub(r"//.*", "", text)
     for opcode in ("shfl", "bar", "ld", "st", "setp", "selp", "add"):
         assert found[opcode] == len(re.findall(rf"(?<![\w.%$]){opcode}\.", code)) > 0
+
+
+def test_a_missing_header_skips_a_test_but_not_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "#include <no/such/header.h>\n"
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no/such/header.h is not installed"):
+        nvrtc.compile_ptx(source)
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(AssertionError, match="cannot open source file"):
+        nvrtc.compile_ptx(source)
