@@ -39,8 +39,14 @@ def input_type(argument: Argument, types: Types) -> str:
             return value_type(argument.type if argument.type.kind != "pointer" else element, names, out=False)
         case "count" | "length" | "pointed":
             return "int"
+        case "record" if names.raising:
+            return f"{names.type(element.name)} | int"
         case "record":
             return f"{names.type(element.name)} | None"
+        case "items" | "items_out" | "field_items":
+            return names.type(element.name)
+        case "chars":
+            return "str" if element.name == "I8" else READABLE
         case "string":
             return "bytes"
         case "string?":
@@ -84,6 +90,21 @@ def output_type(argument: Argument, types: Types) -> str:
             return "bytes"
         case "values":
             return "list[Any]"
+        case "out_str":
+            return "str"
+        case "sized" if element.name == "I8":
+            return "str"
+        case "sized":
+            one = value_type(element, names, out=True)
+            return one if element.kind == "record" else f"list[{one}]"
+        case "blob" | "struct_out" | "items_out":
+            return names.type(element.name)
+        case "field_sized":
+            return names.type(element.name) if element.kind == "record" else "bytes"
+        case "field_out" if argument.type.kind == "array":
+            return "str" if element.name == "I8" else "bytes"
+        case "field_out":
+            return value_type(element, names, out=True)
     return "Any"
 
 

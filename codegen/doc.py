@@ -44,6 +44,7 @@ def plain(comment: str) -> str:
     text = re.sub(r"<li>", "- ", text).replace("</li>", "")
     text = re.sub(rf"[\\@](?:{_HEADINGS})\b *", "", text)
     text = re.sub(r"[\\@](\w+)\{([^}]*)\}", r"\2", text)
+    text = re.sub(r" ?&tm;|%[A-Z_]+%", "", text)
     text = re.sub(r"\\([*#%])", r"\1", text).replace("&lt;", "<").replace("&gt;", ">")
     text = re.sub(r"[ \t]+\n", "\n", text)
     return "\n\n".join(_unindented(p) for p in re.split(r"\n{2,}", text.strip()))
@@ -66,7 +67,7 @@ def parse(comment: str) -> Doc:
     """Take a function's comment apart."""
     doc = Doc()
     sections = re.split(r"\n?[\\@](param|returns?|sa|see|retval)\b", comment)
-    head = re.sub(r"[\\@](brief\b|ingroup\s+\w+)|<!--|-->", "", sections[0])
+    head = re.sub(r"[\\@]brief\b|<!--|-->", "", _SKIPPED.sub("", sections[0])).strip()
     summary, _, text = head.strip().partition("\n\n")
     if "\n" in summary.strip() and not text:
         summary, text = _first_sentence(summary.strip())

@@ -16,14 +16,14 @@ _STAGES = (
     {"in", "inout", "count", "length"},
     {
         "record", "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel",
-        "text", "text?", "texts", "data", "pointed",
+        "text", "text?", "texts", "data", "pointed", "items", "items_out", "field_items",
     },
     {"value", "options", "output"},
 )  # fmt: skip
 # Roles that take memory for the length of the call.
 _SCRATCH = {
     "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel", "value", "options",
-    "out_list", "out_bytes", "out_value", "values", "texts", "data", "output",
+    "out_list", "out_bytes", "out_value", "values",
 }  # fmt: skip
 
 _WIDE = {"U64": "uint64_t", "I64": "int64_t", "F32": "float", "F64": "double"}
@@ -32,10 +32,14 @@ _NARROW = {"U8": "uint8_t", "U16": "uint16_t", "U32": "uint32_t", "I8": "int8_t"
 
 def call(plan: Plan, layout: Layout) -> Iterator[str]:
     """The lines of the C function."""
-    return (_RaisingCall if layout.types.names.raising else _Call)(plan, layout).lines()
+    from .emit_raising import RaisingCall
+
+    return (RaisingCall if layout.names.raising else Call)(plan, layout).lines()
 
 
-class _Call:
+class Call:
+    """The parts of a function that returns a tuple with its status."""
+
     def __init__(self, plan: Plan, layout: Layout) -> None:
         self.plan, self.layout, self.name = plan, layout, plan.python_name
         self.by_name = {a.name: a for a in plan.arguments}
@@ -97,23 +101,20 @@ class _Call:
                 case _:
                     yield f"    uint64_t {name} = 0;"
             if a.role == "inout":
-                yield f"    {_target(a)} io_{a.name};"
+                yield f"    {target(a)} io_{a.name};"
         elif a.role in ("count", "length"):
-            yield f"    {_target(a)} {name} = 0;"
+            yield f"    {target(a)} {name} = 0;"
             yield f"    uint64_t limit_{a.name} = 0;"
         elif a.role == "out":
-            yield f"    PyObject *{name} = NULL;" if a.element.kind == "record" else f"    {_target(a)} {name} = 0;"
-        elif a.role in ("string", "string?", "text", "text?", "out_text"):
+            yield f"    PyObject *{name} = NULL;" if a.element.kind == "record" else f"    {target(a)} {name} = 0;"
+        elif a.role in ("string", "string?", "out_text"):
             yield f"    const char *{name} = NULL;"
         elif a.role == "buffer" or a.role == "out_bytes":
             yield f"    char *{name} = NULL;"
-        elif a.role in ("strings", "texts"):
+        elif a.role == "strings":
             yield f"    const char *const *{name} = NULL;"
         elif a.role == "out_borrowed":
             yield f"    {a.ctype.removesuffix('*').strip()} {name} = NULL;"
-        elif a.role == "pointed":
-            yield f"    uint64_t {name} = 0;"
-            yield f"    {_target(a)} pointed_{a.name};"
         elif a.role in ("kernel", "options", "values"):
             yield f"    void **{name} = NULL;"
         elif a.role in ("value", "out_value"):
@@ -126,21 +127,17 @@ class _Call:
         source = f"args[{position}]"
         error = f'bad_argument("{self.name}()", "{a.python_name}")'
         failure = f"{{ {error}; goto done; }}" if self.cleanup else f"return {error};"
-        if a.role == "output":
-            yield from self._query_size(a)
         expression = self._conversion(a, source)
         guard = f"{source} && " if a.optional else ""
         yield f"    if ({guard}UNLIKELY({expression} < 0)) {failure}"
         if a.role in ("count", "length"):
-            wide = f"({_target(a)})limit_{a.name}"
+            wide = f"({target(a)})limit_{a.name}"
             yield f"    c_{a.name} = {wide};"
             yield f"    if (c_{a.name} != limit_{a.name}) {{"
             yield f'        PyErr_Format(PyExc_OverflowError, "%llu is too large", (unsigned long long)limit_{a.name});'
             yield f"        {failure}\n    }}"
-        elif a.role == "pointed":
-            yield f"    pointed_{a.name} = ({_target(a)})c_{a.name};"
         elif a.role == "inout":
-            yield f"    io_{a.name} = ({_target(a)})c_{a.name};"
+            yield f"    io_{a.name} = ({target(a)})c_{a.name};"
 
     def _conversion(self, a: Argument, source: str) -> str:
         target = f"&c_{a.name}"
@@ -153,8 +150,6 @@ class _Call:
                     case "enum":
                         return f"to_enum({source}, {target})"
                     case "handle":
-                        if self.layout.types.names.raising:
-                            return f"to_{'u64' if value.size == 8 else 'id'}({source}, {target})"
                         return f"to_handle({source}, {self.layout.handles[value.name]}, {target})"
                     case "record":
                         return f"to_record({source}, {self.layout.records[value.name]}, false, {target})"
@@ -170,16 +165,6 @@ class _Call:
                 return (
                     f"to_list({source}, (ValueType){{{kind}, {index}, {size}}}, {self._count(a)}, &scratch, {target})"
                 )
-            case "pointed":
-                return f"to_u64({source}, {target})"
-            case "text" | "text?":
-                return f"to_str({source}, {'true' if a.role == 'text?' else 'false'}, {target})"
-            case "texts":
-                return f"to_strs({source}, {self._count(a)}, &scratch, {target})"
-            case "data":
-                return f"to_data({source}, c_{a.details[0]}, &scratch, {target})"
-            case "output":
-                return f"to_output({source}, size_{a.name}, &scratch, {target})"
             case "strings":
                 return f"to_strings({source}, {self._count(a)}, &scratch, {target})"
             case "kernel":
@@ -243,13 +228,6 @@ class _Call:
         yield f"    int queried = (int)table.{a.details[0]}(&count_{a.name});"
         yield f"    if (queried != 0) {{ result = {self._failure('queried')}; goto done; }}"
 
-    def _query_size(self, a: Argument) -> Iterator[str]:
-        """Another function tells how many bytes the call writes."""
-        first = self.plan.arguments[0]
-        yield f"    size_t size_{a.name} = 0;"
-        yield f"    int queried = (int)table.{a.details[0]}({self._pass(first)}, &size_{a.name});"
-        yield f"    if (queried != 0) {{ result = {self._failure('queried')}; goto done; }}"
-
     def _capacity(self, a: Argument) -> str:
         source = a.details[-1]
         if source.isdigit():
@@ -271,10 +249,6 @@ class _Call:
                 return f"&{name}"
             case "null":
                 return "NULL"
-            case "pointed":
-                return f"&pointed_{a.name}"
-            case "texts":
-                return f"({a.ctype}){name}"
             case "address" | "handles":
                 return f"({a.ctype}){name}"
         return name
@@ -283,10 +257,8 @@ class _Call:
         function, outputs = self.plan.function, self.plan.outputs
         is_status = function.returns == self.layout.library.status
         yield f"    {function.returns} status;" if is_status else f"    {function.returns}returned;"
-        yield "    Py_BEGIN_ALLOW_THREADS"
-        arguments = ", ".join(self._pass(a) for a in self.plan.arguments)
-        yield f"    {'status' if is_status else 'returned'} = table.{function.name}({arguments});"
-        yield "    Py_END_ALLOW_THREADS"
+        arguments = ", ".join(self._pass(a) for a in self.plan.arguments if not a.parent)
+        yield from self._invoke(f"{'status' if is_status else 'returned'} = table.{function.name}({arguments});")
         give = "result =" if self.cleanup else "return"
         if not is_status:
             yield "    if (!returned && table_raise_pending() < 0) return NULL;"
@@ -302,6 +274,9 @@ class _Call:
                 failure = f"{{ result = {failure}; goto done; }}" if self.cleanup else f"return {failure};"
                 yield f"    if (UNLIKELY(status != 0)) {failure}"
             yield f"    {give} {self._result(values, len(outputs))};"
+
+    def _invoke(self, call: str) -> Iterator[str]:
+        yield from ("    Py_BEGIN_ALLOW_THREADS", f"    {call}", "    Py_END_ALLOW_THREADS")
 
     # ---- what distinguishes a function that returns its status from one that raises ----
 
@@ -370,30 +345,6 @@ class _Call:
         return f"PyLong_FromVoidPtr((void *){expression})"
 
 
-class _RaisingCall(_Call):
-    def _nothing(self) -> str:
-        return "Py_NewRef(Py_None)"
-
-    def _failure(self, status: str) -> str:
-        first = self.plan.arguments[0]
-        if "log" in self.layout.overrides["module"] and first.role == "in":
-            return f"raise_with_log({status}, {self._pass(first)})"
-        return f"raise_status({status})"
-
-    def _result(self, values: str, count: int) -> str:
-        return values if count == 1 else f"pack((PyObject *[]){{{values}}}, {count})"
-
-    def _returned_text(self) -> str:
-        return 'PyUnicode_FromString(returned ? returned : "")'
-
-    def _value(self, a: Argument, expression: str) -> str:
-        if a.element.kind == "enum":
-            return f"PyLong_FromLong({expression})"
-        if a.element.kind == "handle":
-            return f"PyLong_FromUnsignedLongLong((uint64_t){expression})"
-        return super()._value(a, expression)
-
-
-def _target(a: Argument) -> str:
+def target(a: Argument) -> str:
     """The C type that a pointer argument points to."""
     return a.ctype.removesuffix("*").strip()

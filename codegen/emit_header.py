@@ -84,6 +84,9 @@ def _types(types: Types) -> Iterator[str]:
                 yield f"typedef {declare(declared.type, declared.name)};"
             else:
                 yield from _body(pending, "typedef ", f" {declared.name};")
+            if declared.revision:
+                value = f"((unsigned int)(sizeof({declared.name}) | {declared.revision}u << 24))"
+                yield f"#define {declared.name.removesuffix('_t')} {value}"
             pending = None
         elif declared.tag:
             yield from _body(declared, "", ";")
@@ -120,4 +123,5 @@ def _fields(fields: list[Field], indent: str) -> Iterator[str]:
         else:
             yield f"{indent}{item.record.kind} {{"
             yield from _fields(item.record.fields, indent + "    ")
-            yield f"{indent}}}" + (f" {item.name};" if item.name else ";")
+            count = f"[{item.size // item.record.size}]" if item.size > item.record.size else ""
+            yield f"{indent}}}" + (f" {item.name}{count};" if item.name else ";")

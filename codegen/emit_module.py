@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from . import doc
 from .descriptions import docstring, signature
 from .emit_call import call
-from .ir import Field, Record
+from .ir import EnumMember, Field, Record
 from .libraries import Library
 from .plan import Plan, plans
 from .typesystem import Resolved, Types, declare
@@ -85,7 +86,8 @@ class Layout:
     def _add_inner(self, name: str, record: Record) -> None:
         for item in record.fields:
             if item.record and item.name:
-                self.inner[id(item.record)] = inner = f"{name}_{item.name}"
+                base = name.removesuffix("_t") if self.names.raising else name
+                self.inner[id(item.record)] = inner = f"{base}_{item.name}"
                 self._add_inner(inner, item.record)
                 self._add(inner, item.record, "", True, item.doc)
             elif item.record:
@@ -101,9 +103,11 @@ class Layout:
             case "scalar":
                 return f"KIND_{resolved.name}", 0, resolved.size
             case "enum":
-                return ("KIND_I32", 0, 4) if self.names.raising else ("KIND_ENUM", self.enums[resolved.name], 4)
+                if self.names.raising:
+                    return ("KIND_U32" if self.is_wide(resolved.name) else "KIND_I32"), 0, 4
+                return "KIND_ENUM", self.enums[resolved.name], 4
             case "handle" if self.names.raising:
-                return f"KIND_{self.types.handles[resolved.name].scalar}", 0, resolved.size
+                return "KIND_U64", 0, 8
             case "handle":
                 return "KIND_HANDLE", self.handles[resolved.name], resolved.size
             case "record":
@@ -112,9 +116,13 @@ class Layout:
                 return "KIND_ADDRESS", 0, 8
         raise SystemExit(f"no conversion for {ctype or resolved}")
 
-    def field_name(self, item: Field) -> str:
-        """The attribute: C keywords and Python keywords get an underscore."""
-        return f"{item.name}_" if item.name in ("from", "in", "is", "default", "class") else item.name
+    def is_wide(self, enum: str) -> bool:
+        """Whether the values of an enumeration need an unsigned int."""
+        return any(m.value >= 1 << 31 for m in self.types.enums[enum].enum.members)
+
+    def visible(self, item: Field) -> bool:
+        """Whether a field is an attribute: reserved ones are not, where C's names tell that."""
+        return self.names.raising or not HIDDEN_FIELD.fullmatch(item.name)
 
     def root(self, name: str) -> str:
         cls = self.types.records.get(name)
@@ -129,7 +137,7 @@ def module(library: Library, types: Types) -> str:
     lines = [_TOP.format(**fill)]
     lines += _enums(layout)
     lines += _handles(layout)
-    lines += _records(layout)
+    lines += _records(layout, all_plans)
     lines += _constants(layout)
     lines += _table(layout, all_plans)
     lines += _attribute_tables(layout)
@@ -143,16 +151,18 @@ def module(library: Library, types: Types) -> str:
 
 
 def _enums(layout: Layout) -> Iterator[str]:
-    names = layout.names
-    for name, cls in layout.types.enums.items():
+    names, groups = layout.names, layout.types.groups
+    every = layout.types.enums | groups
+    for name, cls in every.items():
         yield f"static const EnumMember members_{name}[] = {{"
         for m in cls.enum.members:
-            yield f"    {{{text(names.member(m.name))}, {text(doc.brief(m.doc))}, {m.value}LL}},"
+            python = m.name if name in groups else names.member(m.name, name)
+            yield f"    {{{text(python)}, {text(doc.brief(m.doc))}, {m.value}LL}},"
         yield "};"
     yield "static const EnumInfo enums[] = {"
-    for name, cls in layout.types.enums.items():
+    for name, cls in every.items():
         members = f"members_{name}, COUNT_OF(members_{name})"
-        yield f"    {{{text(names.type(name))}, {text(doc.brief(cls.doc) or name)}, {members}}},"
+        yield f"    {{{text(names.type(name))}, {text(doc.brief(cls.doc) or names.type(name))}, {members}}},"
     yield "};"
     aliases = {names.type(alias): names.type(name) for alias, name in layout.types.aliases.items()}
     pairs = [f"{text(alias)}, {text(name)}," for alias, name in aliases.items()]
@@ -182,13 +192,30 @@ def _qualified(layout: Layout, name: str) -> str:
     return f"cupola.bindings.{layout.library.name}.{layout.names.type(name)}"
 
 
-def _records(layout: Layout) -> Iterator[str]:
+def arrays(layout: Layout, all_plans: list[Plan]) -> set[str]:
+    """Records that occur as elements of arrays."""
+    resolve = layout.types.resolve
+    kinds = [a.element for plan in all_plans for a in plan.arguments if a.role in ("sized", "items", "items_out")]
+    for _, record, _, _, _ in layout.record_list:
+        fields = [resolve(item.type) for item in record.fields if not item.record]
+        kinds += [resolve(kind.target) for kind in fields if kind.kind in ("array", "pointer")]
+    nested = {
+        layout.inner[id(item.record)]
+        for _, record, _, _, _ in layout.record_list
+        for item in record.fields
+        if item.record and item.name and item.size > item.record.size
+    }
+    return nested | {kind.name for kind in kinds if kind.kind == "record"} if layout.names.raising else set()
+
+
+def _records(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     counts = layout.overrides.get("counts", {})
+    elements = arrays(layout, all_plans)
     for name, record, base, _, _ in layout.record_list:
         if base:
             continue
         yield f"static const FieldInfo fields_{name}[] = {{"
-        yield from _fields(layout, record, record, 0, counts.get(record.tag, {}))
+        yield from _fields(layout, record, record, 0, counts.get(name if layout.names.raising else record.tag, {}))
         yield "    {0}};"
     yield "static const RecordInfo records[] = {"
     for name, record, base, hidden, about in layout.record_list:
@@ -196,9 +223,17 @@ def _records(layout: Layout) -> Iterator[str]:
         yield (
             f'    {{"{_qualified(layout, name)}", {text(doc.brief(about) or name)}, fields_{fields}, '
             f"COUNT_OF(fields_{fields}) - 1, {record.size}, {record.align}, {base_index}, {root}, "
-            f"{'true' if hidden else 'false'}}},"
+            f"{'true' if hidden else 'false'}, {'true' if name in elements else 'false'}, "
+            f"{text(layout.names.dtype(name) if layout.names.raising else '')}}},"
         )
     yield "    {0}};"
+    pairs = []
+    for alias, name in layout.types.record_aliases.items():
+        if " " not in alias:
+            names = layout.names
+            pairs += [(names.type(alias), names.type(name)), (names.dtype(alias), names.dtype(name))]
+    listed = " ".join(f"{text(alias)}, {text(name)}," for alias, name in pairs)
+    yield f"static const char *const record_aliases[] = {{{listed} NULL}};"
 
 
 def _fields(layout: Layout, whole: Record, record: Record, offset: int, counts: dict[str, str]) -> Iterator[str]:
@@ -206,14 +241,16 @@ def _fields(layout: Layout, whole: Record, record: Record, offset: int, counts: 
         where = offset + item.offset
         if item.record and not item.name:
             yield from _fields(layout, whole, item.record, where, counts)
-        elif not HIDDEN_FIELD.fullmatch(item.name):
+        elif layout.visible(item):
             yield f"    {{{_field(layout, whole, item, where, counts)}}},"
 
 
 def _field(layout: Layout, whole: Record, item: Field, offset: int, counts: dict[str, str]) -> str:
     count, count_offset, count_size = 1, -1, 0
     if item.record:
-        shape, value = "VALUE", f"{{KIND_RECORD, {layout.records[layout.inner[id(item.record)]]}, {item.size}}}"
+        shape = "VALUE" if item.size == item.record.size else "ARRAY"
+        count = item.size // item.record.size
+        value = f"{{KIND_RECORD, {layout.records[layout.inner[id(item.record)]]}, {item.record.size}}}"
     else:
         resolved = layout.types.resolve(item.type)
         shape, value = "VALUE", ""
@@ -221,18 +258,22 @@ def _field(layout: Layout, whole: Record, item: Field, offset: int, counts: dict
             count = resolved.count
             element = layout.types.resolve(resolved.target)
             shape = "BYTES" if element.kind == "scalar" and element.size == 1 else "ARRAY"
+            if layout.names.raising and element.name == "I8" and not item.name.startswith("opaque"):
+                shape = "TEXT"
             value = layout.value_type(resolved.target)
         elif resolved.kind == "pointer":
             target = layout.types.resolve(resolved.target)
             if item.name == "kernelParams":
                 value = "{KIND_KERNEL, 0, 8}"
+            elif layout.names.raising and target.name == "I8":
+                shape, value = "STRING", "{KIND_ADDRESS, 0, 8}"
             elif target.kind not in ("void", "pointer", "opaque"):
                 shape, value = "POINTER", layout.value_type(resolved.target)
         value = value or layout.value_type(item.type)
     if item.name in counts:
         by_name = {f.name: f for f in whole.fields}
         count_offset, count_size = by_name[counts[item.name]].offset, by_name[counts[item.name]].size
-    name = text(layout.field_name(item))
+    name = text(layout.names.field(item.name))
     return (
         f"{name}, {text(doc.brief(item.doc))}, {value}, {offset}, {count}, {count_offset}, FIELD_{shape}, {count_size}"
     )
@@ -240,7 +281,9 @@ def _field(layout: Layout, whole: Record, item: Field, offset: int, counts: dict
 
 def _constants(layout: Layout) -> Iterator[str]:
     yield "static const ConstantInfo constants[] = {"
-    yield from (f"    {{{text(c.name)}, {c.value}LL}}," for c in layout.types.module.constants)
+    for c in layout.types.constants:
+        wide = c.value >= 1 << 63
+        yield f"    {{{text(c.name)}, {f'(long long){c.value}ULL' if wide else f'{c.value}LL'}, {str(wide).lower()}}},"
     yield "    {0}};"
 
 
@@ -293,12 +336,42 @@ def _attribute_tables(layout: Layout) -> Iterator[str]:
         yield "};"
 
 
+def error_subclasses(types: Types) -> Iterator[tuple[str, str, EnumMember]]:
+    """Class, second name and status of the exceptions for single statuses. A name that hides one of Python's own
+    exceptions is the second one."""
+    library = types.names.library
+    for member in types.enums[library.status].enum.members:
+        words = types.names.member(member.name).removeprefix("ERROR_")
+        if member.value:
+            name = "".join(word.capitalize() for word in words.split("_")) + "Error"
+            hides = hasattr(builtins, name)
+            prefix = library.error.removesuffix("Error")
+            yield (f"{prefix}{name}", name, member) if hides else (name, "", member)
+
+
 def _error(layout: Layout) -> Iterator[str]:
     if not layout.names.raising:
         return
     library, module = layout.library, layout.overrides["module"]
     about = f"A function of {library.title} failed; `status` is the number of its status."
-    yield f'static const ErrorInfo error = {{"cupola.bindings.{library.name}.{library.error}", {text(about)}}};'
+    describe, too_small = "NULL", "0"
+    if "describe" in module:
+        describe, too_small = "describe", module["too_small"]
+        yield f"""static PyObject *describe(long long status) {{
+    const char *words = table.{module["describe"]}(({library.status})status);
+    if (!words && table_raise_pending() < 0) return NULL;
+    return words ? PyUnicode_FromString(words) : PyUnicode_FromFormat("status %lld", status);
+}}"""
+    subclasses = list(error_subclasses(layout.types)) if "describe" in module else []
+    if subclasses:
+        yield "static const ErrorSubclass subclasses[] = {"
+        for name, alias, member in subclasses:
+            qualified = f"cupola.bindings.{library.name}.{name}"
+            yield f"    {{{text(qualified)}, {text(alias)}, {text(doc.brief(member.doc))}, {member.value}LL}},"
+        yield "};"
+    listed = f"subclasses, {len(subclasses)}" if subclasses else "NULL, 0"
+    qualified = f"cupola.bindings.{library.name}.{library.error}"
+    yield f"static const ErrorInfo error = {{{text(qualified)}, {text(about)}, {describe}, {listed}, {too_small}}};"
     if "log" in module:
         size, log = module["log"]
         handle = next(f for f in layout.types.module.functions if f.name == log).parameters[0].type
@@ -327,10 +400,11 @@ const ModuleInfo module_info = {{
     .constants = constants,
     .functions = function_infos,
     .enum_aliases = enum_aliases,
-    .enum_count = {len(types.enums)},
+    .record_aliases = record_aliases,
+    .enum_count = {len(types.enums) + len(types.groups)},
     .handle_count = {len(layout.handles)},
     .record_count = {len(layout.record_list)},
-    .constant_count = {len(types.module.constants)},
+    .constant_count = {len(types.constants)},
     .function_count = {len(types.module.functions)},
     .status = {layout.enums[library.status]},
     .error = {"&error" if library.error else "NULL"},

@@ -147,4 +147,5 @@ class _Writer:
                 name = f"_anonymous{self._anonymous}"
                 lines = list(self._fields(item.record.fields, inner))
                 inner += [f"    {item.record.kind} {name}:", *lines]
-                yield f"        {name} {item.name}"
+                count = f"[{item.size // item.record.size}]" if item.size > item.record.size else ""
+                yield f"        {name} {item.name}{count}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from . import doc
 from .descriptions import READABLE, WRITABLE, input_type, returned_type, summary, value_type
-from .emit_module import HIDDEN_FIELD, Layout, convention
+from .emit_module import Layout, arrays, convention, error_subclasses
 from .ir import Field, Record
 from .libraries import Library
 from .plan import Plan, plans
@@ -73,17 +73,65 @@ class {name}(Exception):
 """
 
 
+_STRUCT = """\
+class _Struct:
+    def __init__(self, size: int = ..., /, **fields: Any) -> None: ...
+    @classmethod
+    def from_buffer(cls, buffer: Any, /) -> Self: ...
+    @classmethod
+    def from_data(cls, data: Any, /) -> Self: ...
+    @property
+    def ptr(self) -> int: ...
+    def getPtr(self) -> int: ...
+    def __int__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class _SingleStruct(_Struct):
+    @classmethod
+    def from_ptr(cls, ptr: int, readonly: bool = False, owner: object = None) -> Self: ...
+
+class _StructArray(_Struct):
+    @classmethod
+    def from_ptr(cls, ptr: int, size: int = 1, readonly: bool = False, owner: object = None) -> Self: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Self]: ...
+    def __getitem__(self, index: int | slice, /) -> Self: ...
+    def __setitem__(self, index: int, value: Self, /) -> None: ...
+
+"""
+
+
+_CHECKS = '''\
+
+def check_status(status: int, /) -> int:
+    """Raise the exception of a status; 0 for success."""
+
+def check_status_size(status: int, /) -> int:
+    """Like `check_status`, but a buffer that is too small is no error."""
+
+'''
+
+
 def stub(library: Library, types: Types) -> str:
     layout = Layout(library, types)
-    classes = _ERROR.format(name=library.error) if library.error else _CLASSES
+    classes = (_STRUCT if types.records else "") + _ERROR.format(name=library.error) if library.error else _CLASSES
+    if "describe" in layout.overrides["module"]:
+        for name, alias, _ in error_subclasses(types):
+            classes += f"class {name}({library.error}): ...\n" + (f"{alias} = {name}\n" if alias else "")
+        classes += _CHECKS
     fill = {"name": library.name, "title": library.title, "version": types.module.version}
     lines = [_TOP.format(**fill, convention=convention(library), classes=classes)]
-    lines += [f"{c.name}: int" for c in types.module.constants]
+    lines += [f"{c.name}: int" for c in types.constants]
     lines.append("")
     lines += _enums(types)
     lines += _handles(layout)
-    lines += _records(layout)
-    for plan in plans(library, types):
+    all_plans = plans(library, types)
+    lines += _records(layout, arrays(layout, all_plans))
+    lines += [f"{types.names.type(a)} = {types.names.type(n)}" for a, n in types.record_aliases.items() if " " not in a]
+    if types.names.raising:
+        lines += [f"{types.names.dtype(name)}: Any" for name in types.records]
+        lines += [f"{types.names.dtype(name)}: Any" for name in types.record_aliases if " " not in name]
+    for plan in all_plans:
         lines += _function(plan, types, library.status)
     if buffers := [name for name in (READABLE, WRITABLE) if any(name in line for line in lines)]:
         lines[0] = lines[0].replace(
@@ -101,11 +149,13 @@ def _docstring(comment: str, indent: str = "    ") -> Iterator[str]:
 
 
 def _enums(types: Types) -> Iterator[str]:
-    for name, cls in types.enums.items():
+    for name, cls in (types.enums | types.groups).items():
         python = types.names.type(name)
         yield f"class {python}(_Enum):"
         yield from _docstring(cls.doc)
-        yield from (f"    {types.names.member(m.name)}: ClassVar[{python}]" for m in cls.enum.members)
+        for m in cls.enum.members:
+            member = m.name if name in types.groups else types.names.member(m.name, name)
+            yield f"    {member}: ClassVar[{python}]"
         yield ""
     yield from (f"{types.names.type(alias)} = {types.names.type(name)}" for alias, name in types.aliases.items())
     yield ""
@@ -123,27 +173,30 @@ def _handles(layout: Layout) -> Iterator[str]:
         yield ""
 
 
-def _records(layout: Layout) -> Iterator[str]:
+def _records(layout: Layout, arrays: set[str]) -> Iterator[str]:
     for name, record, base, _, comment in layout.record_list:
         body = list(_docstring(comment))
+        parent = base or "_Record"
+        if layout.names.raising:
+            parent = "_StructArray" if name in arrays else "_SingleStruct"
         if not base:
-            for item in _visible(record):
+            for item in _visible(layout, record):
                 body += _field(layout, item)
-        yield f"class {name}({base or '_Record'}):" + ("" if body else " ...")
+        yield f"class {layout.names.type(name)}({parent}):" + ("" if body else " ...")
         yield from body
         yield ""
 
 
-def _visible(record: Record) -> Iterator[Field]:
+def _visible(layout: Layout, record: Record) -> Iterator[Field]:
     for item in record.fields:
         if item.record and not item.name:
-            yield from _visible(item.record)
-        elif not HIDDEN_FIELD.fullmatch(item.name):
+            yield from _visible(layout, item.record)
+        elif layout.visible(item):
             yield item
 
 
 def _field(layout: Layout, item: Field) -> Iterator[str]:
-    name = layout.field_name(item)
+    name = layout.names.field(item.name)
     read, write = _field_types(layout, item)
     if read == write:
         yield f"    {name}: {read}"
@@ -153,27 +206,31 @@ def _field(layout: Layout, item: Field) -> Iterator[str]:
 
 
 def _field_types(layout: Layout, item: Field) -> tuple[str, str]:
+    names = layout.names
     if item.record:
-        inner = layout.inner[id(item.record)]
+        inner = names.type(layout.inner[id(item.record)])
         return inner, inner
     kind = layout.types.resolve(item.type)
     if kind.kind == "array":
         element = layout.types.resolve(kind.target)
+        if names.raising and element.name == "I8" and not item.name.startswith("opaque"):
+            return "str", "str | bytes"
         if element.kind == "scalar" and element.size == 1:
             return "bytes", "bytes | bytearray | memoryview"
-        return (
-            f"list[{value_type(element, layout.names, out=True)}]",
-            f"Sequence[{value_type(element, layout.names, out=False)}]",
-        )
+        if names.raising and element.kind == "record":
+            return names.type(element.name), f"Sequence[{names.type(element.name)}]"
+        return f"list[{value_type(element, names, out=True)}]", f"Sequence[{value_type(element, names, out=False)}]"
     if kind.kind == "pointer":
-        target = layout.types.resolve(kind.target)
-        if target.kind not in ("void", "pointer", "opaque"):
-            return (
-                f"list[{value_type(target, layout.names, out=True)}]",
-                f"Sequence[{value_type(target, layout.names, out=False)}] | int",
-            )
+        element = layout.types.resolve(kind.target)
+        one, given = value_type(element, names, out=True), value_type(element, names, out=False)
+        if names.raising and element.name == "I8":
+            return "str | None", "str | None"
+        if names.raising and element.kind == "record":
+            return one, f"{one} | Sequence[{given}] | int"
+        if element.kind not in ("void", "pointer", "opaque"):
+            return f"list[{one}]", f"Sequence[{given}] | int"
         return "int", "Any"
-    return value_type(kind, layout.names, out=True), value_type(kind, layout.names, out=False)
+    return value_type(kind, names, out=True), value_type(kind, names, out=False)
 
 
 def _function(plan: Plan, types: Types, status: str) -> Iterator[str]:

@@ -41,7 +41,8 @@ class Function:
 
 @dataclass
 class Field:
-    """A record's field: ``offset`` in bytes; ``record`` holds the definition of an anonymous inner struct or union."""
+    """A record's field: ``offset`` in bytes; ``record`` holds the definition of an anonymous inner struct or union, of
+    which there may be several."""
 
     name: str
     type: str
@@ -84,12 +85,14 @@ class Typedef:
     """``typedef TYPE NAME``. ``type`` is ``struct TAG``, ``union TAG``, ``enum TAG`` or any other C type.
 
     For a typedef of an anonymous struct, union or enum the tag is empty in the declaration just before it, and
-    ``type`` is ``struct``, ``union`` or ``enum`` alone.
+    ``type`` is ``struct``, ``union`` or ``enum`` alone. ``revision`` is the number of a struct whose first field says
+    its version and size, as NVML's do.
     """
 
     name: str
     type: str
     size: int
+    revision: int = 0
     doc: str = ""
 
 
@@ -178,7 +181,7 @@ def _absent(value: Any) -> bool:
 
 def _strip(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {k: _strip(v) for k, v in value.items() if k in _ALWAYS or not _absent(v)}
+        kept = {k: _strip(v) for k, v in value.items() if k in _ALWAYS or not _absent(v) and (k, v) != ("revision", 0)}
         if "doc" in kept:
             kept["doc"] = kept["doc"].split("\n")
         return kept

@@ -118,5 +118,15 @@ LIBRARIES = {
             error="nvFatbinError",
             members=("NVFATBIN_",),
         ),
+        Library(
+            name="nvml",
+            title="NVML",
+            headers=("nvml.h",),
+            status="nvmlReturn_t",
+            prefix="nvml",
+            constants=("NVML_", "nvml"),
+            error="NvmlError",
+            members=("NVML_",),
+        ),
     )
 }

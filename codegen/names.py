@@ -24,9 +24,9 @@ _RENAMED = {
 
 
 def snake(name: str) -> str:
-    """``GetLinkedLTOIRSize`` -> ``get_linked_ltoir_size``."""
-    name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name)
-    return re.sub(r"(?<=[A-Z])([A-Z][a-z])", r"_\1", name).lower()
+    """``GetLinkedLTOIRSize`` -> ``get_linked_ltoir_size``, ``GetP2PStatus`` -> ``get_p2p_status``."""
+    words = r"(?<=[a-z])(?=[A-Z])|(?<=[a-z0-9]\d)(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])"
+    return re.sub(words, "_", name).lower()
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,20 @@ class Names:
         exceptions: dict[str, str] = self.library.overrides().get("names", {})
         return exceptions
 
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        words: dict[str, str] = self.library.overrides().get("words", {})
+        return words
+
     def function(self, name: str) -> str:
-        return snake(self._exceptions.get(name, name).removeprefix(self.library.prefix)) if self.raising else name
+        if not self.raising:
+            return name
+        python = self._exceptions.get(name)
+        if python is None:
+            python = name
+            for word, written in self._words.items():
+                python = python.replace(word, written)
+        return snake(python.removeprefix(self.library.prefix))
 
     def parameter(self, name: str) -> str:
         return snake(self._exceptions.get(name, name)) if self.raising else _RENAMED.get(name, name)
@@ -54,10 +66,22 @@ class Names:
         """The class of an enumeration or a record."""
         if not self.raising:
             return name
-        stripped = self._exceptions.get(name, name).removeprefix(self.library.prefix)
-        return stripped.removesuffix("_t")
+        return self._exceptions.get(name, name).removeprefix(self.library.prefix).removesuffix("_t")
 
-    def member(self, name: str) -> str:
-        """The member of an enumeration."""
+    def dtype(self, name: str) -> str:
+        """The NumPy type of a record."""
+        return f"{snake(self.type(name))}_dtype"
+
+    def field(self, name: str) -> str:
+        """A field of a record; C keywords and Python keywords get an underscore."""
+        name = snake(name) if self.raising else name
+        return f"{name}_" if name in ("from", "in", "is", "default", "class") else name
+
+    def member(self, name: str, enum: str = "") -> str:
+        """The member of an enumeration, of which NVML's ClockId drops ``CLOCK_ID_`` too."""
         fits = [prefix for prefix in self.library.members if name.startswith(prefix)]
-        return name.removeprefix(fits[0]) if fits else name
+        name = name.removeprefix(fits[0]) if fits else name
+        if not self.raising or not enum:
+            return name
+        words = f"{snake(self.type(enum)).upper()}_"
+        return name.removeprefix(words) if name.removeprefix(words).isidentifier() else name

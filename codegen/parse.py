@@ -52,6 +52,7 @@ def parse(library: Library, include: Path) -> Module:
                 if declaration := _declaration(declared, values):
                     module.types.append(declaration)
     module.constants = _constants(library, macros, set(public.values()), values)
+    _add_struct_versions(module, macros)
     if library.typedefs:
         _add_versions(module, library, include)
         _add_symbols(module, library, include)
@@ -144,7 +145,7 @@ def _declaration(cursor: ci.Cursor, values: dict[str, int]) -> Declaration | Non
         spelling = _spelling(target)
         if anonymous and declared.kind != CursorKind.TYPEDEF_DECL:
             spelling = {CursorKind.ENUM_DECL: "enum", CursorKind.UNION_DECL: "union"}.get(declared.kind, "struct")
-        return Typedef(cursor.spelling, spelling, size, _comment(cursor))
+        return Typedef(cursor.spelling, spelling, size, doc=_comment(cursor))
     return None
 
 
@@ -163,9 +164,12 @@ def _record(cursor: ci.Cursor) -> Record:
     for item in cursor.type.get_fields():
         if item.is_bitfield():
             raise SystemExit(f"{cursor.spelling}.{item.spelling}: bit-fields are not supported")
-        declared = item.type.get_declaration()
+        element = item.type
+        while element.kind == TypeKind.CONSTANTARRAY:
+            element = element.element_type
+        declared = element.get_declaration()
         inner = None
-        if item.type.get_canonical().kind == TypeKind.RECORD and not _tag(declared):
+        if element.get_canonical().kind == TypeKind.RECORD and not _tag(declared):
             inner = _record(declared) if declared.kind != CursorKind.TYPEDEF_DECL else None
         name = "" if "(" in item.spelling else item.spelling
         fields.append(
@@ -241,6 +245,17 @@ def _evaluate(tokens: list[str], known: dict[str, int]) -> int | None:
     except (SyntaxError, NameError, TypeError):
         return None
     return value & 0xFFFFFFFF if "~" in text else value
+
+
+def _add_struct_versions(module: Module, macros: dict[str, ci.Cursor]) -> None:
+    """``#define nvmlMemory_v2 NVML_STRUCT_VERSION(Memory, 2)`` says that nvmlMemory_v2_t begins with its version."""
+    typedefs = {t.name: t for t in module.types if isinstance(t, Typedef)}
+    for macro in macros.values():
+        tokens = _tokens(macro)
+        if len(tokens) == 6 and tokens[0] == "NVML_STRUCT_VERSION":
+            typedef = typedefs.get(f"nvml{tokens[2]}_v{tokens[4]}_t")
+            if typedef:
+                typedef.revision = int(tokens[4])
 
 
 def _signature(cursor_type: ci.Type) -> tuple[str, ...]:

@@ -37,17 +37,29 @@ Only in modules whose functions raise:
 ``texts(n)``        sequence of `n` str or bytes
 ``data(n)``         bytes-like object of `n` bytes or an address
 ``output(f)``       writable buffer or address for as many bytes as the function `f` says for the first argument
-``pointed``         a handle, of which the address is passed
+``pointed``         a handle or number, of which the address is passed
+``out_str(n)``      char array of `n` bytes, returned as str; the parameter behind it that takes its size is not visible
+``sized(n, s)``     array whose length the call tells through the parameter `n`: called again with more room as long
+                    as it does not fit, the first time with room for `s` elements (0). Returned as an array of
+                    records, a list of numbers or a str
+``blob(n)``         the same for one record that is followed by data; `n` counts bytes
+``items(n)``        array of records, changed in place; its length is passed as `n`. ``items_out(n)`` returns it too
+``fixed(x)``        not visible, the expression `x` is passed
+``struct(i -> o)``  pointer to a record whose fields `i` are arguments and whose fields `o` are returned, ``*`` being
+                    the whole record. ``field:name`` gives an argument another name, ``field=#other`` sets the length
+                    of another one, ``field[count, s]`` is an array as with ``sized``, and ``field[count<limit]`` one
+                    with room for as many elements as the field `limit` says
 ==================  ===================================================================================
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .ir import Function, Parameter
+from .ir import Function, Parameter, Record
 from .libraries import Library
 from .typesystem import Resolved, Types
 
@@ -63,6 +75,7 @@ class Argument:
     details: tuple[str, ...]
     type: Resolved
     element: Resolved
+    parent: str = ""  # the struct of which it is a field
 
     @property
     def is_input(self) -> bool:
@@ -80,10 +93,13 @@ class Argument:
 _INPUTS = {
     "in", "record", "string", "string?", "address", "buffer", "list", "strings", "handles", "inout", "count", "length",
     "value", "kernel", "options", "text", "text?", "texts", "data", "output", "pointed",
+    "items", "items_out", "chars", "field_items",
 }  # fmt: skip
 _OUTPUTS = {
     "out", "inout", "out_list", "count", "length", "out_bytes", "out_text", "out_borrowed", "out_value", "values",
+    "out_str", "sized", "blob", "struct_out", "field_out", "field_sized", "items_out",
 }  # fmt: skip
+_HIDDEN = {"null", "fixed", "room", "sized_count", "items_count", "struct"}
 
 
 @dataclass(frozen=True)
@@ -102,7 +118,8 @@ class Plan:
 
     @property
     def outputs(self) -> list[Argument]:
-        return [a for a in self.arguments if a.is_output]
+        whole = {a.name for a in self.arguments if a.role == "struct_out"}
+        return [a for a in self.arguments if a.is_output and a.parent not in whole]
 
 
 def plans(library: Library, types: Types) -> list[Plan]:
@@ -119,28 +136,90 @@ def _plan(function: Function, types: Types, overrides: dict[str, Any]) -> Plan:
     names = {p.name for p in function.parameters}
     if unknown := sorted(set(overrides) - names - {"failure_outputs"}):
         raise SystemExit(f"{function.name}: no such parameter: {', '.join(unknown)}")
-    arguments = []
+    arguments: list[Argument] = []
     for parameter in function.parameters:
         kind = types.resolve(parameter.type)
         role = overrides.get(parameter.name) or _default_role(function, parameter, kind, types)
         match = re.fullmatch(r"([\w?]+)(?:\((.*)\))?", role)
-        if not match or match[1] not in _INPUTS | _OUTPUTS | {"null"}:
+        if not match or match[1] not in _INPUTS | _OUTPUTS | _HIDDEN:
             raise SystemExit(f"{function.name}.{parameter.name}: unknown role {role}")
-        details = tuple(d.strip() for d in match[2].split(",")) if match[2] else ()
         element = types.resolve(kind.target) if kind.kind == "pointer" else kind
         python_name = types.names.parameter(parameter.name)
-        arguments.append(Argument(parameter.name, python_name, parameter.type, match[1], details, kind, element))
+        separator = "\0" if match[1] == "struct" else ","
+        details = tuple(d.strip() for d in match[2].split(separator)) if match[2] else ()
+        argument = Argument(parameter.name, python_name, parameter.type, match[1], details, kind, element)
+        arguments += _struct(argument, types) if match[1] == "struct" else [argument]
+    counts = {a.details[0] for a in arguments if a.role in ("sized", "blob")}
+    lengths = {a.details[0] for a in arguments if a.role in ("items", "items_out")}
+    for i, argument in enumerate(arguments):
+        if argument.name in counts:
+            arguments[i] = replace(argument, role="sized_count")
+        elif argument.name in lengths:
+            arguments[i] = replace(argument, role="items_count")
     return Plan(function, types.names.function(function.name), tuple(arguments), bool(overrides.get("failure_outputs")))
 
 
+def _struct(struct: Argument, types: Types) -> list[Argument]:
+    """The arguments for the fields of a struct, and the struct itself."""
+    fields = dict(_flat(types.records[struct.element.name].record))
+    inputs, _, outputs = (part.strip() for part in struct.details[0].partition("->"))
+    arguments, assigned, whole = [], [], False
+
+    def add(text: str, role: str, *details: str) -> None:
+        field, _, name = text.partition(":")
+        ctype = fields[field]
+        kind = types.resolve(ctype)
+        element = types.resolve(kind.target) if kind.kind in ("pointer", "array") else kind
+        python_name = types.names.parameter(name or field)
+        arguments.append(
+            Argument(f"{struct.name}_{field}", python_name, ctype, role, (field, *details), kind, element, struct.name)
+        )
+
+    for text in filter(None, re.split(r",\s*", inputs)):
+        if "=#" in text:
+            assigned.append(text)
+            continue
+        kind = types.resolve(fields[text.partition(":")[0]])
+        add(text, {"array": "chars", "record": "chars", "pointer": "field_items"}.get(kind.kind, "in"))
+    for text in filter(None, re.split(r",\s*(?![^\[]*\])", outputs)):
+        match = re.fullmatch(r"(\w+)\[(\w+)(<\w+|,\s*\d+)?\]", text)
+        if match:
+            add(match[1], "field_sized", match[2], (match[3] or "").strip(", "))
+        elif text == "*":
+            whole = True
+        else:
+            add(text, "field_out")
+    return [*arguments, replace(struct, role="struct_out" if whole else "struct", details=tuple(assigned))]
+
+
+def _flat(record: Record) -> Iterator[tuple[str, str]]:
+    for field in record.fields:
+        if field.record and not field.name:
+            yield from _flat(field.record)
+        else:
+            yield field.name, field.type
+
+
+_SIZES = ("length", "size", "bufferSize")
+
+
 def _default_role(function: Function, parameter: Parameter, kind: Resolved, types: Types) -> str:
+    before = (
+        function.parameters[function.parameters.index(parameter) - 1]
+        if parameter is not function.parameters[0]
+        else None
+    )
+    if types.names.raising and before and before.type == "char *" and parameter.name in _SIZES:
+        return "room"
     if kind.kind != "pointer":
         return "in"
     target = types.resolve(kind.target)
     if target.kind == "void":
         return "address"
     if target.kind == "scalar" and target.name == "I8":
-        return ("text" if types.names.raising else "string") if target.const else "out"
+        if types.names.raising:
+            return "text" if target.const else "out_str(256)"
+        return "string" if target.const else "out"
     if target.kind == "pointer" and kind.target == "const char *":
         return "out_text"
     if target.const and target.kind != "void" and (count := _count_after(function, parameter, types)):
@@ -148,6 +227,8 @@ def _default_role(function: Function, parameter: Parameter, kind: Resolved, type
     if target.kind == "record":
         if target.const or parameter.direction == "in":
             return "record"
+        if types.names.raising:
+            return "out"
         return "out" if parameter.direction == "out" or _returned(function, parameter) else "record"
     if target.kind == "pointer" and target.target == "const char":
         return "strings"

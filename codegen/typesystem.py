@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .ir import Enum, Module, Record, Typedef
+from .ir import Enum, EnumMember, Module, Record, Typedef
 from .libraries import LIBRARIES
-from .names import Names
+from .names import Names, snake
 
 # C scalar -> (kind of the conversion, size in bytes)
 SCALARS = {
@@ -98,9 +98,13 @@ class Types:
     records: dict[str, RecordClass] = field(default_factory=dict)
     enums: dict[str, EnumClass] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)  # a second name of an enum -> its class
+    record_aliases: dict[str, str] = field(default_factory=dict)  # where functions raise, the same of a record
+    versions: dict[str, int] = field(default_factory=dict)  # record -> its number in the field `version`
+    groups: dict[str, EnumClass] = field(default_factory=dict)  # macros that make up an enumeration
 
     def __post_init__(self) -> None:
-        self.names = Names(LIBRARIES[self.module.library])
+        library = LIBRARIES[self.module.library]
+        self.names, self.module_overrides = Names(library), library.overrides()
         pending: Record | Enum | None = None
         tags: dict[str, Record | Enum] = {
             f"{declared.kind if isinstance(declared, Record) else 'enum'} {declared.tag}": declared
@@ -116,12 +120,38 @@ class Types:
                 pending = None
             elif not declared.tag:
                 pending = declared
+        self._add_groups()
+        self.versions |= self.module_overrides.get("versions", {})
+
+    def _add_groups(self) -> None:
+        """Macros of one kind are an enumeration in Python: ``[groups]`` has its name and the macros' prefixes."""
+        for name, prefixes in self.module_overrides.get("groups", {}).items():
+            members: dict[str, EnumMember] = {}
+            for constant in self.module.constants:
+                for prefix in prefixes:
+                    if constant.name.startswith(prefix):
+                        rest = constant.name.removeprefix(prefix)
+                        python = rest if rest.isupper() else snake(rest).upper()
+                        members.setdefault(python, EnumMember(python, constant.value, constant.doc))
+            self.groups[name] = EnumClass(name, Enum("", list(members.values())))
+        grouped = tuple(prefix for prefixes in self.module_overrides.get("groups", {}).values() for prefix in prefixes)
+        self.constants = [c for c in self.module.constants if not grouped or not c.name.startswith(grouped)]
 
     def _add_typedef(self, typedef: Typedef, pending: Record | Enum | None, tags: dict[str, Record | Enum]) -> None:
         name, target = typedef.name, typedef.type
         declared = pending if target in ("struct", "union", "enum") else tags.get(target)
         doc = typedef.doc or (declared.doc if declared else "")
-        if isinstance(declared, Record):
+        if typedef.revision:
+            self.versions[name] = typedef.revision
+        if isinstance(declared, Record) and self.names.raising:
+            if self.records.pop(declared.tag, None) or not declared.tag:
+                self.records[name] = RecordClass(name, declared, doc=doc)
+                self.record_aliases[f"{declared.kind} {declared.tag}"] = name
+            else:
+                self.record_aliases[name] = self.record_aliases[f"{declared.kind} {declared.tag}"]
+        elif self.names.raising and (target in self.records or target in self.record_aliases):
+            self.record_aliases[name] = self.record_aliases.get(target, target)
+        elif isinstance(declared, Record):
             if name == declared.tag:
                 return
             self.records[name] = RecordClass(name, declared, base=declared.tag, doc=doc)
@@ -164,9 +194,12 @@ class Types:
             return Resolved("pointer", target=ctype[:-1].strip(), size=8, const=const)
         if ctype in self.handles:
             handle = self.handles[ctype]
+            if self.names.raising and handle.kind == "integer":
+                return Resolved("scalar", handle.scalar, handle.size, const=const)
             return Resolved("handle", handle.name, handle.size, const=const)
         if ctype in self.enums or ctype in self.aliases:
             return Resolved("enum", self.aliases.get(ctype, ctype), 4, const=const)
+        ctype = self.record_aliases.get(ctype, ctype)
         if ctype in self.records or ctype in self._record_tags:
             cls = self.records[self._record_tags.get(ctype, ctype)]
             return Resolved("record", cls.name, cls.record.size, const=const)

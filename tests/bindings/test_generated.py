@@ -67,7 +67,7 @@ def assertions(module: Module) -> Iterator[str]:
     for handle in types.handles.values():
         yield f"_Static_assert(sizeof({handle.name}) == {handle.size}, {handle.name!r});"
     for enum in types.enums.values():
-        yield from (f"_Static_assert((int){m.name} == {m.value}, {m.name!r});" for m in enum.enum.members)
+        yield from (f"_Static_assert((long long){m.name} == {m.value}, {m.name!r});" for m in enum.enum.members)
 
 
 def paths(record: Record, prefix: str, start: int) -> Iterator[tuple[str, int]]:
@@ -77,6 +77,7 @@ def paths(record: Record, prefix: str, start: int) -> Iterator[tuple[str, int]]:
         if item.name:
             yield path, start + item.offset
         if item.record:
+            path += "[0]" if item.size > item.record.size else ""
             yield from paths(item.record, path, start + item.offset)
 
 
@@ -90,6 +91,17 @@ def compile_only(source: str, folder: Path, *include: Path) -> subprocess.Comple
 
 OURS = BINDINGS.parents[2] / "codegen" / "headers"
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_compiler_has_no_doubts(name):
+    include = Path(sysconfig.get_paths()["include"])
+    if not (include / "Python.h").exists():
+        pytest.skip("needs Python's headers")
+    flags = ["-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{include}", f"-I{BINDINGS / 'include'}"]
+    done = subprocess.run(["gcc", *flags, BINDINGS / f"{name}.c"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
 
 
 @needs_gcc

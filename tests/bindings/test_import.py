@@ -32,6 +32,7 @@ USE = "module.CUresult(1), module.CUlaunchConfig(gridDimX=1), module.CUstream(1)
         ("nvjitlink", "module.Result(0), module.nvJitLinkError(1)"),
         ("nvvm", "module.Result(0), module.nvvmError(1)"),
         ("nvfatbin", "module.Result(0), module.nvFatbinError(1)"),
+        ("nvml", "module.Return(0), module.ProcessInfo(2), module.NvmlError, module.FieldId.DEV_ECC_CURRENT"),
     ],
 )
 def test_import_brings_nothing_along(run_python, name, use):

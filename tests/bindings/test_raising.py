@@ -34,7 +34,7 @@ for attribute in dir(module):
         except (TypeError, OverflowError, RuntimeError, BufferError, ValueError, IndexError, MemoryError):
             pass
         except getattr(module, error) as caught:
-            assert caught.status == int(sys.argv[4]), caught
+            assert caught.status == int(sys.argv[4]) or attribute.startswith("check_status"), caught
     done += 1
 print(done)
 """
@@ -59,4 +59,5 @@ def test_every_function_survives_odd_arguments(tmp_path, name, status):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == len(plans(library, Types(module)))
+    own = 2 if "describe" in library.overrides()["module"] else 0  # check_status and check_status_size
+    assert int(done.stdout) == len(plans(library, Types(module))) + own

@@ -68,3 +68,31 @@ int to_output(PyObject *object, size_t needed, Scratch *scratch, void **out) {
     PyErr_Format(PyExc_ValueError, "the buffer has %zd bytes, but %zu are needed", length, needed);
     return -1;
 }
+
+/* str for text, else bytes-like; the rest of the field becomes zero. Returns the number of bytes. */
+int to_chars(PyObject *object, bool text, char *field, size_t size) {
+    Py_buffer buffer;
+    const char *data;
+    Py_ssize_t length;
+    bool pinned = !text && !PyUnicode_Check(object);
+    if (pinned) {
+        if (PyObject_GetBuffer(object, &buffer, PyBUF_SIMPLE) < 0) return -1;
+        data = buffer.buf, length = buffer.len;
+    } else {
+        if (to_str(object, false, &data) < 0) return -1;
+        length = (Py_ssize_t)strlen(data);
+    }
+    int result = length <= (Py_ssize_t)size - text ? (int)length : -1;
+    if (result >= 0) {
+        memset(field, 0, size);
+        memcpy(field, data, (size_t)length);
+    } else {
+        PyErr_Format(PyExc_ValueError, "%zd bytes do not fit into %zu", length, size - text);
+    }
+    if (pinned) PyBuffer_Release(&buffer);
+    return result;
+}
+
+PyObject *from_chars(const char *field, size_t size) {
+    return PyUnicode_DecodeUTF8(field, (Py_ssize_t)strnlen(field, size), "replace");
+}

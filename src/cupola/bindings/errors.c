@@ -106,3 +106,27 @@ PyObject *pack(PyObject **outputs, int count) {
     }
     return result;
 }
+
+static PyObject *check(PyObject *object, long long allowed) {
+    int status;
+    if (to_enum(object, &status) < 0) return NULL;
+    return status == 0 || status == allowed ? PyLong_FromLong(0) : raise_status(status);
+}
+
+static PyObject *check_status(PyObject *module, PyObject *status) {
+    (void)module;
+    return check(status, 0);
+}
+
+static PyObject *check_status_size(PyObject *module, PyObject *status) {
+    (void)module;
+    return check(status, module_info.error->too_small);
+}
+
+PyMethodDef status_methods[] = {
+    {"check_status", check_status, METH_O,
+     "check_status(status, /)\n--\n\nRaise the exception of a status; 0 for success."},
+    {"check_status_size", check_status_size, METH_O,
+     "check_status_size(status, /)\n--\n\nLike `check_status`, but a buffer that is too small is no error."},
+    {0},
+};

@@ -11,19 +11,25 @@ static PyObject *find_enum(const char *name) {
 
 static PyObject *find_class(const char *name) {
     size_t prefix = strlen(module_info.name) + 1;
+    for (const char *const *alias = module_info.record_aliases; *alias; alias += 2)
+        if (!strcmp(alias[0], name)) name = alias[1];
     for (int i = 0; i < module_info.handle_count; i++)
         if (!strcmp(module_info.handles[i].name + prefix, name))
             return Py_XNewRef((PyObject *)handle_type(i));
     for (int i = 0; i < module_info.record_count; i++)
         if (!module_info.records[i].hidden && !strcmp(module_info.records[i].name + prefix, name))
             return Py_XNewRef((PyObject *)record_type(i));
+        else if (!module_info.records[i].hidden && !strcmp(module_info.records[i].dtype, name))
+            return struct_dtype(i);
     return NULL;
 }
 
 static PyObject *find_constant(const char *name) {
     for (int i = 0; i < module_info.constant_count; i++)
         if (!strcmp(module_info.constants[i].name, name))
-            return PyLong_FromLongLong(module_info.constants[i].value);
+            return module_info.constants[i].wide
+                       ? PyLong_FromUnsignedLongLong((unsigned long long)module_info.constants[i].value)
+                       : PyLong_FromLongLong(module_info.constants[i].value);
     return NULL;
 }
 
@@ -49,9 +55,15 @@ static PyObject *all_names(void) {
         status = append(list, module_info.handles[i].name + prefix);
     for (int i = 0; !status && i < module_info.record_count; i++)
         if (!module_info.records[i].hidden) status = append(list, module_info.records[i].name + prefix);
+    for (const char *const *alias = module_info.record_aliases; !status && *alias; alias += 2)
+        if (!strstr(alias[0], "_dtype")) status = append(list, *alias);
     for (int i = 0; !status && i < module_info.constant_count; i++)
         status = append(list, module_info.constants[i].name);
     if (!status) status = append(list, module_info.error ? module_info.error->name + prefix : "sizeof");
+    if (!status && module_info.error && module_info.error->too_small) {
+        status = append(list, status_methods[0].ml_name);
+        if (!status) status = append(list, status_methods[1].ml_name);
+    }
     for (int i = 0; !status && module_info.error && i < module_info.error->subclass_count; i++) {
         const ErrorSubclass *subclass = &module_info.error->subclasses[i];
         status = append(list, subclass->name + prefix);
@@ -107,5 +119,7 @@ int module_exec(PyObject *module) {
     if (enums_init() < 0 || handles_init() < 0 || records_init() < 0) return -1;
     if (PyModule_AddFunctions(module, methods) < 0) return -1;
     if (!module_info.error && PyModule_AddFunctions(module, size_methods) < 0) return -1;
+    if (module_info.error && module_info.error->too_small && PyModule_AddFunctions(module, status_methods) < 0)
+        return -1;
     return table_init(module);
 }

@@ -32,6 +32,7 @@ static const HandleInfo handles[] = {
 PyTypeObject *handle_types[1];
 static const RecordInfo records[] = {
     {0}};
+static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
 static const FunctionInfo function_infos[] = {
@@ -123,7 +124,7 @@ static cupola_nvfatbin_table table = {
     .nvFatbinGet = thunk_nvFatbinGet,
     .nvFatbinVersion = thunk_nvFatbinVersion,
 };
-static const ErrorInfo error = {"cupola.bindings.nvfatbin.nvFatbinError", "A function of nvFatbin failed; `status` is the number of its status."};
+static const ErrorInfo error = {"cupola.bindings.nvfatbin.nvFatbinError", "A function of nvFatbin failed; `status` is the number of its status.", NULL, NULL, 0, 0};
 
 const ModuleInfo module_info = {
     .name = "cupola.bindings.nvfatbin",
@@ -135,6 +136,7 @@ const ModuleInfo module_info = {
     .constants = constants,
     .functions = function_infos,
     .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
     .enum_count = 1,
     .handle_count = 0,
     .record_count = 0,

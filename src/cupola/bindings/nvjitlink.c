@@ -45,6 +45,7 @@ static const HandleInfo handles[] = {
 PyTypeObject *handle_types[1];
 static const RecordInfo records[] = {
     {0}};
+static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
 static const FunctionInfo function_infos[] = {
@@ -164,7 +165,7 @@ static cupola_nvjitlink_table table = {
     .nvJitLinkGetInfoLog = thunk_nvJitLinkGetInfoLog,
     .nvJitLinkVersion = thunk_nvJitLinkVersion,
 };
-static const ErrorInfo error = {"cupola.bindings.nvjitlink.nvJitLinkError", "A function of nvJitLink failed; `status` is the number of its status."};
+static const ErrorInfo error = {"cupola.bindings.nvjitlink.nvJitLinkError", "A function of nvJitLink failed; `status` is the number of its status.", NULL, NULL, 0, 0};
 static PyObject *raise_with_log(long long status, nvJitLinkHandle handle) {
     if (table_raise_pending() < 0) return NULL;
     size_t size = 0;
@@ -185,6 +186,7 @@ const ModuleInfo module_info = {
     .constants = constants,
     .functions = function_infos,
     .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
     .enum_count = 2,
     .handle_count = 0,
     .record_count = 0,

@@ -41,12 +41,13 @@ static const FieldInfo fields_nvrtcBundledHeadersInfo[] = {
     {"numFiles", "Number of header files in the bundle", {KIND_U32, 0, 4}, 32, 1, -1, FIELD_VALUE, 0},
     {0}};
 static const RecordInfo records[] = {
-    {"cupola.bindings.nvrtc.nvrtcBundledHeadersInfo", "Structure containing information about bundled headers.", fields_nvrtcBundledHeadersInfo, COUNT_OF(fields_nvrtcBundledHeadersInfo) - 1, 40, 8, -1, 0, false},
+    {"cupola.bindings.nvrtc.nvrtcBundledHeadersInfo", "Structure containing information about bundled headers.", fields_nvrtcBundledHeadersInfo, COUNT_OF(fields_nvrtcBundledHeadersInfo) - 1, 40, 8, -1, 0, false, false, ""},
     {0}};
+static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
-    {"NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS", 0LL},
-    {"NVRTC_INSTALL_HEADERS_FORCE_OVERWRITE", 1LL},
-    {"NVRTC_INSTALL_HEADERS_NO_WAIT", 2LL},
+    {"NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS", 0LL, false},
+    {"NVRTC_INSTALL_HEADERS_FORCE_OVERWRITE", 1LL, false},
+    {"NVRTC_INSTALL_HEADERS_NO_WAIT", 2LL, false},
     {0}};
 static const FunctionInfo function_infos[] = {
     {"nvrtcGetErrorString", "nvrtcGetErrorString", NULL, NULL, NULL, 0, false, "nvrtcGetErrorString"},
@@ -267,6 +268,7 @@ const ModuleInfo module_info = {
     .constants = constants,
     .functions = function_infos,
     .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
     .enum_count = 1,
     .handle_count = 1,
     .record_count = 1,

@@ -25,6 +25,7 @@ static const HandleInfo handles[] = {
 PyTypeObject *handle_types[1];
 static const RecordInfo records[] = {
     {0}};
+static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
 static const FunctionInfo function_infos[] = {
@@ -130,7 +131,7 @@ static cupola_nvvm_table table = {
     .nvvmGetProgramLogSize = thunk_nvvmGetProgramLogSize,
     .nvvmGetProgramLog = thunk_nvvmGetProgramLog,
 };
-static const ErrorInfo error = {"cupola.bindings.nvvm.nvvmError", "A function of libNVVM failed; `status` is the number of its status."};
+static const ErrorInfo error = {"cupola.bindings.nvvm.nvvmError", "A function of libNVVM failed; `status` is the number of its status.", NULL, NULL, 0, 0};
 static PyObject *raise_with_log(long long status, nvvmProgram handle) {
     if (table_raise_pending() < 0) return NULL;
     size_t size = 0;
@@ -151,6 +152,7 @@ const ModuleInfo module_info = {
     .constants = constants,
     .functions = function_infos,
     .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
     .enum_count = 1,
     .handle_count = 0,
     .record_count = 0,

@@ -5,7 +5,10 @@ static PyTypeObject *record_types[1024];
 
 static RecordObject *allocate(PyTypeObject *type, const RecordInfo *info) {
     RecordObject *self = (RecordObject *)type->tp_alloc(type, 0);
-    if (self) self->info = info;
+    if (self) {
+        self->info = info;
+        self->count = 1;
+    }
     return self;
 }
 
@@ -50,11 +53,16 @@ int to_record(PyObject *object, int index, bool optional, void **out) {
     return -1;
 }
 
-static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    const RecordInfo *info = NULL;
-    for (PyTypeObject *base = type; base && !info; base = base->tp_base)
+int record_index(PyTypeObject *type) {
+    for (PyTypeObject *base = type; base; base = base->tp_base)
         for (int i = 0; i < module_info.record_count; i++)
-            if (record_types[i] == base) info = &module_info.records[i];
+            if (record_types[i] == base) return i;
+    return -1;
+}
+
+static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    int index = record_index(type);
+    const RecordInfo *info = index < 0 ? NULL : &module_info.records[index];
     if (!info) {
         PyErr_Format(PyExc_TypeError, "cannot create %s objects", type->tp_name);
         return NULL;
@@ -116,6 +124,9 @@ static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
                           ? (Storage *)kept
                           : NULL;
     size_t count = !*pointer ? 0 : target ? target->count : count_of(self, field);
+    if (module_info.error && field->count_offset >= 0 && count_of(self, field) < count) count = count_of(self, field);
+    if (module_info.error && field->type.kind == KIND_RECORD)
+        return struct_array_view(field->type.index, *pointer, count, target ? target : self->storage);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
         PyObject *item = value_get(field->type, (char *)*pointer + i * field->type.size, target);
@@ -134,6 +145,12 @@ static int set_pointed(RecordObject *self, const FieldInfo *field, PyObject *val
         if (to_u64(value, &address) < 0) return -1;
         *pointer = (void *)address;
         return storage_keep(self->storage, pointer, NULL);
+    }
+    if (field->type.kind == KIND_RECORD && is_record(value)) {
+        void *data;
+        if (to_record(value, field->type.index, false, &data) < 0) return -1;
+        *pointer = data;
+        return storage_keep(self->storage, pointer, (PyObject *)((RecordObject *)value)->storage);
     }
     if (!PyList_Check(value) && !PyTuple_Check(value)) {
         PyErr_Format(PyExc_TypeError, "expected a list or tuple, got %.200s", Py_TYPE(value)->tp_name);
@@ -159,6 +176,8 @@ static int set_pointed(RecordObject *self, const FieldInfo *field, PyObject *val
 }
 
 static PyObject *get_array(RecordObject *self, const FieldInfo *field) {
+    if (module_info.error && field->type.kind == KIND_RECORD)
+        return struct_array_view(field->type.index, self->data + field->offset, field->count, self->storage);
     PyObject *list = PyList_New(field->count);
     for (uint32_t i = 0; list && i < field->count; i++) {
         PyObject *item = value_get(field->type, self->data + field->offset + i * field->type.size,
@@ -209,10 +228,30 @@ static int set_bytes(RecordObject *self, const FieldInfo *field, PyObject *value
     return status;
 }
 
+static PyObject *get_text(RecordObject *self, const FieldInfo *field) {
+    const char *text = self->data + field->offset;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strnlen(text, field->count), "replace");
+}
+
+static int set_text(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    if (!PyUnicode_Check(value)) return set_bytes(self, field, value);
+    PyObject *bytes = PyUnicode_AsUTF8String(value);
+    int status = bytes ? set_bytes(self, field, bytes) : -1;
+    Py_XDECREF(bytes);
+    return status;
+}
+
+static int set_string(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    const char **pointer = (const char **)(self->data + field->offset);
+    if (to_str(value, true, pointer) < 0) return -1;
+    return storage_keep(self->storage, pointer, value == Py_None ? NULL : value);
+}
+
 static PyObject *get_nested(RecordObject *self, const FieldInfo *field) {
     PyObject *view = self->views ? PyDict_GetItemString(self->views, field->name) : NULL;
     if (view) return Py_NewRef(view);
     view = value_get(field->type, self->data + field->offset, self->storage);
+    if (view) ((RecordObject *)view)->readonly = self->readonly;
     if (view && ((!self->views && !(self->views = PyDict_New())) ||
                  PyDict_SetItemString(self->views, field->name, view) < 0))
         Py_CLEAR(view);
@@ -222,10 +261,17 @@ static PyObject *get_nested(RecordObject *self, const FieldInfo *field) {
 static PyObject *field_get(PyObject *object, void *closure) {
     RecordObject *self = (RecordObject *)object;
     const FieldInfo *field = closure;
+    if (UNLIKELY(self->count != 1)) return struct_bulk_get(self, field);
     switch ((FieldShape)field->shape) {
     case FIELD_POINTER: return get_pointed(self, field);
     case FIELD_ARRAY: return get_array(self, field);
     case FIELD_BYTES: return PyBytes_FromStringAndSize(self->data + field->offset, field->count);
+    case FIELD_TEXT: return get_text(self, field);
+    case FIELD_STRING: {
+        const char *text = *(const char **)(self->data + field->offset);
+        if (!text) Py_RETURN_NONE;
+        return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    }
     case FIELD_VALUE: break;
     }
     if (field->type.kind == KIND_RECORD) return get_nested(self, field);
@@ -248,11 +294,18 @@ static int field_set(PyObject *object, PyObject *value, void *closure) {
         PyErr_Format(PyExc_AttributeError, "cannot delete %s", field->name);
         return -1;
     }
+    if (self->readonly) {
+        PyErr_SetString(PyExc_ValueError, "the record is read-only");
+        return -1;
+    }
+    if (UNLIKELY(self->count != 1)) return struct_bulk_set(self, field, value);
     int status = -1;
     switch ((FieldShape)field->shape) {
     case FIELD_VALUE: status = set_value(self, field, value); break;
     case FIELD_ARRAY: status = set_array(self, field, value); break;
     case FIELD_BYTES: status = set_bytes(self, field, value); break;
+    case FIELD_TEXT: status = set_text(self, field, value); break;
+    case FIELD_STRING: status = set_string(self, field, value); break;
     case FIELD_POINTER: status = set_pointed(self, field, value); break;
     }
     if (status < 0) bad_argument(short_name(Py_TYPE(object)), field->name);
@@ -290,6 +343,9 @@ static PyObject *field_text(PyObject *self, const FieldInfo *field) {
 
 static PyObject *to_text(PyObject *self) {
     const RecordInfo *info = ((RecordObject *)self)->info;
+    Py_ssize_t count = ((RecordObject *)self)->count;
+    if (count != 1)
+        return PyUnicode_FromFormat("<%s: %zd elements>", short_name(Py_TYPE(self)), count);
     PyObject *lines = PyList_New(0), *newline = PyUnicode_FromString("\n"), *text = NULL;
     for (int i = 0; lines && i < info->field_count; i++) {
         PyObject *line = field_text(self, &info->fields[i]);
@@ -303,7 +359,8 @@ static PyObject *to_text(PyObject *self) {
 
 static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     RecordObject *record = (RecordObject *)self;
-    return PyBuffer_FillInfo(view, self, record->data, record->info->size, 0, flags);
+    Py_ssize_t size = (Py_ssize_t)record->info->size * record->count;
+    return PyBuffer_FillInfo(view, self, record->data, size, record->readonly, flags);
 }
 
 static PyMethodDef methods[] = {
@@ -329,7 +386,10 @@ PyTypeObject RecordBase = {
 PyTypeObject *record_type(int index) {
     if (LIKELY(record_types[index] != NULL)) return record_types[index];
     const RecordInfo *info = &module_info.records[index];
-    PyTypeObject *base = info->base < 0 ? &RecordBase : record_type(info->base);
+    PyTypeObject *base = info->base >= 0      ? record_type(info->base)
+                         : !module_info.error ? &RecordBase
+                         : info->array        ? &StructArrayBase
+                                              : &StructBase;
     /* The descriptors live as long as the class, which is for ever. Derived classes inherit them. */
     PyGetSetDef *accessors = base ? PyMem_Calloc(info->field_count + 1u, sizeof *accessors) : NULL;
     if (!accessors) return base ? (PyTypeObject *)PyErr_NoMemory() : NULL;
@@ -357,5 +417,6 @@ int records_init(void) {
         PyErr_SetString(PyExc_SystemError, "too many records");
         return -1;
     }
-    return PyType_Ready(&StorageType) < 0 || PyType_Ready(&RecordBase) < 0 ? -1 : 0;
+    if (PyType_Ready(&StorageType) < 0 || PyType_Ready(&RecordBase) < 0) return -1;
+    return structs_init();
 }

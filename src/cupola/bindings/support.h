@@ -77,6 +77,8 @@ typedef enum {
     FIELD_ARRAY,   /* `count` values in place */
     FIELD_BYTES,   /* char[count] */
     FIELD_POINTER, /* pointer to as many values as the field at `count_offset` says (-1: one) */
+    FIELD_TEXT,    /* char[count], str in Python */
+    FIELD_STRING,  /* char *, str in Python */
 } FieldShape;
 
 typedef struct {
@@ -98,11 +100,14 @@ typedef struct {
     uint32_t size, align;
     int16_t base, root;
     bool hidden; /* an inner record without a name of its own: no attribute of the module */
+    bool array;  /* objects may have several elements */
+    const char *dtype; /* the module's attribute with its NumPy type, or empty */
 } RecordInfo;
 
 typedef struct {
     const char *name;
     long long value;
+    bool wide; /* an unsigned number beyond the range of `value` */
 } ConstantInfo;
 
 /* A function of the table: its exported symbols in the order in which they are tried. */
@@ -131,6 +136,7 @@ typedef struct {
     PyObject *(*describe)(long long status); /* the text of the exception; NULL: "NAME (value)" */
     const ErrorSubclass *subclasses;
     uint16_t subclass_count;
+    long long too_small; /* the status of a buffer that is too small; 0 when there is none */
 } ErrorInfo;
 
 typedef struct {
@@ -142,7 +148,8 @@ typedef struct {
     const RecordInfo *records;
     const ConstantInfo *constants;
     const FunctionInfo *functions;
-    const char *const *enum_aliases; /* pairs: alias, name; NULL-terminated */
+    const char *const *enum_aliases;   /* pairs: alias, name; NULL-terminated */
+    const char *const *record_aliases; /* the same */
     uint16_t enum_count, handle_count, record_count, constant_count, function_count;
     uint16_t status; /* enum of the result */
     const ErrorInfo *error; /* NULL when functions return a tuple with the status */
@@ -269,6 +276,8 @@ typedef struct {
     char *data;
     const RecordInfo *info;
     Storage *storage;
+    Py_ssize_t count; /* elements */
+    bool readonly;
     PyObject
         *views; /* dict: field name -> view of a nested record, so that each read gives the same object */
 } RecordObject;
@@ -299,6 +308,7 @@ static inline int to_handle(PyObject *object, int index, uint64_t *out) {
 extern PyTypeObject RecordBase;
 PyTypeObject *record_type(int index);     /* borrowed */
 PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has asked for it */
+int record_index(PyTypeObject *type); /* of the class or the one it derives from; -1 without an exception */
 PyObject *record_new(int index);
 PyObject *record_view(int index, void *data, Storage *storage);
 int to_record(PyObject *object, int index, bool optional, void **out);
@@ -335,8 +345,26 @@ int to_str(PyObject *object, bool optional, const char **out);
 int to_strs(PyObject *object, long long count, Scratch *scratch, const char *const **out);
 int to_data(PyObject *object, uint64_t size, Scratch *scratch, void **out);     /* of exactly `size` bytes */
 int to_output(PyObject *object, size_t needed, Scratch *scratch, void **out); /* of at least `needed` bytes */
+
+extern PyTypeObject StructBase, StructArrayBase;
+int structs_init(void);
+PyObject *struct_array(int index, size_t count); /* zeroed */
+PyObject *struct_array_view(int index, void *data, size_t count, Storage *storage);
+PyObject *struct_sized(int index, size_t size); /* one element, followed by memory up to `size` */
+/* Memory for `count` elements, to which a field of a record points and that lives as long as the record. */
+int struct_room(PyObject *record, void **field, size_t size, size_t count);
+void struct_shorten(PyObject *self, size_t count);
+PyObject *struct_dtype(int index);
+PyObject *struct_bulk_get(RecordObject *self, const FieldInfo *field);
+int struct_bulk_set(RecordObject *self, const FieldInfo *field, PyObject *value);
+int to_struct(PyObject *object, int index, unsigned version, void **out); /* a record or an address */
+int to_struct_array(PyObject *object, int index, void **out, size_t *count);
+int to_chars(PyObject *object, bool text, char *field, size_t size); /* fills a field; -1 when it is too small */
+PyObject *from_chars(const char *field, size_t size);                /* str up to the NUL */
+
 PyObject *error_class(const char *name); /* new reference; NULL without an exception when there is none */
 PyObject *raise_status(long long status); /* returns NULL */
+extern PyMethodDef status_methods[];
 void add_note(const char *text);          /* to the exception that is set */
 PyObject *pack(PyObject **outputs, int count); /* a tuple of new references, any of which may be NULL */
 
