@@ -35,6 +35,8 @@ def input_type(argument: Argument, types: Types) -> str:
     """The annotation of an input."""
     element, names = argument.element, types.names
     match argument.role:
+        case "in" if argument.ctype == "bool":
+            return "bool"
         case "in" | "inout":
             return value_type(argument.type if argument.type.kind != "pointer" else element, names, out=False)
         case "count" | "length" | "pointed":
@@ -65,6 +67,8 @@ def input_type(argument: Argument, types: Types) -> str:
             return f"Sequence[{value_type(element, names, out=False)}] | None"
         case "strings":
             return "Sequence[bytes] | None"
+        case "text_at":
+            return f"str | {READABLE} | int"
         case "texts":
             return "Sequence[str | bytes] | None"
         case "options":
@@ -78,6 +82,8 @@ def output_type(argument: Argument, types: Types) -> str:
     """The annotation of an output."""
     element, names = argument.element, types.names
     match argument.role:
+        case "out" if argument.ctype.startswith("bool"):
+            return "bool"
         case "out" | "inout":
             return value_type(element, names, out=True)
         case "count" | "length":
@@ -116,8 +122,9 @@ def returned_type(plan: Plan, types: Types, status: str) -> str:
         loose = [output if output == "Any" else f"{output} | Any" for output in outputs]
         first = status if plan.function.returns == status else f"{status}, bytes | Any"
         return f"tuple[{', '.join([first, *loose])}]"
-    if plan.function.returns != status:
-        return "str"
+    direct = types.resolve(plan.function.returns).kind
+    if direct in ("pointer", "scalar"):
+        return "str" if direct == "pointer" else "int"
     if len(outputs) == 1:
         return outputs[0]
     return f"tuple[{', '.join(outputs)}]" if outputs else "None"
@@ -147,9 +154,11 @@ def docstring(plan: Plan, types: Types, status: str) -> str:
     if not types.names.raising:
         first = ("status", status, "") if plan.function.returns == status else ("result", "bytes", "")
         parts.append(_section("Returns", [first, *outputs]))
-    elif plan.function.returns != status:
+    elif types.resolve(plan.function.returns).kind == "pointer":
         parts.append(_section("Returns", [("text", "str", "")]))
     else:
+        if types.resolve(plan.function.returns).kind == "scalar":
+            parts.append(_section("Returns", [("result", "int", "")]))
         if outputs:
             parts.append(_section("Returns", outputs))
         parts.append(_section("Raises", [(types.names.library.error, "", "")]))
@@ -165,7 +174,7 @@ def summary(plan: Plan, types: Types) -> str:
 
 def pythonic(text: str, plan: Plan, types: Types) -> str:
     """The header's text with the Python names of functions and parameters; "nvvmX does" becomes "Does"."""
-    text = re.sub(rf"^{plan.function.name}(?:\(\))? (\w)", lambda m: m[1].upper(), text)
+    text = re.sub(rf"^(?:{plan.function.name}(?:\(\))? )?([a-z])(?!\w*_)", lambda m: m[1].upper(), text)
     python = {f.name: f"`{types.names.function(f.name)}`" for f in types.module.functions if f is not plan.function}
     text = re.sub(r"#(?=[a-zA-Z])", "", text)
     text = re.sub(r"`?\b(\w+)\b`?(\(\))?", lambda m: python.get(m[1], m[0]), text)

@@ -16,7 +16,7 @@ _STAGES = (
     {"in", "inout", "count", "length"},
     {
         "record", "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel",
-        "text", "text?", "texts", "data", "pointed", "items", "items_out", "field_items",
+        "text", "text?", "texts", "data", "pointed", "items", "items_out", "field_items", "text_at",
     },
     {"value", "options", "output"},
 )  # fmt: skip
@@ -255,7 +255,7 @@ class Call:
 
     def _call(self) -> Iterator[str]:
         function, outputs = self.plan.function, self.plan.outputs
-        is_status = function.returns == self.layout.library.status
+        is_status = self._has_status()
         yield f"    {function.returns} status;" if is_status else f"    {function.returns}returned;"
         arguments = ", ".join(self._pass(a) for a in self.plan.arguments if not a.parent)
         yield from self._invoke(f"{'status' if is_status else 'returned'} = table.{function.name}({arguments});")
@@ -274,6 +274,9 @@ class Call:
                 failure = f"{{ result = {failure}; goto done; }}" if self.cleanup else f"return {failure};"
                 yield f"    if (UNLIKELY(status != 0)) {failure}"
             yield f"    {give} {self._result(values, len(outputs))};"
+
+    def _has_status(self) -> bool:
+        return self.plan.function.returns == self.layout.library.status
 
     def _invoke(self, call: str) -> Iterator[str]:
         yield from ("    Py_BEGIN_ALLOW_THREADS", f"    {call}", "    Py_END_ALLOW_THREADS")

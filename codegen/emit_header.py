@@ -17,7 +17,7 @@ _TOP = """\
 {guard}
 #include <stddef.h>
 #include <stdint.h>
-
+{includes}
 #include "cupola/table.h"
 
 #ifdef __cplusplus
@@ -61,13 +61,17 @@ _GUARDS = {
 def header(library: Library, types: Types) -> str:
     module = types.module
     fill = {"name": library.name, "NAME": library.name.upper(), "title": library.title, "version": module.version}
-    lines = [_TOP.format(**fill, guard=_GUARDS.get(library.name, ""))]
+    lines = [_TOP.format(**fill, guard=_GUARDS.get(library.name, ""), includes=_includes(library))]
     lines += _types(types)
     lines += [f"#define {c.name} {c.text}" for c in module.constants]
     lines += ["", f"typedef struct cupola_{library.name}_table {{", "    cupola_table_head head;"]
     lines += [f"    {slot(function)};" for function in module.functions]
     lines += [f"}} cupola_{library.name}_table;", _BOTTOM.format(**fill)]
     return "\n".join(lines)
+
+
+def _includes(library: Library) -> str:
+    return "".join(f"#include {name}\n" for name in library.includes)
 
 
 def slot(function: Function) -> str:

@@ -116,9 +116,20 @@ class Layout:
                 return "KIND_ADDRESS", 0, 8
         raise SystemExit(f"no conversion for {ctype or resolved}")
 
+    def fallback(self, ctype: str) -> str:
+        """What a function that is missing gives: NULL, -1, or a record with the status for that."""
+        resolved = self.types.resolve(ctype)
+        if resolved.kind == "record":
+            return f"({ctype}){{{self.overrides['module']['not_found']}, 0}}"
+        return "-1" if resolved.kind == "scalar" else "NULL"
+
     def is_wide(self, enum: str) -> bool:
         """Whether the values of an enumeration need an unsigned int."""
         return any(m.value >= 1 << 31 for m in self.types.enums[enum].enum.members)
+
+    def is_binary(self, record: Record, item: Field) -> bool:
+        """Whether an array of char holds no text."""
+        return f"{record.tag}.{item.name}" in self.overrides["module"].get("binary", [])
 
     def visible(self, item: Field) -> bool:
         """Whether a field is an attribute: reserved ones are not, where C's names tell that."""
@@ -205,7 +216,8 @@ def arrays(layout: Layout, all_plans: list[Plan]) -> set[str]:
         for item in record.fields
         if item.record and item.name and item.size > item.record.size
     }
-    return nested | {kind.name for kind in kinds if kind.kind == "record"} if layout.names.raising else set()
+    listed = set(layout.overrides["module"].get("arrays", []))
+    return listed | nested | {kind.name for kind in kinds if kind.kind == "record"} if layout.names.raising else set()
 
 
 def _records(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
@@ -258,7 +270,7 @@ def _field(layout: Layout, whole: Record, item: Field, offset: int, counts: dict
             count = resolved.count
             element = layout.types.resolve(resolved.target)
             shape = "BYTES" if element.kind == "scalar" and element.size == 1 else "ARRAY"
-            if layout.names.raising and element.name == "I8" and not item.name.startswith("opaque"):
+            if layout.names.raising and element.name == "I8" and not layout.is_binary(whole, item):
                 shape = "TEXT"
             value = layout.value_type(resolved.target)
         elif resolved.kind == "pointer":
@@ -301,11 +313,14 @@ def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
         f = plan.function
         parameters = ", ".join(declare(p.type, f"c_{p.name}") for p in f.parameters) or "void"
         arguments = ", ".join(f"c_{p.name}" for p in f.parameters)
-        fallback = missing if f.returns == status else "NULL"
+        fallback = {status: missing, "void": ""}.get(f.returns) or layout.fallback(f.returns)
         yield f"static {declare(f.returns, f'thunk_{f.name}')}({parameters}) {{"
         yield f"    {declare(f.returns, '(*function)')}({', '.join(p.type for p in f.parameters) or 'void'});"
         yield f"    *(void **)&function = table_resolve({i});"
-        yield f"    return function ? function({arguments}) : {fallback};"
+        if f.returns == "void":
+            yield f"    if (function) function({arguments});"
+        else:
+            yield f"    return function ? function({arguments}) : {fallback};"
         yield "}"
     yield f"static cupola_{layout.library.name}_table table = {{"
     yield "    .head = {.size = sizeof table},"
@@ -369,9 +384,11 @@ def _error(layout: Layout) -> Iterator[str]:
             qualified = f"cupola.bindings.{library.name}.{name}"
             yield f"    {{{text(qualified)}, {text(alias)}, {text(doc.brief(member.doc))}, {member.value}LL}},"
         yield "};"
+    cuda = str(bool(module.get("cuda"))).lower()
     listed = f"subclasses, {len(subclasses)}" if subclasses else "NULL, 0"
     qualified = f"cupola.bindings.{library.name}.{library.error}"
-    yield f"static const ErrorInfo error = {{{text(qualified)}, {text(about)}, {describe}, {listed}, {too_small}}};"
+    rest = f"{describe}, {listed}, {too_small}, {cuda}"
+    yield f"static const ErrorInfo error = {{{text(qualified)}, {text(about)}, {rest}}};"
     if "log" in module:
         size, log = module["log"]
         handle = next(f for f in layout.types.module.functions if f.name == log).parameters[0].type

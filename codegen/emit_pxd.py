@@ -16,7 +16,7 @@ _TOP = """\
 #     cdef const cupola_{name}_table *table = cupola_import_{name}()
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-
+{cimports}
 cdef extern from "cupola/table.h" nogil:
     ctypedef struct cupola_table_head:
         const char *(*provider)() noexcept nogil
@@ -33,7 +33,8 @@ cdef extern from "cupola/{name}.h" nogil:
 
 def pxd(library: Library, types: Types) -> str:
     writer = _Writer(types)
-    lines = [_TOP.format(name=library.name)]
+    cimports = "".join(f"{line}\n" for line in library.cimports)
+    lines = [_TOP.format(name=library.name, cimports=cimports)]
     lines += writer.types()
     if types.module.constants:
         lines += [

@@ -23,7 +23,7 @@ class RaisingCall(Call):
         self.field_sized = [a for a in plan.arguments if a.role == "field_sized"]
         self.records += [*self.structs, *(a for a in self.sized if a.role == "blob" or self._has_records(a))]
         self.scratch = self.scratch or any(
-            a.role in ("out_str", "texts", "data", "output", "sized") for a in plan.arguments
+            a.role in ("out_str", "texts", "text_at", "data", "output", "sized") for a in plan.arguments
         )
         self.cleanup = self.scratch or bool(self.records)
         self.fail = "goto done" if self.cleanup else "return NULL"
@@ -49,6 +49,8 @@ class RaisingCall(Call):
                 yield f"    const char *{name} = NULL;"
             case "texts":
                 yield f"    const char *const *{name} = NULL;"
+            case "text_at":
+                yield f"    void *{name} = NULL;"
             case "out_str":
                 yield f"    char *{name} = NULL;"
             case "sized" | "blob":
@@ -82,6 +84,8 @@ class RaisingCall(Call):
                 return f"to_u64({source}, {name})"
             case "text" | "text?":
                 return f"to_str({source}, {'true' if a.role == 'text?' else 'false'}, {name})"
+            case "text_at":
+                return f"to_str_at({source}, &scratch, {name})"
             case "texts":
                 return f"to_strs({source}, {self._count(a)}, &scratch, {name})"
             case "data":
@@ -116,13 +120,20 @@ class RaisingCall(Call):
     def _prepare(self, a: Argument) -> Iterator[str]:
         name = f"c_{a.name}"
         if a.role == "out_str":
-            yield f"    if (!({name} = scratch_alloc(&scratch, {a.details[0]} + 1))) goto done;"
+            size = self._length(a)
+            if not size.isdigit():
+                error = f'PyErr_SetString(PyExc_ValueError, "{a.details[0]} must not be negative")'
+                yield f"    if ({size} < 0) {{ {error}; goto done; }}"
+            yield f"    if (!({name} = scratch_alloc(&scratch, (size_t){size} + 1))) goto done;"
         elif a.role in ("struct", "struct_out"):
             yield from self._fill(a)
         elif a.role not in ("sized", "blob"):
             yield from super()._prepare(a)
             if a.role == "out" and a.element.kind == "record" and (version := self._version(a)):
                 yield f"    *(unsigned *)record_data({name}) = {version};"
+
+    def _length(self, a: Argument) -> str:
+        return f"c_{a.details[0]}" if a.details[0] in self.by_name else a.details[0]
 
     def _fill(self, a: Argument) -> Iterator[str]:
         """Make a record and store the arguments in its fields."""
@@ -222,6 +233,36 @@ class RaisingCall(Call):
                 size = f"sizeof *{self._field(a)}, {limit}"
                 yield f"    if (struct_room(c_{a.parent}, {where}, {size}) < 0) goto done;"
 
+    def _call(self) -> Iterator[str]:
+        """Besides a status, functions may return a record with one and CUDA's, a number that is negative for a failure,
+        or nothing."""
+        function = self.plan.function
+        kind = self.layout.types.resolve(function.returns)
+        if function.returns == self.layout.library.status or kind.kind == "pointer":
+            yield from super()._call()
+            return
+        arguments = ", ".join(self._pass(a) for a in self.plan.arguments)
+        call = f"table.{function.name}({arguments});"
+        leave = "goto done;" if self.cleanup else ""
+        if kind.kind == "void":
+            yield from self._invoke(call)
+            yield f"    {self._give()} table_raise_pending() < 0 ? NULL : {self._nothing()};"
+            return
+        yield f"    {function.returns} returned;"
+        yield from self._invoke(f"returned = {call}")
+        if kind.kind == "record":
+            failure = "raise_cuda_status(returned.err, returned.cu_err)"
+            values = ", ".join(self._output(a) for a in self.plan.outputs)
+            result = self._result(values, len(self.plan.outputs)) if values else self._nothing()
+            yield f"    if (UNLIKELY(returned.err != 0)) {{ {self._give()} {failure}; {leave} }}"
+            yield f"    {self._give()} {result};"
+        else:
+            yield f"    if (UNLIKELY(returned < 0)) {{ {self._give()} raise_negative(returned); {leave} }}"
+            yield f"    {self._give()} PyLong_FromLongLong(returned);"
+
+    def _give(self) -> str:
+        return "result =" if self.cleanup else "return"
+
     # ---- the result ----
 
     def _nothing(self) -> str:
@@ -244,7 +285,7 @@ class RaisingCall(Call):
             case "struct_out" | "blob":
                 return f"Py_NewRef({name})"
             case "out_str":
-                return f"from_chars({name}, {a.details[0]})"
+                return f"from_chars({name}, (size_t){self._length(a)})"
             case "sized" if a in self.records:
                 return f"Py_NewRef({name})"
             case "sized":
@@ -280,6 +321,8 @@ class RaisingCall(Call):
         return f"PyBytes_FromStringAndSize((char *){where}, sizeof {where})"
 
     def _value(self, a: Argument, expression: str) -> str:
+        if a.ctype.startswith("bool"):
+            return f"PyBool_FromLong({expression})"
         if a.element.kind == "enum":
             return f"PyLong_FromLong({expression})"
         if a.element.kind == "handle":

@@ -101,6 +101,18 @@ class _StructArray(_Struct):
 """
 
 
+_CUDA_ERROR = '''\
+class {name}(Exception):
+    status: int
+    cuda_error: int | None
+    def __init__(self, status: int, cu_err: int | None = None) -> None: ...
+
+def op_status_error(status: int, /) -> str:
+    """The description of a status."""
+
+'''
+
+
 _CHECKS = '''\
 
 def check_status(status: int, /) -> int:
@@ -114,7 +126,9 @@ def check_status_size(status: int, /) -> int:
 
 def stub(library: Library, types: Types) -> str:
     layout = Layout(library, types)
-    classes = (_STRUCT if types.records else "") + _ERROR.format(name=library.error) if library.error else _CLASSES
+    classes = (
+        (_STRUCT if types.records else "") + _error(layout).format(name=library.error) if library.error else _CLASSES
+    )
     if "describe" in layout.overrides["module"]:
         for name, alias, _ in error_subclasses(types):
             classes += f"class {name}({library.error}): ...\n" + (f"{alias} = {name}\n" if alias else "")
@@ -138,6 +152,10 @@ def stub(library: Library, types: Types) -> str:
             "from typing import Any", f"from _typeshed import {', '.join(buffers)}\nfrom typing import Any"
         )
     return "\n".join(lines) + "\n"
+
+
+def _error(layout: Layout) -> str:
+    return _CUDA_ERROR if layout.overrides["module"].get("cuda") else _ERROR
 
 
 def _docstring(comment: str, indent: str = "    ") -> Iterator[str]:
@@ -181,7 +199,7 @@ def _records(layout: Layout, arrays: set[str]) -> Iterator[str]:
             parent = "_StructArray" if name in arrays else "_SingleStruct"
         if not base:
             for item in _visible(layout, record):
-                body += _field(layout, item)
+                body += _field(layout, record, item)
         yield f"class {layout.names.type(name)}({parent}):" + ("" if body else " ...")
         yield from body
         yield ""
@@ -195,9 +213,9 @@ def _visible(layout: Layout, record: Record) -> Iterator[Field]:
             yield item
 
 
-def _field(layout: Layout, item: Field) -> Iterator[str]:
+def _field(layout: Layout, record: Record, item: Field) -> Iterator[str]:
     name = layout.names.field(item.name)
-    read, write = _field_types(layout, item)
+    read, write = _field_types(layout, record, item)
     if read == write:
         yield f"    {name}: {read}"
     else:
@@ -205,7 +223,7 @@ def _field(layout: Layout, item: Field) -> Iterator[str]:
         yield f"    @{name}.setter\n    def {name}(self, value: {write}) -> None: ..."
 
 
-def _field_types(layout: Layout, item: Field) -> tuple[str, str]:
+def _field_types(layout: Layout, record: Record, item: Field) -> tuple[str, str]:
     names = layout.names
     if item.record:
         inner = names.type(layout.inner[id(item.record)])
@@ -213,7 +231,7 @@ def _field_types(layout: Layout, item: Field) -> tuple[str, str]:
     kind = layout.types.resolve(item.type)
     if kind.kind == "array":
         element = layout.types.resolve(kind.target)
-        if names.raising and element.name == "I8" and not item.name.startswith("opaque"):
+        if names.raising and element.name == "I8" and not layout.is_binary(record, item):
             return "str", "str | bytes"
         if element.kind == "scalar" and element.size == 1:
             return "bytes", "bytes | bytearray | memoryview"

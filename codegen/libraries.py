@@ -37,6 +37,10 @@ class Library:
         Prefixes that the members of enumerations lose; the first that fits counts.
     inline
         Macro that makes the headers declare functions which they otherwise define inline.
+    includes
+        What the generated header includes for types that the library takes from elsewhere.
+    cimports
+        The same for Cython.
     """
 
     name: str
@@ -50,6 +54,8 @@ class Library:
     loader: str = ""
     members: tuple[str, ...] = ()
     inline: str = ""
+    includes: tuple[str, ...] = ()
+    cimports: tuple[str, ...] = ()
 
     @property
     def ir_path(self) -> Path:
@@ -127,6 +133,23 @@ LIBRARIES = {
             constants=("NVML_", "nvml"),
             error="NvmlError",
             members=("NVML_",),
+        ),
+        Library(
+            name="cufile",
+            title="cuFile",
+            headers=("cufile.h",),
+            status="CUfileOpError",
+            prefix="cuFile",
+            constants=("CU_FILE_", "CUFILE"),
+            error="cuFileError",
+            members=("CU_FILE_HANDLE_TYPE_", "CUFILE_PARAM_", "CU_FILE_", "CUFILE_"),
+            includes=("<stdbool.h>", "<sys/types.h>", "<time.h>", '"cupola/driver.h"'),
+            cimports=(
+                "from libcpp cimport bool",
+                "from posix.time cimport timespec",
+                "from posix.types cimport off_t",
+                "from cupola.bindings.cdriver cimport CUresult, CUstream",
+            ),
         ),
     )
 }

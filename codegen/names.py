@@ -66,7 +66,8 @@ class Names:
         """The class of an enumeration or a record."""
         if not self.raising:
             return name
-        return self._exceptions.get(name, name).removeprefix(self.library.prefix).removesuffix("_t")
+        name = re.sub(rf"^{self.library.prefix}", "", self._exceptions.get(name, name), flags=re.I)
+        return name.removesuffix("_t")
 
     def dtype(self, name: str) -> str:
         """The NumPy type of a record."""

@@ -41,7 +41,7 @@ def parse(library: Library, include: Path) -> Module:
     module = Module(library.name, _version(include), [], [], [])
     public = _public_names(macros)
     values: dict[str, int] = {}
-    seen: set[str] = set()
+    seen = {name for symbol, name in public.items() if symbol != name}  # symbols whose name means a newer one
     for cursor in _own(plain, library.headers):
         if cursor.kind == CursorKind.FUNCTION_DECL:
             if cursor.spelling.startswith(library.prefix) and cursor.spelling not in seen:
@@ -53,6 +53,7 @@ def parse(library: Library, include: Path) -> Module:
                     module.types.append(declaration)
     module.constants = _constants(library, macros, set(public.values()), values)
     _add_struct_versions(module, macros)
+    _add_descriptions(module, library, include)
     if library.typedefs:
         _add_versions(module, library, include)
         _add_symbols(module, library, include)
@@ -62,7 +63,16 @@ def parse(library: Library, include: Path) -> Module:
 def _translate(library: Library, include: Path, *defines: str, extra: tuple[str, ...] = ()) -> ci.Cursor:
     text = "".join(f'#include "{name}"\n' for name in (*library.headers, *extra))
     gcc = subprocess.run(["gcc", "-print-file-name=include"], capture_output=True, text=True, check=True)
-    arguments = ["-x", "c", "-std=c11", "-isystem", gcc.stdout.strip(), "-I", str(ROOT / "headers")]
+    arguments = [
+        "-x",
+        "c",
+        "-std=c11",
+        "-D_DEFAULT_SOURCE",
+        "-isystem",
+        gcc.stdout.strip(),
+        "-I",
+        str(ROOT / "headers"),
+    ]
     arguments += ["-I", str(include), *(f"-D{name}" for name in defines)]
     files = [("all.c", text)]
     if library.inline:
@@ -199,7 +209,7 @@ def _has_tag(cursor: ci.Cursor) -> bool:
 def _spelling(kind: ci.Type) -> str:
     if kind.kind == TypeKind.INCOMPLETEARRAY:
         return f"{_spelling(kind.element_type)} *"
-    return str(kind.spelling)
+    return re.sub(r"\bloff_t\b", "off_t", re.sub(r"\b_Bool\b", "bool", str(kind.spelling)))
 
 
 def _comment(cursor: ci.Cursor) -> str:
@@ -256,6 +266,18 @@ def _add_struct_versions(module: Module, macros: dict[str, ci.Cursor]) -> None:
             typedef = typedefs.get(f"nvml{tokens[2]}_v{tokens[4]}_t")
             if typedef:
                 typedef.revision = int(tokens[4])
+
+
+def _add_descriptions(module: Module, library: Library, include: Path) -> None:
+    """cuFile's header describes each status in the macro that makes the enumeration, CUFILE_OP(code, name, text)."""
+    texts: dict[str, str] = {}
+    for name in library.headers:
+        header = (include / name).read_text() if (include / name).exists() else ""
+        texts |= dict(re.findall(r"^\s*CUFILE_OP\([^,]+, *(\w+), *(.*?)\) *\\?$", header, re.M))
+    for declared in module.types:
+        if isinstance(declared, Enum):
+            for member in declared.members:
+                member.doc = member.doc or texts.get(member.name, "")
 
 
 def _signature(cursor_type: ci.Type) -> tuple[str, ...]:

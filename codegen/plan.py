@@ -4,7 +4,7 @@ The C type and the header's comment settle most parameters (`_default_role`); ``
 one line per parameter, ``function.parameter = "role"``. Roles:
 
 ==================  ===================================================================================
-``in``              a value: number, enum, handle, callback or record
+``in``              a value: number, enum, handle, callback or record; ``in(0)`` is a keyword that defaults to 0
 ``record``          pointer to a record that the call reads or changes in place; None is NULL
 ``string``          bytes; ``string?`` takes None too
 ``address``         None, an int, a handle or an object with the buffer protocol
@@ -38,6 +38,7 @@ Only in modules whose functions raise:
 ``data(n)``         bytes-like object of `n` bytes or an address
 ``output(f)``       writable buffer or address for as many bytes as the function `f` says for the first argument
 ``pointed``         a handle or number, of which the address is passed
+``text_at``         str, bytes-like object or address
 ``out_str(n)``      char array of `n` bytes, returned as str; the parameter behind it that takes its size is not visible
 ``sized(n, s)``     array whose length the call tells through the parameter `n`: called again with more room as long
                     as it does not fit, the first time with room for `s` elements (0). Returned as an array of
@@ -87,13 +88,13 @@ class Argument:
 
     @property
     def optional(self) -> bool:
-        return self.role == "count"
+        return self.role == "count" or (self.role == "in" and self.details == ("0",))
 
 
 _INPUTS = {
     "in", "record", "string", "string?", "address", "buffer", "list", "strings", "handles", "inout", "count", "length",
     "value", "kernel", "options", "text", "text?", "texts", "data", "output", "pointed",
-    "items", "items_out", "chars", "field_items",
+    "items", "items_out", "chars", "field_items", "text_at",
 }  # fmt: skip
 _OUTPUTS = {
     "out", "inout", "out_list", "count", "length", "out_bytes", "out_text", "out_borrowed", "out_value", "values",

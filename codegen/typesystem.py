@@ -28,6 +28,9 @@ SCALARS = {
     "int64_t": ("I64", 8),
     "uint64_t": ("U64", 8),
     "size_t": ("U64", 8),
+    "ssize_t": ("I64", 8),
+    "off_t": ("I64", 8),
+    "bool": ("U8", 1),
     "float": ("F32", 4),
     "double": ("F64", 8),
 }
@@ -120,6 +123,11 @@ class Types:
                 pending = None
             elif not declared.tag:
                 pending = declared
+        if self.names.raising:
+            typedefs = {id(cls.enum) for cls in self.enums.values()}
+            for declared in tags.values():
+                if isinstance(declared, Enum) and id(declared) not in typedefs:
+                    self.enums[declared.tag] = EnumClass(declared.tag, declared, declared.doc)
         self._add_groups()
         self.versions |= self.module_overrides.get("versions", {})
 
@@ -190,6 +198,10 @@ class Types:
         if match := re.fullmatch(r"(.*?)\s*\[(\d+)\]", ctype):
             inner = self.resolve(match[1])
             return Resolved("array", target=match[1], count=int(match[2]), size=inner.size * int(match[2]), const=const)
+        if ctype.endswith("*"):
+            return Resolved("pointer", target=ctype[:-1].strip(), size=8, const=const)
+        ctype = self.module_overrides.get("external", {}).get(ctype, ctype)
+        ctype = ctype.removeprefix("enum ") if ctype.removeprefix("enum ") in self.enums else ctype
         if ctype.endswith("*"):
             return Resolved("pointer", target=ctype[:-1].strip(), size=8, const=const)
         if ctype in self.handles:

@@ -18,7 +18,7 @@ _imp.exec_dynamic(module)
 {use}
 print(sorted(set(sys.modules) - before))
 maps = open("/proc/self/maps").read()
-print([library for library in ("libcuda", "libnv") if library in maps])
+print([library for library in ("libcuda", "libnv", "libcufile") if library in maps])
 """
 USE = "module.CUresult(1), module.CUlaunchConfig(gridDimX=1), module.CUstream(1), module.CU_STREAM_LEGACY"
 
@@ -32,6 +32,7 @@ USE = "module.CUresult(1), module.CUlaunchConfig(gridDimX=1), module.CUstream(1)
         ("nvjitlink", "module.Result(0), module.nvJitLinkError(1)"),
         ("nvvm", "module.Result(0), module.nvvmError(1)"),
         ("nvfatbin", "module.Result(0), module.nvFatbinError(1)"),
+        ("cufile", "module.OpError(0), module.IOVec(2), module.cuFileError(5001)"),
         ("nvml", "module.Return(0), module.ProcessInfo(2), module.NvmlError, module.FieldId.DEV_ECC_CURRENT"),
     ],
 )

@@ -96,3 +96,7 @@ int to_chars(PyObject *object, bool text, char *field, size_t size) {
 PyObject *from_chars(const char *field, size_t size) {
     return PyUnicode_DecodeUTF8(field, (Py_ssize_t)strnlen(field, size), "replace");
 }
+
+int to_str_at(PyObject *object, Scratch *scratch, void **out) {
+    return PyUnicode_Check(object) ? to_str(object, false, (const char **)out) : to_address(object, scratch, out);
+}

@@ -12,13 +12,42 @@ static PyObject *default_text(long long status) {
     return text;
 }
 
+/* The header's comment on a status. */
+static const char *description(long long status) {
+    const EnumInfo *info = &module_info.enums[module_info.status];
+    for (int i = 0; i < info->count; i++)
+        if (info->members[i].value == status) return info->members[i].doc;
+    return "unknown error";
+}
+
+/* "NAME (value): description", and what the driver said. */
+static PyObject *cuda_text(long long status, PyObject *cuda_error) {
+    PyObject *head = default_text(status);
+    PyObject *text = head ? PyUnicode_FromFormat("%U: %s", head, description(status)) : NULL;
+    Py_XDECREF(head);
+    if (!text || cuda_error == Py_None || PyObject_IsTrue(cuda_error) != 1) return text;
+    PyObject *driver = PyImport_ImportModule("cupola.bindings.driver");
+    PyObject *known = driver ? PyObject_GetAttrString(driver, "CUresult") : NULL;
+    PyObject *member = known ? PyObject_CallOneArg(known, cuda_error) : NULL;
+    if (known && !member) PyErr_Clear(); /* a status that is newer than this module */
+    PyObject *name = member ? PyObject_GetAttrString(member, "name") : PyUnicode_FromString("unknown");
+    PyObject *whole = known && name ? PyUnicode_FromFormat("%U; CUDA status: %U (%S)", text, name, cuda_error) : NULL;
+    Py_XDECREF(driver), Py_XDECREF(known), Py_XDECREF(member), Py_XDECREF(name), Py_DECREF(text);
+    return whole;
+}
+
 static int initialise(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"status", NULL};
-    PyObject *given;
+    static char *keywords[] = {"status", "cu_err", NULL};
+    PyObject *given, *cuda_error = Py_None;
     int status;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &given)) return -1;
+    bool cuda = module_info.error->cuda;
+    if (!cuda) keywords[1] = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, cuda ? "O|O" : "O", keywords, &given, &cuda_error)) return -1;
     if (to_enum(given, &status) < 0) return -1;
-    PyObject *text = module_info.error->describe ? module_info.error->describe(status) : default_text(status);
+    PyObject *text = cuda                          ? cuda_text(status, cuda_error)
+                     : module_info.error->describe ? module_info.error->describe(status)
+                                                   : default_text(status);
+    if (cuda && text && PyObject_SetAttrString(self, "cuda_error", cuda_error) < 0) Py_CLEAR(text);
     PyObject *arguments = text ? PyTuple_Pack(1, text) : NULL, *number = PyLong_FromLong(status);
     int result = arguments && number ? ((PyTypeObject *)PyExc_Exception)->tp_init(self, arguments, NULL) : -1;
     if (result == 0) result = PyObject_SetAttrString(self, "status", number);
@@ -29,7 +58,11 @@ static int initialise(PyObject *self, PyObject *args, PyObject *kwargs) {
 static PyObject *reduce(PyObject *self, PyObject *unused) {
     (void)unused;
     PyObject *status = PyObject_GetAttrString(self, "status");
-    return status ? Py_BuildValue("O(N)", Py_TYPE(self), status) : NULL;
+    if (!status || !module_info.error->cuda) return status ? Py_BuildValue("O(N)", Py_TYPE(self), status) : NULL;
+    PyObject *cuda_error = PyObject_GetAttrString(self, "cuda_error");
+    if (cuda_error) return Py_BuildValue("O(NN)", Py_TYPE(self), status, cuda_error);
+    Py_DECREF(status);
+    return NULL;
 }
 
 static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, NULL}, {0}};
@@ -83,6 +116,22 @@ PyObject *raise_status(long long status) {
     return NULL;
 }
 
+PyObject *raise_cuda_status(long long status, int cuda_error) {
+    if (table_raise_pending() < 0) return NULL;
+    PyObject *type = class_at(0);
+    PyObject *error = !type        ? NULL
+                      : cuda_error ? PyObject_CallFunction(type, "Li", status, cuda_error)
+                                   : PyObject_CallFunction(type, "L", status);
+    if (error) PyErr_SetObject(type, error);
+    Py_XDECREF(error);
+    return NULL;
+}
+
+PyObject *raise_negative(long long result) {
+    if (table_raise_pending() < 0) return NULL;
+    return result == -1 ? PyErr_SetFromErrno(PyExc_OSError) : raise_cuda_status(-result, 0);
+}
+
 void add_note(const char *text) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -128,5 +177,17 @@ PyMethodDef status_methods[] = {
      "check_status(status, /)\n--\n\nRaise the exception of a status; 0 for success."},
     {"check_status_size", check_status_size, METH_O,
      "check_status_size(status, /)\n--\n\nLike `check_status`, but a buffer that is too small is no error."},
+    {0},
+};
+
+static PyObject *op_status_error(PyObject *module, PyObject *object) {
+    (void)module;
+    int status;
+    return to_enum(object, &status) < 0 ? NULL : PyUnicode_FromString(description(status));
+}
+
+PyMethodDef description_methods[] = {
+    {"op_status_error", op_status_error, METH_O,
+     "op_status_error(status, /)\n--\n\nThe description of a status."},
     {0},
 };

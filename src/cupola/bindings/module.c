@@ -60,6 +60,7 @@ static PyObject *all_names(void) {
     for (int i = 0; !status && i < module_info.constant_count; i++)
         status = append(list, module_info.constants[i].name);
     if (!status) status = append(list, module_info.error ? module_info.error->name + prefix : "sizeof");
+    if (!status && module_info.error && module_info.error->cuda) status = append(list, description_methods[0].ml_name);
     if (!status && module_info.error && module_info.error->too_small) {
         status = append(list, status_methods[0].ml_name);
         if (!status) status = append(list, status_methods[1].ml_name);
@@ -120,6 +121,8 @@ int module_exec(PyObject *module) {
     if (PyModule_AddFunctions(module, methods) < 0) return -1;
     if (!module_info.error && PyModule_AddFunctions(module, size_methods) < 0) return -1;
     if (module_info.error && module_info.error->too_small && PyModule_AddFunctions(module, status_methods) < 0)
+        return -1;
+    if (module_info.error && module_info.error->cuda && PyModule_AddFunctions(module, description_methods) < 0)
         return -1;
     return table_init(module);
 }

@@ -124,7 +124,7 @@ static cupola_nvfatbin_table table = {
     .nvFatbinGet = thunk_nvFatbinGet,
     .nvFatbinVersion = thunk_nvFatbinVersion,
 };
-static const ErrorInfo error = {"cupola.bindings.nvfatbin.nvFatbinError", "A function of nvFatbin failed; `status` is the number of its status.", NULL, NULL, 0, 0};
+static const ErrorInfo error = {"cupola.bindings.nvfatbin.nvFatbinError", "A function of nvFatbin failed; `status` is the number of its status.", NULL, NULL, 0, 0, false};
 
 const ModuleInfo module_info = {
     .name = "cupola.bindings.nvfatbin",

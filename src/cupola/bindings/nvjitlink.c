@@ -165,7 +165,7 @@ static cupola_nvjitlink_table table = {
     .nvJitLinkGetInfoLog = thunk_nvJitLinkGetInfoLog,
     .nvJitLinkVersion = thunk_nvJitLinkVersion,
 };
-static const ErrorInfo error = {"cupola.bindings.nvjitlink.nvJitLinkError", "A function of nvJitLink failed; `status` is the number of its status.", NULL, NULL, 0, 0};
+static const ErrorInfo error = {"cupola.bindings.nvjitlink.nvJitLinkError", "A function of nvJitLink failed; `status` is the number of its status.", NULL, NULL, 0, 0, false};
 static PyObject *raise_with_log(long long status, nvJitLinkHandle handle) {
     if (table_raise_pending() < 0) return NULL;
     size_t size = 0;

@@ -6197,7 +6197,7 @@ static const ErrorSubclass subclasses[] = {
     {"cupola.bindings.nvml.ResetTypeNotSupportedError", "", "//!< Reset not supported for given device/parameters", 30LL},
     {"cupola.bindings.nvml.UnknownError", "", "//!< An internal driver error occurred", 999LL},
 };
-static const ErrorInfo error = {"cupola.bindings.nvml.NvmlError", "A function of NVML failed; `status` is the number of its status.", describe, subclasses, 31, NVML_ERROR_INSUFFICIENT_SIZE};
+static const ErrorInfo error = {"cupola.bindings.nvml.NvmlError", "A function of NVML failed; `status` is the number of its status.", describe, subclasses, 31, NVML_ERROR_INSUFFICIENT_SIZE, false};
 
 const ModuleInfo module_info = {
     .name = "cupola.bindings.nvml",
@@ -6297,13 +6297,13 @@ static PyObject *call_nvmlSystemGetDriverVersion(CALL_PARAMETERS) {
     Scratch scratch;
     scratch_init(&scratch);
     char *c_version = NULL;
-    if (!(c_version = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_version = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlSystemGetDriverVersion(c_version, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_version, 256);
+    result = from_chars(c_version, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -6321,13 +6321,13 @@ static PyObject *call_nvmlSystemGetNVMLVersion(CALL_PARAMETERS) {
     Scratch scratch;
     scratch_init(&scratch);
     char *c_version = NULL;
-    if (!(c_version = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_version = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlSystemGetNVMLVersion(c_version, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_version, 256);
+    result = from_chars(c_version, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -6380,13 +6380,13 @@ static PyObject *call_nvmlSystemGetProcessName(CALL_PARAMETERS) {
     uint32_t c_pid = 0;
     char *c_name = NULL;
     if (UNLIKELY(to_u32(args[0], &c_pid) < 0)) { bad_argument("system_get_process_name()", "pid"); goto done; }
-    if (!(c_name = scratch_alloc(&scratch, 4096 + 1))) goto done;
+    if (!(c_name = scratch_alloc(&scratch, (size_t)4096 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlSystemGetProcessName((unsigned int)c_pid, c_name, 4096);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_name, 4096);
+    result = from_chars(c_name, (size_t)4096);
 done:
     scratch_free(&scratch);
     return result;
@@ -6852,13 +6852,13 @@ static PyObject *call_nvmlDeviceGetName(CALL_PARAMETERS) {
     uint64_t c_device = 0;
     char *c_name = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_name()", "device"); goto done; }
-    if (!(c_name = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_name = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetName((nvmlDevice_t)c_device, c_name, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_name, 256);
+    result = from_chars(c_name, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -6913,13 +6913,13 @@ static PyObject *call_nvmlDeviceGetSerial(CALL_PARAMETERS) {
     uint64_t c_device = 0;
     char *c_serial = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_serial()", "device"); goto done; }
-    if (!(c_serial = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_serial = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetSerial((nvmlDevice_t)c_device, c_serial, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_serial, 256);
+    result = from_chars(c_serial, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -7264,13 +7264,13 @@ static PyObject *call_nvmlDeviceGetUUID(CALL_PARAMETERS) {
     uint64_t c_device = 0;
     char *c_uuid = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_uuid()", "device"); goto done; }
-    if (!(c_uuid = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_uuid = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetUUID((nvmlDevice_t)c_device, c_uuid, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_uuid, 256);
+    result = from_chars(c_uuid, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -7307,13 +7307,13 @@ static PyObject *call_nvmlDeviceGetBoardPartNumber(CALL_PARAMETERS) {
     uint64_t c_device = 0;
     char *c_partNumber = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_board_part_number()", "device"); goto done; }
-    if (!(c_partNumber = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_partNumber = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetBoardPartNumber((nvmlDevice_t)c_device, c_partNumber, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_partNumber, 256);
+    result = from_chars(c_partNumber, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -7334,13 +7334,13 @@ static PyObject *call_nvmlDeviceGetInforomVersion(CALL_PARAMETERS) {
     char *c_version = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_inforom_version()", "device"); goto done; }
     if (UNLIKELY(to_enum(args[1], &c_object) < 0)) { bad_argument("device_get_inforom_version()", "object"); goto done; }
-    if (!(c_version = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_version = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetInforomVersion((nvmlDevice_t)c_device, (nvmlInforomObject_t)c_object, c_version, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_version, 256);
+    result = from_chars(c_version, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -7359,13 +7359,13 @@ static PyObject *call_nvmlDeviceGetInforomImageVersion(CALL_PARAMETERS) {
     uint64_t c_device = 0;
     char *c_version = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_inforom_image_version()", "device"); goto done; }
-    if (!(c_version = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_version = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetInforomImageVersion((nvmlDevice_t)c_device, c_version, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_version, 256);
+    result = from_chars(c_version, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -9376,13 +9376,13 @@ static PyObject *call_nvmlDeviceGetVbiosVersion(CALL_PARAMETERS) {
     uint64_t c_device = 0;
     char *c_version = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_vbios_version()", "device"); goto done; }
-    if (!(c_version = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_version = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetVbiosVersion((nvmlDevice_t)c_device, c_version, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_version, 256);
+    result = from_chars(c_version, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -10200,13 +10200,13 @@ static PyObject *call_nvmlDeviceGetGspFirmwareVersion(CALL_PARAMETERS) {
     uint64_t c_device = 0;
     char *c_version = NULL;
     if (UNLIKELY(to_u64(args[0], &c_device) < 0)) { bad_argument("device_get_gsp_firmware_version()", "device"); goto done; }
-    if (!(c_version = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_version = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlDeviceGetGspFirmwareVersion((nvmlDevice_t)c_device, c_version);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_version, 256);
+    result = from_chars(c_version, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -12751,13 +12751,13 @@ static PyObject *call_nvmlVgpuTypeGetClass(CALL_PARAMETERS) {
     char *c_vgpuTypeClass = NULL;
     unsigned int c_size = 256;
     if (UNLIKELY(to_u32(args[0], &c_vgpuTypeId) < 0)) { bad_argument("vgpu_type_get_class()", "vgpu_type_id"); goto done; }
-    if (!(c_vgpuTypeClass = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_vgpuTypeClass = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuTypeGetClass((nvmlVgpuTypeId_t)c_vgpuTypeId, c_vgpuTypeClass, &c_size);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_vgpuTypeClass, 256);
+    result = from_chars(c_vgpuTypeClass, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -12777,13 +12777,13 @@ static PyObject *call_nvmlVgpuTypeGetName(CALL_PARAMETERS) {
     char *c_vgpuTypeName = NULL;
     unsigned int c_size = 256;
     if (UNLIKELY(to_u32(args[0], &c_vgpuTypeId) < 0)) { bad_argument("vgpu_type_get_name()", "vgpu_type_id"); goto done; }
-    if (!(c_vgpuTypeName = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_vgpuTypeName = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuTypeGetName((nvmlVgpuTypeId_t)c_vgpuTypeId, c_vgpuTypeName, &c_size);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_vgpuTypeName, 256);
+    result = from_chars(c_vgpuTypeName, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -12896,13 +12896,13 @@ static PyObject *call_nvmlVgpuTypeGetLicense(CALL_PARAMETERS) {
     uint32_t c_vgpuTypeId = 0;
     char *c_vgpuTypeLicenseString = NULL;
     if (UNLIKELY(to_u32(args[0], &c_vgpuTypeId) < 0)) { bad_argument("vgpu_type_get_license()", "vgpu_type_id"); goto done; }
-    if (!(c_vgpuTypeLicenseString = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_vgpuTypeLicenseString = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuTypeGetLicense((nvmlVgpuTypeId_t)c_vgpuTypeId, c_vgpuTypeLicenseString, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_vgpuTypeLicenseString, 256);
+    result = from_chars(c_vgpuTypeLicenseString, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -13035,13 +13035,13 @@ static PyObject *call_nvmlVgpuInstanceGetVmID(CALL_PARAMETERS) {
     char *c_vmId = NULL;
     nvmlVgpuVmIdType_t c_vmIdType = 0;
     if (UNLIKELY(to_u32(args[0], &c_vgpuInstance) < 0)) { bad_argument("vgpu_instance_get_vm_id()", "vgpu_instance"); goto done; }
-    if (!(c_vmId = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_vmId = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuInstanceGetVmID((nvmlVgpuInstance_t)c_vgpuInstance, c_vmId, 256, &c_vmIdType);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = pack((PyObject *[]){from_chars(c_vmId, 256), PyLong_FromLong(c_vmIdType)}, 2);
+    result = pack((PyObject *[]){from_chars(c_vmId, (size_t)256), PyLong_FromLong(c_vmIdType)}, 2);
 done:
     scratch_free(&scratch);
     return result;
@@ -13060,13 +13060,13 @@ static PyObject *call_nvmlVgpuInstanceGetUUID(CALL_PARAMETERS) {
     uint32_t c_vgpuInstance = 0;
     char *c_uuid = NULL;
     if (UNLIKELY(to_u32(args[0], &c_vgpuInstance) < 0)) { bad_argument("vgpu_instance_get_uuid()", "vgpu_instance"); goto done; }
-    if (!(c_uuid = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_uuid = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuInstanceGetUUID((nvmlVgpuInstance_t)c_vgpuInstance, c_uuid, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_uuid, 256);
+    result = from_chars(c_uuid, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -13085,13 +13085,13 @@ static PyObject *call_nvmlVgpuInstanceGetVmDriverVersion(CALL_PARAMETERS) {
     uint32_t c_vgpuInstance = 0;
     char *c_version = NULL;
     if (UNLIKELY(to_u32(args[0], &c_vgpuInstance) < 0)) { bad_argument("vgpu_instance_get_vm_driver_version()", "vgpu_instance"); goto done; }
-    if (!(c_version = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_version = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuInstanceGetVmDriverVersion((nvmlVgpuInstance_t)c_vgpuInstance, c_version, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_version, 256);
+    result = from_chars(c_version, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -13370,13 +13370,13 @@ static PyObject *call_nvmlVgpuInstanceGetGpuPciId(CALL_PARAMETERS) {
     char *c_vgpuPciId = NULL;
     unsigned int c_length = 256;
     if (UNLIKELY(to_u32(args[0], &c_vgpuInstance) < 0)) { bad_argument("vgpu_instance_get_gpu_pci_id()", "vgpu_instance"); goto done; }
-    if (!(c_vgpuPciId = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_vgpuPciId = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuInstanceGetGpuPciId((nvmlVgpuInstance_t)c_vgpuInstance, c_vgpuPciId, &c_length);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_vgpuPciId, 256);
+    result = from_chars(c_vgpuPciId, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;
@@ -13415,13 +13415,13 @@ static PyObject *call_nvmlVgpuInstanceGetMdevUUID(CALL_PARAMETERS) {
     uint32_t c_vgpuInstance = 0;
     char *c_mdevUuid = NULL;
     if (UNLIKELY(to_u32(args[0], &c_vgpuInstance) < 0)) { bad_argument("vgpu_instance_get_mdev_uuid()", "vgpu_instance"); goto done; }
-    if (!(c_mdevUuid = scratch_alloc(&scratch, 256 + 1))) goto done;
+    if (!(c_mdevUuid = scratch_alloc(&scratch, (size_t)256 + 1))) goto done;
     nvmlReturn_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.nvmlVgpuInstanceGetMdevUUID((nvmlVgpuInstance_t)c_vgpuInstance, c_mdevUuid, 256);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = raise_status(status); goto done; }
-    result = from_chars(c_mdevUuid, 256);
+    result = from_chars(c_mdevUuid, (size_t)256);
 done:
     scratch_free(&scratch);
     return result;

@@ -131,7 +131,7 @@ static cupola_nvvm_table table = {
     .nvvmGetProgramLogSize = thunk_nvvmGetProgramLogSize,
     .nvvmGetProgramLog = thunk_nvvmGetProgramLog,
 };
-static const ErrorInfo error = {"cupola.bindings.nvvm.nvvmError", "A function of libNVVM failed; `status` is the number of its status.", NULL, NULL, 0, 0};
+static const ErrorInfo error = {"cupola.bindings.nvvm.nvvmError", "A function of libNVVM failed; `status` is the number of its status.", NULL, NULL, 0, 0, false};
 static PyObject *raise_with_log(long long status, nvvmProgram handle) {
     if (table_raise_pending() < 0) return NULL;
     size_t size = 0;

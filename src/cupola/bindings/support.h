@@ -137,6 +137,7 @@ typedef struct {
     const ErrorSubclass *subclasses;
     uint16_t subclass_count;
     long long too_small; /* the status of a buffer that is too small; 0 when there is none */
+    bool cuda;           /* exceptions have the driver's status too, in `cuda_error` */
 } ErrorInfo;
 
 typedef struct {
@@ -359,12 +360,15 @@ PyObject *struct_bulk_get(RecordObject *self, const FieldInfo *field);
 int struct_bulk_set(RecordObject *self, const FieldInfo *field, PyObject *value);
 int to_struct(PyObject *object, int index, unsigned version, void **out); /* a record or an address */
 int to_struct_array(PyObject *object, int index, void **out, size_t *count);
+int to_str_at(PyObject *object, Scratch *scratch, void **out); /* str, or memory as to_address() takes it */
 int to_chars(PyObject *object, bool text, char *field, size_t size); /* fills a field; -1 when it is too small */
 PyObject *from_chars(const char *field, size_t size);                /* str up to the NUL */
 
 PyObject *error_class(const char *name); /* new reference; NULL without an exception when there is none */
-PyObject *raise_status(long long status); /* returns NULL */
-extern PyMethodDef status_methods[];
+PyObject *raise_status(long long status); /* returns NULL, like the next ones */
+PyObject *raise_cuda_status(long long status, int cuda_error);
+PyObject *raise_negative(long long result); /* -1: OSError for errno, else the negated status */
+extern PyMethodDef status_methods[], description_methods[];
 void add_note(const char *text);          /* to the exception that is set */
 PyObject *pack(PyObject **outputs, int count); /* a tuple of new references, any of which may be NULL */
 
