@@ -7,6 +7,7 @@ import ctypes
 import pytest
 
 from cupola.bindings import driver
+from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import (
     HOST_FUNCTION,
     compiled,
@@ -383,7 +384,8 @@ def test_memory_between_two_nodes(graph, memory, run, context):
     assert status(driver.cuGraphAddMemFreeNode(graph, [copy], 1, address)) == BAD
     run(graph, times=3)
     assert list(memory) == [5] * 1024
-    assert graph_memory("USED_MEM_CURRENT") == 0 and graph_memory("USED_MEM_HIGH") >= 4096
+    # A GPU keeps the memory with the executable graph; the CPU device gives it back at the free node.
+    assert graph_memory("USED_MEM_HIGH") >= 4096 and (graph_memory("USED_MEM_CURRENT") == 0 or not on_cpu_device())
     assert status(driver.cuMemsetD8(address, 0, 1)) != "CUDA_SUCCESS"  # not allocated outside of a launch
     ok(
         driver.cuDeviceSetGraphMemAttribute(
@@ -424,7 +426,7 @@ def test_memory_that_outlives_the_launch(graph, make_stream):
     ok(driver.cuGraphDestroy(graph))
     ok(driver.cuMemsetD8(address, 2, 4096))  # the allocation outlives its graph, too
     ok(driver.cuMemFree(address))
-    assert graph_memory("USED_MEM_CURRENT") == 0
+    assert graph_memory("USED_MEM_CURRENT") == 0 or not on_cpu_device()
     ok(driver.cuDeviceGraphMemTrim(0))  # a GPU's driver keeps what is free until then
     assert graph_memory("RESERVED_MEM_CURRENT") == 0
 

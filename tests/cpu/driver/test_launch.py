@@ -273,11 +273,13 @@ def test_an_asynchronous_error_sticks_to_the_context(run_python, call, expected)
     done = run_python(f"""{FAULTY}
 fine = kernel(b'fine')
 ok({call})
-assert status(d.cuStreamSynchronize(stream)) == {expected!r}, status(d.cuStreamSynchronize(stream))
+found = d.cuStreamSynchronize(stream)[0]
+# To a GPU, an address this far off may also be one of another address space.
+assert found.name in ({expected!r}, "CUDA_ERROR_INVALID_ADDRESS_SPACE"), found
 for again in (d.cuCtxSynchronize, lambda: d.cuStreamSynchronize(other), lambda: d.cuStreamQuery(other),
               lambda: d.cuMemAlloc(64), lambda: launch(fine, other, pointer), lambda: d.cuStreamCreate(0),
               lambda: d.cuEventRecord(event, other), lambda: d.cuMemcpyDtoH(bytearray(4), memory, 4)):
-    assert int(again()[0]) in (int(d.CUresult.{expected}), 719), again()
+    assert int(again()[0]) in (int(found), 719), again()
 assert int(d.cuCtxGetCurrent()[1]) == int(context)
 """)
     assert done.returncode == 0, done.stdout + done.stderr
