@@ -9,10 +9,6 @@ from collections.abc import Callable
 
 import pytest
 
-# How many streams a GPU can run at once. By default 8: the ninth would wait for the first one, and tests in which a
-# stream waits for the test itself would hang by chance.
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
-
 
 def on_cpu_device() -> bool:
     """Whether the process drives the CPU device; this makes the choice if it has not been made."""
