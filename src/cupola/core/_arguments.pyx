@@ -16,7 +16,7 @@ from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from cupola.core._buffer cimport Buffer
-from cupola.core._cuda cimport closed_error
+from cupola.core._context cimport resets
 from cupola.core._kernel cimport LAYOUT_UNKNOWN, LAYOUT_UNREAD, Kernel, Parameter
 
 cdef extern from "Python.h":
@@ -64,6 +64,7 @@ cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** poin
     cdef PyTypeObject* kind
     cdef const cupola_scalar_type* scalar
     cdef int overflow
+    cdef bint wary = resets != 0    # buffers may be gone, which is not for the fast path to find out
     if kernel.parameter_count != count:
         parameter = _check_count(kernel, count)
     while argument != end:
@@ -75,7 +76,7 @@ cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** poin
         pointers[0] = slot
         if kind == buffer_type:
             slot.u = (<Buffer>argument[0]).pointer
-            if slot.u == 0 or (size != 8 and size != 0):
+            if slot.u == 0 or wary or (size != 8 and size != 0):
                 _pack_other(kernel, argument - arguments, size, <object>argument[0], pointers, slot)
         elif kind == &PyLong_Type and (size == 8 or size == 0):
             slot.i = PyLong_AsLongLongAndOverflow(argument[0], &overflow)
@@ -130,8 +131,7 @@ cdef int _pack_other(Kernel kernel, Py_ssize_t i, uint32_t size, object value, v
     cdef uint32_t given             # bytes that the value has
     cdef double complex number
     if isinstance(value, Buffer):
-        if (<Buffer>value).allocation is None:
-            raise closed_error(value)
+        (<Buffer>value).open_allocation()
         slot.u = (<Buffer>value).pointer
         given = 8
     elif isinstance(value, bool):

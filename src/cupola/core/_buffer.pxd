@@ -13,9 +13,11 @@ cdef class Allocation:
     cdef readonly object owner              # kept alive as long as this; None when there is a resource
     cdef StreamHandle stream                # orders the release; None when nothing does
     cdef CUcontext context                  # the one that `stream` stands in, if that is a default stream, else NULL
+    cdef unsigned long born                 # `resets` when it was made
     cdef int kind                           # what the pointer's attributes say, read once; see _buffer.pyx
     cdef int device
     cdef int read_kind(self) except -1
+    cdef bint is_gone(self) noexcept        # whether the memory went with the context of `stream`
 
 
 cdef class Buffer:
@@ -24,7 +26,7 @@ cdef class Buffer:
     cdef size_t nbytes
     cdef Allocation allocation              # None once closed
     cdef object __weakref__
-    cdef Allocation open_allocation(self)   # RuntimeError once closed
+    cdef Allocation open_allocation(self)   # RuntimeError once closed, CUDAError once gone
 
 
 # A buffer over memory of `resource`, released behind the work in `stream` (None for host memory).

@@ -7,12 +7,12 @@ from cpython.long cimport PyLong_Check
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
-from cupola.core._context cimport current_context, enter, leave
+from cupola.core._context cimport current_context, enter, leave, resets, was_reset
 from cupola.core._cuda cimport (
     CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
     CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
     CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUdeviceptr, CUpointer_attribute, CUresult, CUstream,
-    check, closed_error, cu, driver_usable, factory_error, initialise,
+    check, closed_error, cu, driver_usable, factory_error, gone_error, initialise,
 )
 from cupola.core._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
 from cupola.core._memory_resource cimport MemoryResource, byte_count
@@ -40,16 +40,26 @@ cdef class Allocation:
     # A finalizer, since the collector runs those of a cycle before it takes any object of it apart: a resource written
     # in Python can still work.
     def __del__(self):
-        if self.resource is not None and driver_usable():
+        if self.resource is not None and driver_usable() and not self.is_gone():
             try:
                 _give_back(self)
             except Exception as error:
+                if isinstance(error, CUDAError) and error._repeated:
+                    return      # a fault that was raised before made the whole context unusable
                 warnings.warn(
                     f"{type(self.resource).__name__} failed to free {self.size} bytes at {self.pointer:#x}: "
                     f"{type(error).__name__}: {error}",
                     CUDAWarning,
                     stacklevel=1,
                 )
+
+    cdef bint is_gone(self) noexcept:
+        cdef CUcontext context = self.context
+        if self.born == resets:
+            return False
+        if context == NULL and self.stream is not None:
+            context = self.stream.context
+        return was_reset(context, self.born)
 
     cdef int read_kind(self) except -1:
         """Ask the driver, once, what kind of memory the pointer is of (``cuPointerGetAttributes``)."""
@@ -123,6 +133,7 @@ cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, 
     cdef Buffer buffer = Buffer.__new__(Buffer)
     allocation.pointer = buffer.pointer = pointer
     allocation.size = buffer.nbytes = size
+    allocation.born = resets
     if stream is not None:
         _order_release(allocation, stream)
     # From here on the memory is ours to free.
@@ -202,6 +213,8 @@ cdef class Buffer:
     cdef Allocation open_allocation(self):
         if self.allocation is None:
             raise closed_error(self)
+        if self.allocation.is_gone():
+            raise gone_error(self)
         return self.allocation
 
     # --- properties -----------------------------------------------------------------------------------
@@ -394,8 +407,7 @@ cdef class Buffer:
         cdef CUstream native
         cdef CUdeviceptr pointer
         cdef size_t count
-        if self.allocation is None:
-            raise closed_error(self)
+        self.open_allocation()
         width = _pattern(value, &pattern)
         if self.nbytes % width:
             raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
@@ -477,10 +489,8 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     cdef CUdeviceptr to, frm
     cdef size_t size = source.nbytes
     cdef CUresult status
-    if target.allocation is None:
-        raise closed_error(target)
-    if source.allocation is None:
-        raise closed_error(source)
+    target.open_allocation()
+    source.open_allocation()
     if target.nbytes != size:
         raise ValueError(
             f"the buffers must be of the same size: the source has {size} bytes, the destination {target.nbytes}"

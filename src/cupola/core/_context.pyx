@@ -1,9 +1,13 @@
 """Contexts: the primary one of each device, wrappers, and making one current for a few calls."""
 
-from cupola.core._cuda cimport (
-    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, cu, driver_module, factory_error
-)
+from _thread import allocate_lock
+
 from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport (
+    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, cu, driver_module, factory_error,
+    forget_faults
+)
 
 
 cdef class Context:
@@ -95,19 +99,60 @@ cdef CUcontext current_context() except? NULL:
 
 # Retained primary contexts by ordinal; never released: objects of any thread may live in them until the end.
 cdef dict _primary = {}
+cdef object _retaining = allocate_lock()
+
+cdef dict _last_reset = {}      # address of a context -> what `resets` was after its last reset
+cdef list _forget = []
 
 
 cdef CUcontext primary_context(int device_id) except NULL:
     cdef CUcontext context = NULL
     cdef CUresult status
     cdef object known = _primary.get(device_id)
-    if known is not None:
+    if known is not None and not _is_inactive(device_id):
         return <CUcontext><uintptr_t>known
-    with nogil:
-        status = cu.cuDevicePrimaryCtxRetain(&context, device_id)
-    check(status, b"cuDevicePrimaryCtxRetain")
-    _primary[device_id] = <uintptr_t>context
+    with _retaining:
+        known = _primary.get(device_id)
+        if known is not None:
+            if not _is_inactive(device_id):     # another thread was faster
+                return <CUcontext><uintptr_t>known
+            # Before the context comes back, so that nothing is made in it under the old count.
+            _note_reset(known)
+            # "Resetting the primary context does not release it": that is up to those who retained it.
+            del _primary[device_id]
+            cu.cuDevicePrimaryCtxRelease(device_id)
+        with nogil:
+            status = cu.cuDevicePrimaryCtxRetain(&context, device_id)
+        check(status, b"cuDevicePrimaryCtxRetain")
+        _primary[device_id] = <uintptr_t>context
     return context
+
+
+cdef bint _is_inactive(int device_id) noexcept:
+    """Whether somebody has reset the primary context (``cuDevicePrimaryCtxReset``, ``cudaDeviceReset``)."""
+    cdef unsigned int flags = 0
+    cdef int active = 1
+    # The call may return the error of earlier work in the context, which then is still there.
+    return cu.cuDevicePrimaryCtxGetState(device_id, &flags, &active) == CUDA_SUCCESS and active == 0
+
+
+cdef int _note_reset(object address) except -1:
+    global resets
+    resets += 1
+    _last_reset[address] = resets
+    forget_faults()
+    for forget in _forget:
+        forget(address)
+    return 0
+
+
+cdef bint was_reset(CUcontext context, unsigned long since) noexcept:
+    return <unsigned long>_last_reset.get(<uintptr_t>context, 0) > since
+
+
+cdef int when_reset(object forget) except -1:
+    _forget.append(forget)
+    return 0
 
 
 cdef int enter(CUcontext context) except -1:

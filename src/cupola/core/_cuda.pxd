@@ -13,6 +13,7 @@ cdef object driver_module       # cupola.bindings.driver, for the classes of han
 cdef int fail(CUresult status, const char* call) except -1
 cdef int fail_because(CUresult status, const char* call, str detail) except -1     # with a sentence of our own
 cdef void report_failure(CUresult status, const char* call) noexcept
+cdef void forget_faults() noexcept      # a context was reset: the next fault is a new one
 
 cdef inline int check(CUresult status, const char* call) except -1:
     """Raise CUDAError unless `status` is CUDA_SUCCESS."""
@@ -35,4 +36,5 @@ cdef int initialise() except -1
 cdef bint driver_usable() noexcept nogil
 
 cdef object closed_error(object instance)               # RuntimeError("<Class> has been closed")
+cdef object gone_error(object instance)                 # CUDAError: its context was reset
 cdef object factory_error(str name, str factories)      # RuntimeError for classes that are not called directly

@@ -24,15 +24,17 @@ cdef object driver_module = cupola.bindings.driver
 cdef bint initialised = False
 cdef bint forked = False
 
-# The last error of the kind that leaves its context unusable. Every later call in the context returns it again,
-# destructors included: once raised it is not worth a warning for each object.
-cdef CUresult known_fault = CUDA_SUCCESS
+# The errors said so far of the kind that leaves its context unusable. Every later call in the context returns them
+# again, destructors included: once is enough.
+cdef set known_faults = set()
 
 
 cdef bint _poisons_context(CUresult status) noexcept:
     return (status == CUDA_ERROR_ILLEGAL_ADDRESS or status == CUDA_ERROR_LAUNCH_TIMEOUT
             or CUDA_ERROR_ASSERT == status or CUDA_ERROR_HARDWARE_STACK_ERROR <= status <= CUDA_ERROR_LAUNCH_FAILED
-            or status == CUDA_ERROR_ECC_UNCORRECTABLE or status == CUDA_ERROR_EXTERNAL_DEVICE)
+            or status == CUDA_ERROR_ECC_UNCORRECTABLE or status == CUDA_ERROR_CONTAINED
+            or status == CUDA_ERROR_TENSOR_MEMORY_LEAK or status == CUDA_ERROR_MPS_CLIENT_TERMINATED
+            or status == CUDA_ERROR_EXTERNAL_DEVICE)
 
 
 cdef bint _context_is_gone(CUresult status) noexcept:
@@ -61,12 +63,25 @@ cdef object make_error(CUresult status, const char* call, str detail):
 
 
 cdef int fail_because(CUresult status, const char* call, str detail) except -1:
-    global known_fault
     if cu.head.raise_pending() != 0:
         return -1
-    if _poisons_context(status):
-        known_fault = status
-    raise make_error(status, call, detail)
+    error = make_error(status, call, detail)
+    error._repeated = _note_fault(status)
+    raise error
+
+
+cdef bint _note_fault(CUresult status):
+    """Whether it has been said before that a context is unusable for this reason."""
+    cdef bint repeated
+    if not _poisons_context(status):
+        return False
+    repeated = <int>status in known_faults
+    known_faults.add(<int>status)
+    return repeated
+
+
+cdef void forget_faults() noexcept:
+    known_faults.clear()
 
 
 cdef int fail(CUresult status, const char* call) except -1:
@@ -79,7 +94,7 @@ cdef void forget_missing() noexcept:
 
 
 cdef void report_failure(CUresult status, const char* call) noexcept:
-    if _context_is_gone(status) or status == known_fault or not driver_usable():
+    if _context_is_gone(status) or not driver_usable() or _note_fault(status):
         return
     forget_missing()
     _errors.warn(f"while an object was destroyed: {make_error(status, call, None)}")
@@ -113,6 +128,15 @@ cdef bint driver_usable() noexcept nogil:
 
 cdef object closed_error(object instance):
     return RuntimeError(f"{type(instance).__name__} has been closed")
+
+
+cdef object gone_error(object instance):
+    name = type(instance).__name__
+    return _errors.CUDAError(
+        f"CUDA_ERROR_CONTEXT_IS_DESTROYED: the context that this {name} was made in has been reset, and the {name} "
+        "went with it: make another one",
+        name="CUDA_ERROR_CONTEXT_IS_DESTROYED", status=<int>CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    )
 
 
 cdef object factory_error(str name, str factories):

@@ -5,6 +5,8 @@ cdef class Device:
     cdef readonly int device_id     # also the CUdevice: the driver's handle is the ordinal
     cdef Context current            # last made current through this object, None before set_current()
     cdef object memory              # the memory resource, None until asked for
+    cdef bint memory_is_own         # found by this object, not set by the user
+    cdef unsigned long born         # `resets` when set_current() was last called
     cdef object known_properties
     cdef object known_capability
     cdef str known_name

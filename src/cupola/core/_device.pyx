@@ -13,7 +13,9 @@ from cpython.ref cimport Py_INCREF, PyObject, PyTypeObject
 from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.stdint cimport uint64_t, uintptr_t
 
-from cupola.core._context cimport Context, current_context, enter, leave, primary_context, wrap_context
+from cupola.core._context cimport (
+    Context, current_context, enter, leave, primary_context, resets, was_reset, wrap_context
+)
 from cupola.core._cuda cimport (
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
     CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUcontext, CUdevice,
@@ -179,6 +181,7 @@ cdef class Device:
             else:
                 from cupola.core._unpooled import SynchronousMemoryResource
                 self.memory = SynchronousMemoryResource(self.device_id)
+            self.memory_is_own = True
         return self.memory
 
     @memory_resource.setter
@@ -187,6 +190,7 @@ cdef class Device:
         if not isinstance(resource, MemoryResource):
             raise TypeError(f"memory_resource must be a MemoryResource, not {type(resource).__name__}")
         self.memory = resource
+        self.memory_is_own = False
 
     @property
     def default_stream(self):
@@ -251,6 +255,10 @@ cdef class Device:
         if ctx is None:
             pointer = primary_context(self.device_id)
             check(cu.cuCtxSetCurrent(pointer), b"cuCtxSetCurrent")
+            if self.born != resets:
+                if self.memory_is_own and was_reset(pointer, self.born):
+                    self.memory = None      # the device's pool is as good as new, its release threshold too
+                self.born = resets
             if self.current is None or self.current.pointer != pointer:
                 self.current = wrap_context(pointer)
             return None

@@ -22,6 +22,9 @@ class CUDAError(Exception):
         The CUDA function that returned it, empty likewise.
     """
 
+    # Whether the same fault of a context was raised before, so that a destructor need not warn of it again.
+    _repeated = False
+
     def __init__(self, *args: object, name: str = "", status: int = 0, call: str = "") -> None:
         super().__init__(*args)
         self.name = name

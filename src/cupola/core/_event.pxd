@@ -4,11 +4,12 @@ from cupola.core._cuda cimport CUcontext, CUevent
 cdef class Event:
     cdef CUevent pointer            # NULL once closed
     cdef CUcontext context
+    cdef unsigned long born         # `resets` at that time
     cdef int device_id
     cdef bint timing
     cdef bint blocking
     cdef object __weakref__
-    cdef CUevent open_pointer(self) except NULL         # RuntimeError once closed
+    cdef CUevent open_pointer(self) except NULL         # RuntimeError once closed, CUDAError once gone
 
 
 # An event in `context`; NULL is the current context.

@@ -2,11 +2,11 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._context cimport current_context, enter, leave, wrap_context
+from cupola.core._context cimport current_context, enter, is_gone, leave, resets, wrap_context
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
     CU_EVENT_DISABLE_TIMING, CUcontext, CUdevice, CUevent, CUresult, check, closed_error, cu, driver_module,
-    driver_usable, factory_error, report
+    driver_usable, factory_error, gone_error, report
 )
 
 cimport cython
@@ -38,6 +38,8 @@ cdef class Event:
     cdef CUevent open_pointer(self) except NULL:
         if self.pointer == NULL:
             raise closed_error(self)
+        if is_gone(self.context, self.born):
+            raise gone_error(self)
         return self.pointer
 
     def close(self):
@@ -139,7 +141,7 @@ cdef void _destroy(Event event) noexcept:
     cdef CUevent pointer = event.pointer
     cdef CUresult status
     event.pointer = NULL
-    if pointer != NULL and driver_usable():
+    if pointer != NULL and driver_usable() and not is_gone(event.context, event.born):
         with nogil:
             status = cu.cuEventDestroy(pointer)
         report(status, b"cuEventDestroy")
@@ -184,6 +186,7 @@ cdef Event new_event(CUcontext context, bint timing, bint blocking):
     check(status, b"cuEventCreate")
     event.pointer = pointer
     event.context = context
+    event.born = resets
     event.device_id = device
     event.timing = timing
     event.blocking = blocking

@@ -13,8 +13,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from cupola.core._arguments cimport Slot, operands, pack
+from cupola.core._context cimport is_gone
 from cupola.core._cuda cimport (
-    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, closed_error, cu, fail_because
+    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, closed_error, cu, fail_because, gone_error
 )
 from cupola.core._kernel cimport Kernel
 from cupola.core._launch_config cimport LaunchConfig
@@ -137,6 +138,8 @@ cdef inline int _submit(
         target = <Stream>stream
         if target.native is None:
             raise closed_error(stream)
+        if is_gone(target.native.context, target.native.born):
+            raise gone_error(stream)
         pack(kernel, arguments, count, pointers, slots)
     else:
         target = _find_stream(stream)

@@ -319,7 +319,7 @@ cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
     cdef CUresult status
     cdef CUcontext context = NULL
     cdef int pushed
-    if pointer == 0:
+    if pointer == 0 or (stream is not None and stream.is_gone()):
         return 0
     with nogil:
         status = cu.cuStreamIsCapturing(native, &capture)

@@ -9,8 +9,10 @@ cdef class StreamHandle:
     """
     cdef CUstream pointer
     cdef CUcontext context          # NULL until asked, and always for the default streams
+    cdef unsigned long born         # `resets` at that time
     cdef bint owned                 # destroy the stream in the end
     cdef object owner               # who owns it instead (kept alive), or None
+    cdef bint is_gone(self) noexcept        # whether it went with its context
 
 
 cdef class Stream:
@@ -19,7 +21,7 @@ cdef class Stream:
     cdef int nonblocking            # -1 until asked
     cdef object level               # the priority, None until asked
     cdef object __weakref__
-    cdef StreamHandle open_handle(self)     # RuntimeError once closed
+    cdef StreamHandle open_handle(self)     # RuntimeError once closed, CUDAError once gone
     cdef CUcontext find_context(self) except NULL      # of the default streams: the caller's current context
     cdef int find_device(self) except -1
 

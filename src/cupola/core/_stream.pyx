@@ -6,21 +6,28 @@ import warnings
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv, strtol
 
-from cupola.core._context cimport current_context, enter, leave, wrap_context
+from cupola.core._context cimport current_context, enter, is_gone, leave, resets, wrap_context
 from cupola.core._cuda cimport (
     CUDA_SUCCESS, CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUcontext, CUdevice, CUevent, CUresult, CUstream,
-    check, closed_error, cu, driver_module, driver_usable, factory_error, report
+    check, closed_error, cu, driver_module, driver_usable, factory_error, gone_error,
+    report
 )
 from cupola.core._event cimport Event, event_from_options, new_event
 
 
 cdef class StreamHandle:
+    def __cinit__(self):
+        self.born = resets
+
     def __dealloc__(self):
         cdef CUresult status
-        if self.owned and self.pointer != NULL and driver_usable():
+        if self.owned and self.pointer != NULL and driver_usable() and not self.is_gone():
             with nogil:
                 status = cu.cuStreamDestroy(self.pointer)
             report(status, b"cuStreamDestroy")
+
+    cdef bint is_gone(self) noexcept:
+        return is_gone(self.context, self.born)
 
 
 cdef class Stream:
@@ -36,6 +43,8 @@ cdef class Stream:
     cdef StreamHandle open_handle(self):
         if self.native is None:
             raise closed_error(self)
+        if self.native.is_gone():
+            raise gone_error(self)
         return self.native
 
     cdef CUcontext find_context(self) except NULL:
@@ -276,7 +285,7 @@ cdef class Stream:
 
     def __repr__(self):
         cdef CUcontext context = NULL
-        if self.native is not None and (not _is_default(self.pointer) or current_context() != NULL):
+        if self.native is not None and not self.native.is_gone() and (not _is_default(self.pointer) or current_context() != NULL):
             context = self.find_context()
         return f"<Stream handle={<uintptr_t>self.pointer:#x} context={<uintptr_t>context:#x}>"
 
@@ -377,8 +386,7 @@ cdef Stream stream_argument(object stream):
     cdef Stream found
     if isinstance(stream, Stream):
         found = <Stream>stream
-        if found.native is None:
-            raise closed_error(stream)
+        found.open_handle()
         return found
     if stream is None:
         raise TypeError("a stream is required; device.default_stream is one")

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._context cimport current_context, enter, leave
+from cupola.core._context cimport current_context, enter, leave, when_reset
 from cupola.core._cuda cimport (
     CU_EVENT_DISABLE_TIMING, CUDA_SUCCESS, CUcontext, CUevent, CUresult, CUstream, check, cu, initialise,
 )
@@ -10,6 +10,13 @@ from cupola.core._cuda cimport (
 # Idle events by context. An event may be recorded anew as soon as the wait for it is queued (CUDA Driver API,
 # cuStreamWaitEvent: the wait is for what was recorded at the time of the call).
 cdef dict _idle = {}
+
+
+def _forget_idle(address):
+    _idle.pop(address, None)    # events go with their context
+
+
+when_reset(_forget_idle)
 
 
 cdef int wait_for(CUstream producer, CUstream consumer) except -1:

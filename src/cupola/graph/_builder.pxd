@@ -24,6 +24,7 @@ cdef class GraphBuilder:
     cdef object __weakref__
 
     cdef int require_open(self) except -1
+    cdef bint has_stream(self) noexcept
     cdef int require_capturing(self, str what) except -1
     cdef CUgraph captured_graph(self) except NULL
     cdef int append(self, CUgraph child, CUgraphNodeParams* parameters) except -1

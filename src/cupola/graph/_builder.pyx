@@ -52,7 +52,7 @@ cdef class GraphBuilder:
     def __dealloc__(self):
         cdef CUgraph graph = NULL
         # A capture nobody can end any more. Its errors were already raised by the calls that caused them.
-        if self.state == CAPTURING and self.kind != FORKED and self.queue is not None and driver_usable():
+        if self.state == CAPTURING and self.kind != FORKED and driver_usable() and self.has_stream():
             if cu.cuStreamEndCapture(self.queue.pointer, &graph) == 0 and graph != NULL and self.kind == PRIMARY:
                 cu.cuGraphDestroy(graph)
 
@@ -182,7 +182,7 @@ cdef class GraphBuilder:
                 else "only the builder of the whole graph can be completed, not that of a branch or body"
             )
         drop_released()
-        return instantiate(self.graph.pointer, options)
+        return instantiate(self.graph.pointer, self.queue.find_context(), options)
 
     def debug_dot_print(self, path, options=None):
         """Write a picture of the graph as a DOT file (``cuGraphDebugDotPrint``).
@@ -462,7 +462,7 @@ cdef class GraphBuilder:
         cdef CUresult status = <CUresult>0
         if self.state == CLOSED:
             return
-        if self.state == CAPTURING and self.kind != FORKED:
+        if self.state == CAPTURING and self.kind != FORKED and self.has_stream():
             status = cu.cuStreamEndCapture(self.queue.pointer, &graph)
             if graph != NULL and self.kind == PRIMARY:
                 cu.cuGraphDestroy(graph)
@@ -478,7 +478,12 @@ cdef class GraphBuilder:
     cdef int require_open(self) except -1:
         if self.state == CLOSED:
             raise closed_error(self)
+        self.queue.open_handle()
         return 0
+
+    cdef bint has_stream(self) noexcept:
+        """Whether there is a stream, and it has not gone with its context."""
+        return self.queue is not None and self.queue.native is not None and not self.queue.native.is_gone()
 
     cdef int require_capturing(self, str what) except -1:
         self.require_open()

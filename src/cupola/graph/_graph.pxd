@@ -1,4 +1,4 @@
-from cupola.core._cuda cimport CUgraph, CUgraphExec
+from cupola.core._cuda cimport CUcontext, CUgraph, CUgraphExec
 
 
 cdef class GraphHandle:
@@ -10,8 +10,11 @@ cdef class GraphHandle:
 
 cdef class Graph:
     cdef CUgraphExec pointer    # NULL once closed
+    cdef CUcontext context      # of the stream that it was recorded in
+    cdef unsigned long born     # `resets` at that time
+    cdef CUgraphExec open_pointer(self) except NULL     # RuntimeError once closed, CUDAError once gone
     cdef object __weakref__
 
 
 cdef GraphHandle new_graph_handle(CUgraph pointer, bint owned, object root)
-cdef Graph instantiate(CUgraph graph, object options)
+cdef Graph instantiate(CUgraph graph, CUcontext context, object options)

@@ -3,6 +3,7 @@
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
+from cupola.core._context cimport is_gone, resets
 from cupola.core._cuda cimport (
     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED,
     CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
@@ -14,8 +15,8 @@ from cupola.core._cuda cimport (
     CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
     CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
     CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
-    CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUresult, CUstream, check, closed_error, cu, driver_usable,
-    factory_error, report,
+    CUcontext, CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUresult, CUstream, check, closed_error, cu,
+    driver_usable, factory_error, gone_error, report,
 )
 from cupola.core._stream cimport Stream, stream_argument
 from cupola.graph._retained cimport drop_released
@@ -76,10 +77,17 @@ cdef class Graph:
     def __dealloc__(self):
         cdef CUgraphExec pointer = self.pointer
         cdef CUresult status
-        if pointer != NULL and driver_usable():
+        if pointer != NULL and driver_usable() and not is_gone(self.context, self.born):
             with nogil:
                 status = cu.cuGraphExecDestroy(pointer)
             report(status, b"cuGraphExecDestroy")
+
+    cdef CUgraphExec open_pointer(self) except NULL:
+        if self.pointer == NULL:
+            raise closed_error(self)
+        if is_gone(self.context, self.born):
+            raise gone_error(self)
+        return self.pointer
 
     def launch(self, stream):
         """Run the graph behind the work already in `stream` (``cuGraphLaunch``). Launches of one graph never overlap.
@@ -91,10 +99,8 @@ cdef class Graph:
         """
         cdef Stream queue = stream_argument(stream)
         cdef CUstream native = queue.pointer
-        cdef CUgraphExec pointer = self.pointer
+        cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
-        if pointer == NULL:
-            raise closed_error(self)
         with nogil:
             status = cu.cuGraphLaunch(pointer, native)
         check(status, b"cuGraphLaunch")
@@ -109,10 +115,8 @@ cdef class Graph:
         """
         cdef Stream queue = stream_argument(stream)
         cdef CUstream native = queue.pointer
-        cdef CUgraphExec pointer = self.pointer
+        cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
-        if pointer == NULL:
-            raise closed_error(self)
         with nogil:
             status = cu.cuGraphUpload(pointer, native)
         check(status, b"cuGraphUpload")
@@ -135,10 +139,8 @@ cdef class Graph:
         cdef CUgraphExecUpdateResultInfo info
         cdef GraphHandle handle
         cdef CUgraph graph
-        cdef CUgraphExec pointer = self.pointer
+        cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
-        if pointer == NULL:
-            raise closed_error(self)
         from cupola.graph._builder import GraphBuilder
 
         if not isinstance(source, GraphBuilder):
@@ -175,6 +177,8 @@ cdef class Graph:
         if pointer == NULL:
             return
         self.pointer = NULL
+        if is_gone(self.context, self.born):
+            return
         with nogil:
             status = cu.cuGraphExecDestroy(pointer)
         drop_released()
@@ -184,7 +188,7 @@ cdef class Graph:
         raise TypeError("a Graph cannot be pickled")
 
 
-cdef Graph instantiate(CUgraph graph, object options):
+cdef Graph instantiate(CUgraph graph, CUcontext context, object options):
     cdef CUDA_GRAPH_INSTANTIATE_PARAMS parameters
     cdef CUgraphExec pointer = NULL
     cdef Graph result
@@ -210,4 +214,6 @@ cdef Graph instantiate(CUgraph graph, object options):
     check(status, b"cuGraphInstantiateWithParams")
     result = Graph.__new__(Graph)
     result.pointer = pointer
+    result.context = context
+    result.born = resets
     return result

@@ -152,7 +152,32 @@ again = d.cuDevicePrimaryCtxRetain(0)[1]
 assert int(again) == int(context) and d.cuCtxGetId(context)[1] != first
 assert status(d.cuStreamQuery(stream)) == "CUDA_ERROR_INVALID_HANDLE"
 assert status(d.cuStreamCreate(0)) == "CUDA_SUCCESS"
+for active in (1, 0):  # the reset has not released the first one
+    assert status(d.cuDevicePrimaryCtxRelease(0)) == "CUDA_SUCCESS"
+    assert d.cuDevicePrimaryCtxGetState(0)[2] == active
+assert status(d.cuDevicePrimaryCtxRelease(0)) == "CUDA_ERROR_INVALID_CONTEXT"
+d.cuDevicePrimaryCtxRetain(0)
+d.cuDevicePrimaryCtxReset(0)
 assert status(d.cuDevicePrimaryCtxRelease(0)) == "CUDA_SUCCESS"
 assert d.cuDevicePrimaryCtxGetState(0)[2] == 0
+""")
+
+
+@pytest.mark.cpu_only
+def test_a_reset_frees_what_came_from_pools(run_python):
+    done = run_python("""
+from cupola.bindings import driver as d
+d.cuInit(0)
+d.cuCtxSetCurrent(d.cuDevicePrimaryCtxRetain(0)[1])
+pool = d.cuDeviceGetMemPool(0)[1]
+used = d.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+stream = d.cuStreamCreate(1)[1]
+for size in (100, 1 << 20, 1 << 23):
+    d.cuMemAllocFromPoolAsync(size, pool, stream)
+    freed = d.cuMemAllocFromPoolAsync(size, pool, stream)[1]
+    d.cuMemFreeAsync(freed, stream)
+assert int(d.cuMemPoolGetAttribute(pool, used)[1]) > 1 << 23
+assert d.cuDevicePrimaryCtxReset(0)[0].name == "CUDA_SUCCESS"
+assert int(d.cuMemPoolGetAttribute(pool, used)[1]) == 0
 """)
     assert done.returncode == 0, done.stderr

@@ -47,6 +47,7 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
 }
 
 static void context_deactivate(CUcontext context) {
+    if (!context->active) return; /* a primary context that was reset, but is still retained */
     context->active = false;
     streams_context_destroyed(context); /* waits for all their work */
     events_context_destroyed(context);
@@ -197,8 +198,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
     struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     pthread_mutex_lock(&device->lock);
-    if (device->primary->active) context_deactivate(device->primary);
-    device->primary_users = 0;
+    context_deactivate(device->primary); /* which does not release it: that is up to those who retained it */
     pthread_mutex_unlock(&device->lock);
     images_sweep();
     return CUDA_SUCCESS;

@@ -374,7 +374,18 @@ CUresult memory_context_created(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
+/* The pools of a device outlive its primary context, but what was allocated from them does not. */
+static bool is_of_pool(const cpu_allocation *allocation, CUcontext context) {
+    if (!context->is_primary || allocation->freeing || !handle_was_live(allocation->owner, HANDLE_POOL)) return false;
+    CUmemoryPool pool = allocation->owner;
+    return pool->device == context->device->ordinal && !pool->is_graph;
+}
+
 static void free_of_context(const cpu_allocation *allocation, void *context) {
+    if (is_of_pool(allocation, context)) {
+        pool_free_now(allocation);
+        return;
+    }
     if (allocation->owner != context) return;
     if (cpu_memory_owns(allocation->base)) (void)cpu_memory_free(allocation->base);
     else (void)cpu_memory_unregister(allocation->base);
