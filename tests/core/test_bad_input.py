@@ -145,7 +145,23 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     ),
     "a grid too large": (shaped(grid=(1, 65536), block=1), CUDAError, ["grid.y is 65536 blocks", "at most 65535"]),
     "a grid beyond 32 bits": (shaped(grid=1 << 33, block=1), OverflowError, ["grid must fit in 32 bits"]),
-    "no grid": (shaped(grid=0, block=1), ValueError, ["grid must be >= 1"]),
+    "an empty grid": (
+        shaped(grid=0, block=256),
+        ValueError,
+        ["every extent of grid must be >= 1, got 0; where there is nothing to do, do not launch"],
+    ),
+    "a negative grid": (shaped(grid=(1, -1), block=1), ValueError, ["every extent of grid must be >= 1, got (1, -1)"]),
+    "no grid": (shaped(block=1), ValueError, ["grid must be an int or a tuple", "write LaunchConfig(grid=..., block="]),
+    "a block in the place of the cluster": (
+        lambda t: LaunchConfig(4, 256),
+        ValueError,
+        ["block must be an int", "by position the second argument is cluster"],
+    ),
+    "a grid that is a float": (
+        shaped(grid=1000 / 256, block=256),
+        ValueError,
+        ["grid must be an int or a tuple of at most 3 ints, got 3.90625: round it, up with"],
+    ),
     "too much shared memory": (
         shaped(grid=1, block=1, shmem_size=1 << 24),
         CUDAError,
@@ -257,12 +273,73 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "a negative size": (
         lambda t: t.device.allocate(-1, stream=t.stream),
         OverflowError,
-        ["size must be a number of bytes from 0 to 2**64 - 1, got -1"],
+        ["size must not be negative: -1"],
+    ),
+    "a size beyond 64 bits": (
+        lambda t: t.device.allocate(1 << 64, stream=t.stream),
+        OverflowError,
+        ["size must be a number of bytes below 2**64, got 18446744073709551616"],
     ),
     "a size that is no number": (
-        lambda t: t.device.allocate("16", stream=t.stream),
+        lambda t: t.device.allocate("1k", stream=t.stream),
         TypeError,
         ["size must be an int, a number of bytes, not str"],
+    ),
+    "a size that is a float": (
+        lambda t: t.device.allocate(1e3, stream=t.stream),
+        TypeError,
+        ["size must be an int, a number of bytes, not float; round it, as in int(size)"],
+    ),
+    "a copy from an array": (
+        lambda t: t.out.copy_from(np.zeros(64, "f4"), stream=t.stream),
+        TypeError,
+        ["src must be a Buffer, got ndarray", "Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array)"],
+    ),
+    "a copy to an array": (
+        lambda t: t.out.copy_to(np.zeros(64, "f4"), stream=t.stream),
+        TypeError,
+        ["dst must be a Buffer, got ndarray", "Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array)"],
+    ),
+    # --- things in the place of others
+    "stream and config interchanged": (
+        lambda t: launch(ONE, t.stream, t.kernel("nothing")),
+        TypeError,
+        ["config must be a LaunchConfig, not Stream: launch takes (stream, config, kernel, *kernel_args)"],
+    ),
+    "a number of blocks as config": (
+        lambda t: launch(t.stream, 64, t.kernel("nothing")),
+        TypeError,
+        ["config must be a LaunchConfig, not int", "LaunchConfig(grid=64, block=256)"],
+    ),
+    "the name of a kernel as kernel": (
+        lambda t: launch(t.stream, ONE, "nothing"),
+        TypeError,
+        ["kernel must be a Kernel, not str", "ObjectCode.get_kernel(name)"],
+    ),
+    "a device as stream": (
+        lambda t: launch(t.device, ONE, t.kernel("nothing")),
+        TypeError,
+        ["Stream or GraphBuilder expected, got Device; make one with device.create_stream()"],
+    ),
+    "an address as stream": (
+        lambda t: launch(int(t.stream.handle), ONE, t.kernel("nothing")),
+        TypeError,
+        ["Stream or GraphBuilder expected, got int; Stream.from_handle(address) wraps an address"],
+    ),
+    "arguments by name": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), t.out, n=3),
+        TypeError,
+        ["unexpected keyword argument 'n': the kernel's arguments are given by position"],
+    ),
+    "arguments as a tuple": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), (t.out, 3)),
+        TypeError,
+        ["kernel add takes 2 arguments of 8, 4 bytes; 1 given: a tuple, pass its items, as *values"],
+    ),
+    "a list for a pointer": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), [1, 2], 3),
+        TypeError,
+        ["unsupported type list for parameter 0 of kernel add; pass each of its items, as *values, or for an array"],
     ),
     "more memory than there is": (
         lambda t: t.device.allocate(1 << 41, stream=t.stream),
@@ -279,6 +356,26 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         lambda t: Program("__global__ void k() { oops; }", "c++", {"name": "mine.cu"}).compile("cubin"),
         CUDAError,
         ['mine.cu(1): error: identifier "oops" is undefined'],
+    ),
+    "the language for the type of code": (
+        lambda t: Program("", "cuda"),
+        RuntimeError,
+        ['unsupported code_type \'cuda\'; the code types are "c++" and "ptx"', 'For CUDA C++ write "c++"'],
+    ),
+    "a type of code that does not work yet": (
+        lambda t: Program("", "nvvm"),
+        RuntimeError,
+        ['NVVM programs are not supported yet; the code types are "c++" and "ptx"'],
+    ),
+    "an option with a slip": (
+        lambda t: Program("", "c++", {"lineinof": True}),
+        TypeError,
+        ["ProgramOptions has no option 'lineinof'; did you mean 'lineinfo'?"],
+    ),
+    "an architecture without sm_": (
+        lambda t: Program("", "c++", {"arch": t.device.arch}).compile("cubin"),
+        CUDAError,
+        ["arch must look like 'sm_90' or 'compute_90', not '", "': write arch=f'sm_{device.arch}'"],
     ),
     "PTX that is none": (
         lambda t: ObjectCode.from_ptx(INCREMENT.replace(b"add.u32", b"frobnicate.u32"), name="mine").get_kernel("k"),

@@ -66,7 +66,7 @@ cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** poin
     cdef int overflow
     cdef bint wary = resets != 0    # buffers may be gone, which is not for the fast path to find out
     if kernel.parameter_count != count:
-        parameter = _check_count(kernel, count)
+        parameter = _check_count(kernel, arguments, count)
     while argument != end:
         size = 0                # the driver cannot tell
         if parameter != NULL:
@@ -98,14 +98,14 @@ cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** poin
     return 0
 
 
-cdef const Parameter* _check_count(Kernel kernel, Py_ssize_t count) except? NULL:
+cdef const Parameter* _check_count(Kernel kernel, PyObject** arguments, Py_ssize_t count) except? NULL:
     """The kernel's parameters, read if they are not yet; NULL when the driver cannot tell."""
     if kernel.parameter_count == LAYOUT_UNREAD:
         kernel.read_layout()
     if kernel.parameter_count == LAYOUT_UNKNOWN:
         return NULL
     if kernel.parameter_count != count:
-        raise _wrong_count(kernel, count)
+        raise _wrong_count(kernel, arguments, count)
     return kernel.parameters
 
 
@@ -252,7 +252,12 @@ cdef str _advice(object value):
     if numpy is not None and isinstance(value, numpy.generic):
         return ": nothing on the device is of this type"
     if hasattr(value, "__array_interface__"):
-        return ": it is an array on the host; copy it to a Buffer and pass that"
+        return (
+            ": it is an array on the host; copy it to a Buffer and pass that, or pass a number as a NumPy scalar, "
+            "such as array.dtype.type(1)"
+        )
+    if isinstance(value, (tuple, list)):
+        return "; pass each of its items, as *values, or for an array a Buffer"
     if hasattr(value, "handle"):
         return "; handles of textures and surfaces are passed as ints"
     return "; pass a Buffer, a number, or a NumPy or ctypes scalar"
@@ -276,11 +281,14 @@ cdef object _wrong_size(Kernel kernel, Py_ssize_t i, uint32_t size, object value
     )
 
 
-cdef object _wrong_count(Kernel kernel, Py_ssize_t count):
+cdef object _wrong_count(Kernel kernel, PyObject** arguments, Py_ssize_t count):
     cdef int i
     sizes = ", ".join([str(kernel.parameters[i].size) for i in range(kernel.parameter_count)])
     listed = f" of {sizes} bytes" if sizes else ""
     plural = "" if kernel.parameter_count == 1 else "s"
+    advice = ""
+    if count == 1 and isinstance(<object>arguments[0], (tuple, list)):
+        advice = f": a {type(<object>arguments[0]).__name__}, pass its items, as *values"
     return TypeError(
-        f"kernel {kernel.find_name()} takes {kernel.parameter_count} argument{plural}{listed}; {count} given"
+        f"kernel {kernel.find_name()} takes {kernel.parameter_count} argument{plural}{listed}; {count} given{advice}"
     )

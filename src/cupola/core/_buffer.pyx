@@ -360,7 +360,7 @@ cdef class Buffer:
                 raise ValueError("this buffer has no memory resource to allocate the destination from; pass dst")
             dst = allocation.resource.allocate(self.nbytes, stream=stream)
         if not isinstance(dst, Buffer):
-            raise TypeError(f"dst must be a Buffer, got {type(dst).__name__}")
+            raise TypeError(f"dst must be a Buffer, got {type(dst).__name__}{_wrapped(dst)}")
         _copy(<Buffer>dst, self, stream)
         return dst
 
@@ -380,7 +380,7 @@ cdef class Buffer:
             When the sizes differ.
         """
         if not isinstance(src, Buffer):
-            raise TypeError(f"src must be a Buffer, got {type(src).__name__}")
+            raise TypeError(f"src must be a Buffer, got {type(src).__name__}{_wrapped(src)}")
         _copy(self, <Buffer>src, stream)
 
     def fill(self, value, *, stream):
@@ -481,6 +481,15 @@ cdef class Buffer:
 
     def __repr__(self):
         return f"<Buffer ptr={self.pointer:#x} size={self.nbytes}>"
+
+
+cdef str _wrapped(object array):
+    """How to make a Buffer of what somebody gave in its place."""
+    if hasattr(array, "__array_interface__"):
+        return ": Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array) makes one of a contiguous array"
+    if hasattr(array, "__cuda_array_interface__") or hasattr(array, "data_ptr"):
+        return ": Buffer.from_handle(address, size, owner=array) makes one of contiguous memory"
+    return ""
 
 
 cdef int _copy(Buffer target, Buffer source, object stream) except -1:

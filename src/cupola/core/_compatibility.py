@@ -145,13 +145,21 @@ def explain_compile(error: NVRTCError, flags: Iterable[bytes]) -> NVRTCError:
     """The error itself, or one with more text when a mismatch of versions may be the reason."""
     texts = [os.fsdecode(flag) for flag in flags]
     compiler = _nvrtc.version()
-    found = wrong_headers(texts, compiler)
+    found: Mismatch | str | None = wrong_headers(texts, compiler)
     if found is None and error.name == "NVRTC_ERROR_INVALID_OPTION":
         arch = next((match for text in texts if (match := re.match(r"-arch=(?:sm|compute)_(\d+)", text))), None)
-        found = target_and_compiler(int(arch[1]), supported_targets(), compiler) if arch else None
+        if arch:
+            found = target_and_compiler(int(arch[1]), supported_targets(), compiler)
+        elif "architecture" in str(error):
+            found = _malformed_arch(texts)
     if found is None:
         return error
     return NVRTCError(f"{error}\n\n{found}", name=error.name, status=error.status)
+
+
+def _malformed_arch(flags: list[str]) -> str:
+    given = next((flag.removeprefix("-arch=") for flag in flags if flag.startswith("-arch=")), "")
+    return f"arch must look like 'sm_90' or 'compute_90', not {given!r}: write arch=f'sm_{{device.arch}}'"
 
 
 def wrong_headers(flags: Iterable[str], compiler: Version) -> Mismatch | None:

@@ -232,6 +232,9 @@ cdef class Device:
     def set_current(self, ctx=None):
         """Make the device current on this thread; every thread that uses the device calls it.
 
+        When the primary context has been reset meanwhile (``cuDevicePrimaryCtxReset``, ``cudaDeviceReset``), it is
+        retained anew. What was made in it before is gone: using it raises a CUDAError, freeing it does nothing.
+
         Parameters
         ----------
         ctx : Context, optional

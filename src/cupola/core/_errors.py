@@ -60,14 +60,18 @@ FORKED = (
 )
 
 _FAULT = (
-    "The kernel that faulted may be an earlier one than the call that reports it, and its context cannot be used "
-    "any more. CUPOLA_DEVICE=cpu runs the program on the CPU device, which names the source line of bad accesses."
+    "The kernel that faulted may be an earlier one than the call that reports it, and CUDA cannot be used in this "
+    "process any more: restart it. CUPOLA_DEVICE=cpu runs the program on the CPU device, which names the source line "
+    "of bad accesses."
 )
 
 HINTS: dict[str, str] = {
     "CUDA_ERROR_NOT_INITIALIZED": "Make a Device first: that initialises the driver.",
     "CUDA_ERROR_INVALID_CONTEXT": "No usable context is current on this thread: call Device(n).set_current() on it.",
-    "CUDA_ERROR_CONTEXT_IS_DESTROYED": "The context was destroyed; the objects made in it are gone with it.",
+    "CUDA_ERROR_CONTEXT_IS_DESTROYED": (
+        "The context was destroyed or reset, and the objects made in it are gone with it: "
+        "call Device(n).set_current() and make them anew."
+    ),
     "CUDA_ERROR_NO_DEVICE": "No GPU is visible: see CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.",
     "CUDA_ERROR_OUT_OF_MEMORY": (
         "Close buffers that are no longer needed, and synchronise the streams that free them, before asking for more."
@@ -91,7 +95,10 @@ HINTS: dict[str, str] = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": _FAULT,
     "CUDA_ERROR_MISALIGNED_ADDRESS": _FAULT,
     "CUDA_ERROR_LAUNCH_FAILED": _FAULT,
-    "CUDA_ERROR_ASSERT": "An assert() in a kernel failed; its text is on stderr. The context cannot be used any more.",
+    "CUDA_ERROR_ASSERT": (
+        "An assert() in a kernel failed; its text is on stderr. The context cannot be used any more: "
+        "cupola.bindings.driver.cuDevicePrimaryCtxReset(device.device_id) and device.set_current() give a new one."
+    ),
 }
 
 

@@ -95,7 +95,9 @@ cdef int _run_by_name(PyObject** arguments, Py_ssize_t count, tuple names) excep
         given[("stream", "config", "kernel")[i]] = <object>arguments[i]
     for i in range(len(names)):
         if names[i] not in ("stream", "config", "kernel"):
-            raise TypeError(f"launch() got an unexpected keyword argument {names[i]!r}")
+            raise TypeError(
+                f"launch() got an unexpected keyword argument {names[i]!r}: the kernel's arguments are given by position"
+            )
         if names[i] in given:
             raise TypeError(f"launch() got multiple values for argument {names[i]!r}")
         given[names[i]] = <object>arguments[count + i]
@@ -105,14 +107,23 @@ cdef int _run_by_name(PyObject** arguments, Py_ssize_t count, tuple names) excep
     return _run(given["stream"], given["config"], given["kernel"], NULL, 0)
 
 
+cdef str _ORDER = "launch takes (stream, config, kernel, *kernel_args)"
+
+
 cdef int _run(object stream, object config, object kernel, PyObject** arguments, Py_ssize_t count) except -1:
     cdef void* pointers[FEW]
     cdef Slot slots[FEW]
     cdef void* many
     if not isinstance(config, LaunchConfig):
-        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
+        raise TypeError(
+            f"config must be a LaunchConfig, not {type(config).__name__}: {_ORDER}, such as "
+            "launch(stream, LaunchConfig(grid=64, block=256), kernel, buffer)"
+        )
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be a Kernel, not {type(kernel).__name__}")
+        raise TypeError(
+            f"kernel must be a Kernel, not {type(kernel).__name__}: {_ORDER}, and a Kernel comes from "
+            "ObjectCode.get_kernel(name)"
+        )
     if count <= FEW:
         return _submit(stream, <LaunchConfig>config, <Kernel>kernel, arguments, count, pointers, slots)
     many = PyMem_Malloc(count * (sizeof(Slot) + sizeof(void*)))

@@ -53,6 +53,8 @@ programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, a
                 raise TypeError("cooperative_launch is the older spelling of is_cooperative: give one of them")
             warnings.warn("LaunchConfig(cooperative_launch=) is now is_cooperative=", DeprecationWarning, stacklevel=1)
             is_cooperative = older["cooperative_launch"]
+        if grid is None or block is None:
+            raise ValueError(_missing(grid, cluster, block))
         _read_extents("grid", grid, self.grid_size)
         _read_extents("block", block, &self.native.blockDimX)
         if cluster is not None:
@@ -211,15 +213,25 @@ cdef int _read_extents(str field, object value, unsigned int* extents) except -1
     return 0
 
 
+cdef str _missing(object grid, object cluster, object block):
+    cdef str field = "grid" if grid is None else "block"
+    cdef str where = ""
+    if block is None and cluster is not None:
+        where = "; by position the second argument is cluster"
+    return f"{field} must be an int or a tuple of at most 3 ints, got None: write LaunchConfig(grid=..., block=...){where}"
+
+
 cdef unsigned int _read_extent(str field, object extent, object given) except 0:
     cdef long long size
     if not isinstance(extent, int):
         if not hasattr(type(extent), "__index__"):
-            raise ValueError(f"{field} must be an int or a tuple of at most 3 ints, got {given!r}")
+            advice = ": round it, up with -(-n // block) or math.ceil()" if isinstance(extent, float) else ""
+            raise ValueError(f"{field} must be an int or a tuple of at most 3 ints, got {given!r}{advice}")
         extent = extent.__index__()
     size = extent
     if size < 1:
-        raise ValueError(f"every extent of {field} must be >= 1, got {given!r}")
+        advice = "; where there is nothing to do, do not launch" if size == 0 else ""
+        raise ValueError(f"every extent of {field} must be >= 1, got {given!r}{advice}")
     if size > 0xFFFFFFFF:
         raise OverflowError(f"every extent of {field} must fit in 32 bits, got {given!r}")
     return <unsigned int>size

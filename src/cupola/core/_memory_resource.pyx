@@ -14,12 +14,15 @@ cdef size_t byte_count(object size) except? <size_t>-1:
     cdef size_t count
     if not isinstance(size, int):
         if not hasattr(type(size), "__index__"):
-            raise TypeError(f"size must be an int, a number of bytes, not {type(size).__name__}")
+            advice = "; round it, as in int(size)" if isinstance(size, float) else ""
+        raise TypeError(f"size must be an int, a number of bytes, not {type(size).__name__}{advice}")
         size = size.__index__()
     count = PyLong_AsSize_t(size)
     if count == <size_t>-1 and PyErr_Occurred() != NULL:
         PyErr_Clear()
-        raise OverflowError(f"size must be a number of bytes from 0 to 2**64 - 1, got {size}")
+        if size < 0:
+            raise OverflowError(f"size must not be negative: {size}")
+        raise OverflowError(f"size must be a number of bytes below 2**64, got {size}")
     return count
 
 

@@ -127,14 +127,6 @@ PCH_NOT_ATTEMPTED = <int>NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED
 PCH_HEAP_EXHAUSTED = <int>NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED
 
 
-# NVRTC searches no folder by itself, which nobody expects who comes from nvcc.
-INCLUDE_HINT = """
-
-NVRTC knows no include folders. CUDA's own headers (cuda_fp16.h, cooperative_groups.h, ...) and those of libcu++ (cuda/std/...)
-are found with ProgramOptions(include_path=[find_nvidia_header_directory(part) for part in ("cudart", "cccl")]) from
-cupola.pathfinder; the host's C++ standard library is not available in device code."""
-
-
 cdef int _check(nvrtcResult status, NvrtcProgram program) except -1:
     if status == NVRTC_SUCCESS:
         return 0
@@ -144,8 +136,11 @@ cdef int _check(nvrtcResult status, NvrtcProgram program) except -1:
     log = b"" if program is None else program.log().rstrip(b"\0")
     if status == NVRTC_ERROR_COMPILATION or log.strip():
         text += ", compilation log:\n\n" + log.decode(errors="backslashreplace")
-    if "could not open source file" in text:
-        text += INCLUDE_HINT
+    if status == NVRTC_ERROR_COMPILATION:
+        from cupola.core._source_hints import hint
+
+        said = hint(text)
+        text += f"\n\n{said}" if said else ""
     raise NVRTCError(text, name=name, status=<int>status)
 
 

@@ -26,14 +26,25 @@ def as_options(cls: type[T], options: Any, keywords: dict[str, Any] | None = Non
     if keywords:
         if options is not None:
             raise TypeError(f"give {cls.__name__} or keywords, not both")
-        return cls(**keywords)
+        return _make(cls, keywords)
     if options is None:
         return cls()
     if isinstance(options, cls):
         return options
     if isinstance(options, dict):
-        return cls(**options)
+        return _make(cls, options)
     raise TypeError(f"options must be {cls.__name__}, a dict of its fields, or None; not {type(options).__name__}")
+
+
+def _make(cls: type[T], values: dict[str, Any]) -> T:
+    known = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    for name in values:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(str(name), known, 1)
+            raise TypeError(f"{cls.__name__} has no option {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return cls(**values)
 
 
 @dataclass(slots=True)

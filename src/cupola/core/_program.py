@@ -267,12 +267,14 @@ def _known_code_type(code_type: str, options: ProgramOptions) -> str:
     name = str(code_type).lower()
     if name in TARGETS:
         return name
-    known = "c++, ptx, nvvm"
+    known = "the code types are " + " and ".join(f'"{known}"' for known in TARGETS)
     if name == "nvvm":
-        raise RuntimeError("NVVM programs are not supported yet; the code types are c++ and ptx")
+        raise RuntimeError(f"NVVM programs are not supported yet; {known}")
     if options.use_libdevice:
-        raise ValueError(f"use_libdevice is for NVVM programs; {code_type!r} is none of the code types {known}")
-    raise RuntimeError(f"unsupported code_type {code_type!r}; the code types are {known}")
+        raise ValueError(f"use_libdevice is for NVVM programs, which are not supported yet; {known}")
+    if name.startswith(("cu", "c", "nvrtc")):
+        known += '. For CUDA C++ write "c++"'
+    raise RuntimeError(f"unsupported code_type {code_type!r}; {known}")
 
 
 def _as_bytes(expression: str | bytes) -> bytes:

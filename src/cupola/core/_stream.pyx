@@ -396,10 +396,13 @@ cdef Stream stream_argument(object stream):
         if inner is None:
             raise closed_error(stream)
         return <Stream?>inner
-    raise TypeError(
-        f"Stream or GraphBuilder expected, got {type(stream).__name__}; "
-        "Device.create_stream(obj) wraps the stream of another library"
-    )
+    if isinstance(stream, int):
+        advice = "Stream.from_handle(address) wraps an address"
+    elif hasattr(stream, "create_stream"):
+        advice = "make one with device.create_stream(), or use device.default_stream"
+    else:
+        advice = "Device.create_stream(obj) wraps the stream of another library"
+    raise TypeError(f"Stream or GraphBuilder expected, got {type(stream).__name__}; {advice}")
 
 
 cdef int keep_for_graph(object stream, tuple operands) except -1:

@@ -161,6 +161,7 @@ d.cuDevicePrimaryCtxReset(0)
 assert status(d.cuDevicePrimaryCtxRelease(0)) == "CUDA_SUCCESS"
 assert d.cuDevicePrimaryCtxGetState(0)[2] == 0
 """)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.cpu_only

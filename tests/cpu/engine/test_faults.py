@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+
+from cupola.cpu.checks.faults import nearest
 
 pytestmark = pytest.mark.cpu_only
 
@@ -267,3 +270,18 @@ ctypes.string_at(8)
 """
     )
     assert done.returncode < 0 and "Fatal Python error: Segmentation fault" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        (int.from_bytes(struct.pack("<d", 1.5), "little"), "as a float64 it is 1.5: was a number passed"),
+        (int.from_bytes(struct.pack("<d", -1e3), "little") + 64, "as a float64 it is -1000: was a number passed"),
+        (0x7F00_0000_0000, None),
+        (1 << 60, None),
+    ],
+)
+def test_numbers_that_were_passed_for_pointers(address, said):
+    text = nearest(address, 4, None)
+    assert text.startswith("there is no allocation near it")
+    assert said in text if said else "float64" not in text

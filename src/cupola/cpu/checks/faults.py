@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 from typing import Protocol
 
@@ -144,7 +145,7 @@ def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) ->
     if address < 4096:
         return "the address is (nearly) zero: a null pointer"
     if allocation is None:
-        return "there is no allocation near it"
+        return "there is no allocation near it" + _as_number(address)
     base, length, freed = allocation
     end = base + length
     which = f"a {length}-byte allocation at {base:#x}" + (" that was freed" if freed else "")
@@ -159,3 +160,11 @@ def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) ->
 
 def _bytes(count: int) -> str:
     return f"{count} byte{'' if count == 1 else 's'}"
+
+
+def _as_number(address: int) -> str:
+    """Beyond what an address can be, it often is a float64 that was passed for a pointer."""
+    number: float = struct.unpack("<d", struct.pack("<Q", address))[0]
+    if address < 1 << 48 or not 1e-9 < abs(number) < 1e12:
+        return ""
+    return f"; as a float64 it is {number:.6g}: was a number passed where the kernel takes a pointer?"

@@ -1,0 +1,101 @@
+"""What to do about a header that the runtime compiler cannot find, or a name that needs one.
+
+NVRTC searches no folder by itself, which nobody expects who comes from nvcc; and it compiles device code only, so the
+headers of the host's C and C++ libraries are of no use to it. Some of what they declare is built into the compiler,
+some is in libcu++ under cuda/std.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
+_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
+
+# Headers of the host, by their C++ names, of which the compiler has the most wanted functions built in.
+_BUILT_IN = {
+    "cassert": "assert()",
+    "cmath": "the functions of <cmath>",
+    "cstddef": "size_t and ptrdiff_t",
+    "cstdio": "printf()",
+    "cstdlib": "malloc(), free() and abs()",
+    "cstring": "memcpy() and memset()",
+    "ctime": "clock()",
+    "new": "new and delete",
+}
+
+# Those that libcu++ has under cuda/std.
+_IN_LIBCUXX = """
+    algorithm array atomic barrier bit bitset cassert cfloat charconv chrono climits cmath complex concepts cstddef
+    cstdint cstdlib cstring ctime expected functional initializer_list inplace_vector iterator latch limits linalg
+    mdspan memory numbers numeric optional random ranges ratio semaphore source_location span string_view tuple
+    type_traits utility variant version
+"""
+
+# The others.
+_HOST_ONLY = """
+    any cctype cerrno cfenv cinttypes clocale condition_variable csetjmp csignal cstdarg cuchar cwchar cwctype deque
+    exception filesystem forward_list fstream future iomanip ios iostream istream list locale map mutex ostream
+    queue regex set shared_mutex sstream stack stdexcept streambuf string system_error thread typeindex typeinfo
+    unordered_map unordered_set valarray vector sys/types unistd pthread omp
+"""
+
+# Where the names are that NVRTC does not know without a header.
+_NAMES = {
+    **dict.fromkeys(("int8_t", "int16_t", "int32_t", "int64_t", "intptr_t", "INT32_MAX", "INT64_MAX"), "cstdint"),
+    **dict.fromkeys(("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uintptr_t", "UINT32_MAX"), "cstdint"),
+    **dict.fromkeys(("CHAR_BIT", "INT_MAX", "INT_MIN", "UINT_MAX", "LONG_MAX", "LLONG_MAX"), "climits"),
+    **dict.fromkeys(("FLT_MAX", "FLT_MIN", "FLT_EPSILON", "DBL_MAX", "DBL_MIN", "DBL_EPSILON"), "cfloat"),
+    **dict.fromkeys(("INFINITY", "NAN", "HUGE_VAL"), "cmath"),
+}
+
+_CUDA = re.compile(r"cuda|cooperative_groups|cub/|thrust/|nv/|curand|cublas|cufft|mma\.h|crt/|vector_types|device_")
+
+_FIND = (
+    'ProgramOptions(include_path=[find_nvidia_header_directory(part) for part in ("cudart", "cccl")]), '
+    "from cupola.pathfinder"
+)
+
+
+def hint(log: str) -> str:
+    """Say what to do about the first missing header or name in a compilation log; empty when there is none."""
+    missing = _MISSING.search(log)
+    if missing:
+        return _about_header(missing[1])
+    for name in _UNDEFINED.findall(log):
+        if name in _NAMES:
+            header = _NAMES[name]
+            instead = " Or write the type out, as in unsigned int." if header == "cstdint" else ""
+            return f"{name} is in libcu++: #include <cuda/std/{header}>, which is found with\n{_FIND}.{instead}"
+    return ""
+
+
+def _about_header(path: str) -> str:
+    name = path.removesuffix(".h")
+    if path.endswith(".h") and name != "new" and f"c{name}" in {*_BUILT_IN, *_IN_LIBCUXX.split(), *_HOST_ONLY.split()}:
+        name = f"c{name}"  # <math.h> is <cmath>
+    elif path != name and name not in ("sys/types", "unistd", "pthread", "omp"):
+        name = path
+    if name in _BUILT_IN:
+        text = (
+            f"<{path}> is a header of the host. Device code has {_BUILT_IN[name]} without any header: "
+            "leave the #include out, or put it between #ifndef __CUDACC_RTC__ and #endif."
+        )
+        if name in _IN_LIBCUXX.split():
+            text += f"\nThe rest of it is in libcu++ as <cuda/std/{name}>, which is found with\n{_FIND}."
+        return text
+    if name in _IN_LIBCUXX.split():
+        return (
+            f"<{path}> is a header of the host. Device code has it from libcu++: #include <cuda/std/{name}>, which is "
+            f"found with\n{_FIND}."
+        )
+    if name in _HOST_ONLY.split():
+        return (
+            f"<{path}> is a header of the host, and device code has nothing in its place: leave the #include out, or "
+            "put it between\n#ifndef __CUDACC_RTC__ and #endif. Data comes as pointers to the memory of Buffers."
+        )
+    if _CUDA.match(path):
+        return f"NVRTC searches no folder by itself. The headers of CUDA and of libcu++ are found with\n{_FIND}."
+    return (
+        f'NVRTC searches no folder by itself: name the one that "{path}" is in with ProgramOptions(include_path=...).'
+    )

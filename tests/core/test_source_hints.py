@@ -1,0 +1,82 @@
+"""What a failed compilation says about headers and names that the runtime compiler does not know."""
+
+from __future__ import annotations
+
+import pytest
+
+from cupola import NVRTCError, Program, ProgramOptions
+from cupola.pathfinder import find_nvidia_header_directory
+
+KERNEL = 'extern "C" __global__ void k(float* x) { BODY }'
+
+CASES = [
+    ("#include <cassert>", "", ["Device code has assert() without any header", "<cuda/std/cassert>"], ["no folder"]),
+    ("#include <assert.h>", "", ["<assert.h> is a header of the host", "<cuda/std/cassert>"], ["no folder"]),
+    ("#include <cstdio>", "", ["Device code has printf() without any header"], ["<cuda/std", "no folder"]),
+    ("#include <stdio.h>", "", ["Device code has printf() without any header"], ["<cuda/std", "no folder"]),
+    ("#include <math.h>", "", ["the functions of <cmath>", "<cuda/std/cmath>"], ["no folder"]),
+    ("#include <cstdint>", "", ["from libcu++: #include <cuda/std/cstdint>"], ["without any header"]),
+    ("#include <stdint.h>", "", ["from libcu++: #include <cuda/std/cstdint>"], ["without any header"]),
+    ("#include <type_traits>", "", ["from libcu++: #include <cuda/std/type_traits>"], []),
+    ("#include <vector>", "", ["<vector> is a header of the host", "nothing in its place"], ["<cuda/std", "no folder"]),
+    ("#include <iostream>", "", ["nothing in its place", "__CUDACC_RTC__"], ["<cuda/std"]),
+    ("#include <string.h>", "", ["memcpy() and memset()", "<cuda/std/cstring>"], []),
+    ("#include <string>", "", ["nothing in its place"], ["<cuda/std"]),
+    ("#include <pthread.h>", "", ["nothing in its place"], []),
+    ("#include <cuda_fp16.h>", "", ["searches no folder", "find_nvidia_header_directory"], ["of the host"]),
+    ("#include <cuda/std/array>", "", ["searches no folder", "find_nvidia_header_directory"], ["of the host"]),
+    ('#include "mine.h"', "", ['the one that "mine.h" is in with ProgramOptions(include_path=...)'], ["of the host"]),
+    ("", "uint32_t n = 1;", ["uint32_t is in libcu++: #include <cuda/std/cstdint>", "unsigned int"], []),
+    ("", "x[0] = FLT_MAX;", ["FLT_MAX is in libcu++: #include <cuda/std/cfloat>"], ["unsigned int"]),
+    ("", "oops = 1;", ['identifier "oops" is undefined'], ["libcu++", "folder"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("include", "body", "said", "unsaid"), CASES, ids=[c[0] or c[1] for c in CASES])
+def test_hint(include, body, said, unsaid):
+    with pytest.raises(NVRTCError) as caught:
+        Program(f"{include}\n{KERNEL.replace('BODY', body)}", "c++", {"name": "mine.cu"}).compile("ptx")
+    for text in said:
+        assert text in str(caught.value)
+    for text in unsaid:
+        assert text not in str(caught.value)
+
+
+BUILT_IN = [
+    "assert(x[0] > 0);",
+    'printf("%d", 1);',
+    "x[0] = sinf(x[0]) + isnan(x[1]);",
+    "memset(x, 0, 4); memcpy(x, x + 1, 4);",
+    "free(malloc(4));",
+    "x[0] = abs(-1);",
+    "x[0] = (float)clock();",
+    "size_t s = 0; ptrdiff_t d = s;",
+    "delete new int;",
+]
+
+
+@pytest.mark.parametrize("body", BUILT_IN)
+def test_what_needs_no_header(body):
+    assert Program(KERNEL.replace("BODY", body), "c++").compile("ptx").code
+
+
+def test_the_advice_works():
+    folders = [find_nvidia_header_directory(part) for part in ("cudart", "cccl")]
+    if None in folders:
+        pytest.skip("the headers of CUDA are not installed")
+    names = (
+        "cassert",
+        "cfloat",
+        "climits",
+        "cmath",
+        "cstddef",
+        "cstdint",
+        "cstdlib",
+        "cstring",
+        "ctime",
+        "type_traits",
+    )
+    source = "".join(f"#include <cuda/std/{name}>\n" for name in names) + KERNEL.replace(
+        "BODY", "x[0] = uint32_t(INT_MAX);"
+    )
+    assert Program(source, "c++", ProgramOptions(include_path=folders)).compile("ptx").code
