@@ -109,6 +109,20 @@ def change_sign(b: Builder, op: Operation, x: Value) -> Value:
     return replace(b.unary("fneg", x) if op.opcode == "neg" else b.intrinsic("fabs", x), raw_nan=raw)
 
 
+def _scalar_extremum(b: Builder, opcode: str, x: Value, y: Value) -> Value:
+    """Minimum or maximum of two scalars in plain comparisons.
+
+    LLVM 22 for x86 lowers ``llvm.maximumnum`` of scalars, not of vectors, to an instruction that lets a NaN win when
+    it knows that the other operand is a number (one converted from an integer, say).
+    """
+    integer = f"i{BITS[x.type]}"
+    wins = b.compare("fcmp ogt" if opcode == "max" else "fcmp olt", x, y)
+    result = b.select(b.compare("fcmp uno", y, y), x, b.select(wins, x, y))
+    # Equal operands differ at most in the sign of zero.
+    both = b.binary("and" if opcode == "max" else "or", b.bitcast(x, integer), b.bitcast(y, integer))
+    return b.select(b.compare("fcmp oeq", x, y), b.bitcast(both, x.type), result)
+
+
 def extremum(b: Builder, op: Operation, values: tuple[Value, ...]) -> Value:
     """Minimum or maximum with -0 < +0; a NaN loses against a number, or with ``.NaN`` wins against all."""
     name = f"{op.opcode}imum" if op.has("NaN") else f"{op.opcode}imumnum"
@@ -121,7 +135,8 @@ def extremum(b: Builder, op: Operation, values: tuple[Value, ...]) -> Value:
         values = tuple(b.intrinsic("fabs", v) for v in values)
     result = values[0]
     for v in values[1:]:
-        result = b.intrinsic(name, result, v)
+        scalar = not result.vector and not v.vector and not op.has("NaN")
+        result = _scalar_extremum(b, op.opcode, result, v) if scalar else b.intrinsic(name, result, v)
     if not op.has("xorsign"):
         return result
     signs = b.binary("and", signs, constant(integer, 1 << (BITS[integer] - 1)))
