@@ -300,3 +300,30 @@ def test_kernels_reach_pinned_memory(device, stream, options):
         launch(stream, LaunchConfig(grid=1, block=1), kernel, buffer)
         stream.sync()
         assert np.from_dlpack(buffer).view(np.int32) == 1
+
+
+@pytest.mark.parametrize("make", [LegacyPinnedMemoryResource, lambda: SynchronousMemoryResource(0)])
+@pytest.mark.parametrize("default", [True, False], ids=["default stream", "own stream"])
+def test_memory_without_a_pool_is_freed_on_threads_without_a_context(device, stream, recwarn, make, default):
+    buffers = [make().allocate(1 << 12) for _ in range(3)]
+    addresses = [buffer.handle for buffer in buffers]
+    if not default:
+        for buffer in buffers:
+            buffer.set_deallocation_stream(stream)
+        del buffer
+    thread = threading.Thread(target=buffers.clear)
+    thread.start()
+    thread.join()
+    assert not recwarn.list
+    for address in addresses:
+        assert not Buffer.from_handle(address, 1 << 12).is_device_accessible
+
+
+def test_device_memory_without_a_pool_needs_no_current_context(device, recwarn):
+    made = []
+    thread = threading.Thread(target=lambda: made.append(SynchronousMemoryResource(0).allocate(16)))
+    thread.start()
+    thread.join()
+    assert made[0].is_device_accessible and made[0].size == 16
+    made.clear()
+    assert not recwarn.list

@@ -231,3 +231,22 @@ def test_ptx_is_linked_by_the_driver(device, stream):
             assert np.from_dlpack(buffer).view(np.int32) == 42
     with pytest.raises(CUDAError, match="cuLink"):
         Program("this is no PTX", "ptx", arch).compile("cubin")
+
+
+def test_threads_take_turns_with_a_program():
+    """NVRTC keeps the result in the program, so that a compile beside another would give mixed results."""
+    program = Program(SOURCE, "c++", ARCH)
+    expected = {target: program.compile(target).code for target in ("ptx", "cubin")}
+    wrong = []
+
+    def work(target):
+        for _ in range(4):
+            if program.compile(target).code != expected[target]:
+                wrong.append(target)
+
+    threads = [threading.Thread(target=work, args=(target,)) for target in ("ptx", "cubin") * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -129,6 +129,56 @@ def test_an_unjoined_branch_is_an_error(stream, kernels, memory):
     with pytest.raises(CUDAError, match="UNJOINED"):
         builder.end_building()
     branch.close()
+    # The capture is over one way or the other: what is left closes quietly, and the stream is good for another.
+    if builder.is_building:
+        with pytest.raises(CUDAError):
+            builder.close()
+    else:
+        builder.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        builder.complete()
+    builder = stream.create_graph_builder().begin_building()
+    launch(builder, ONE, kernels[0], memory[0], 1)
+    run(builder.end_building().complete(), stream)
+    assert memory[1][0] == 1
+
+
+def test_a_body_goes_with_the_builder_around_it(stream, device, kernels):
+    builder = stream.create_graph_builder().begin_building()
+    condition = builder.create_condition(1)
+    outer = builder.if_then(condition).begin_building()
+    inner = outer.if_then(outer.create_condition(1))
+    builder.close()
+    for body in (outer, inner):
+        for use in (
+            body.begin_building,
+            body.end_building,
+            body.complete,
+            body._finished,
+            lambda body=body: body.create_condition(1),
+        ):
+            with pytest.raises((RuntimeError, ValueError)):
+                use()
+    with pytest.raises(RuntimeError, match="the builder that this body was made by has been closed"):
+        inner.begin_building()
+    inner.close()
+    del outer, inner
+    gc.collect()
+    device.sync()
+
+
+def test_a_condition_belongs_to_the_context_of_the_builder(stream, kernels, memory):
+    """Made on a thread that has no current context."""
+    builder = stream.create_graph_builder().begin_building()
+    made = []
+    thread = threading.Thread(target=lambda: made.append(builder.create_condition(1)))
+    thread.start()
+    thread.join()
+    body = builder.if_then(made[0]).begin_building()
+    launch(body, ONE, kernels[0], memory[0], 4)
+    body.end_building()
+    run(builder.end_building().complete(), stream)
+    assert memory[1][0] == 4
 
 
 def test_embedding(stream, device, kernels, memory):

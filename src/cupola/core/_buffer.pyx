@@ -44,8 +44,11 @@ cdef class Allocation:
             try:
                 _give_back(self)
             except Exception as error:
-                if isinstance(error, CUDAError) and error._repeated:
-                    return      # a fault that was raised before made the whole context unusable
+                if isinstance(error, CUDAError) and (
+                    error._repeated     # a fault that was raised before made the whole context unusable
+                    or error.status == CUDA_ERROR_CONTEXT_IS_DESTROYED
+                ):
+                    return      # the memory went, or goes, with its context
                 warnings.warn(
                     f"{type(self.resource).__name__} failed to free {self.size} bytes at {self.pointer:#x}: "
                     f"{type(error).__name__}: {error}",

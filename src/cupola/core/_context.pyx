@@ -1,6 +1,6 @@
 """Contexts: the primary one of each device, wrappers, and making one current for a few calls."""
 
-from _thread import allocate_lock
+from _thread import RLock
 
 from libc.stdint cimport uintptr_t
 
@@ -99,7 +99,7 @@ cdef CUcontext current_context() except? NULL:
 
 # Retained primary contexts by ordinal; never released: objects of any thread may live in them until the end.
 cdef dict _primary = {}
-cdef object _retaining = allocate_lock()
+cdef object _retaining = RLock()      # of the reentrant kind: the collector may run anything meanwhile
 
 cdef dict _last_reset = {}      # address of a context -> what `resets` was after its last reset
 cdef list _forget = []
@@ -120,7 +120,8 @@ cdef CUcontext primary_context(int device_id) except NULL:
             _note_reset(known)
             # "Resetting the primary context does not release it": that is up to those who retained it.
             del _primary[device_id]
-            cu.cuDevicePrimaryCtxRelease(device_id)
+            with nogil:
+                cu.cuDevicePrimaryCtxRelease(device_id)
         with nogil:
             status = cu.cuDevicePrimaryCtxRetain(&context, device_id)
         check(status, b"cuDevicePrimaryCtxRetain")

@@ -120,10 +120,12 @@ cdef class Kernel:
         cdef size_t offset = 0
         cdef size_t size = 0
         cdef int count = 0
+        cdef CUkernel pointer = self.pointer
         cdef Parameter* grown
         cdef CUresult status
         while True:
-            status = cu.cuKernelGetParamInfo(self.pointer, count, &offset, &size)
+            with nogil:
+                status = cu.cuKernelGetParamInfo(pointer, count, &offset, &size)
             if status != CUDA_SUCCESS:
                 break
             if count % 16 == 0:
@@ -157,18 +159,23 @@ cdef class Kernel:
         return self.find_name()
 
     def _attribute(self, int number, int device_id):
+        cdef CUkernel pointer = self.pointer
+        cdef CUdevice device = device_id
         cdef int value = 0
-        check(
-            cu.cuKernelGetAttribute(&value, <CUfunction_attribute>number, self.pointer, <CUdevice>device_id),
-            b"cuKernelGetAttribute",
-        )
+        cdef CUresult status
+        # With lazy loading this may load the kernel, which may wait for work that waits for the GIL (a host callback).
+        with nogil:
+            status = cu.cuKernelGetAttribute(&value, <CUfunction_attribute>number, pointer, device)
+        check(status, b"cuKernelGetAttribute")
         return value
 
     def _set_attribute(self, int number, int value, int device_id):
-        check(
-            cu.cuKernelSetAttribute(<CUfunction_attribute>number, value, self.pointer, <CUdevice>device_id),
-            b"cuKernelSetAttribute",
-        )
+        cdef CUkernel pointer = self.pointer
+        cdef CUdevice device = device_id
+        cdef CUresult status
+        with nogil:
+            status = cu.cuKernelSetAttribute(<CUfunction_attribute>number, value, pointer, device)
+        check(status, b"cuKernelSetAttribute")
 
     def __eq__(self, other):
         if not isinstance(other, Kernel):

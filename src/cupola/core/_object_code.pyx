@@ -1,7 +1,7 @@
 """Compiled code: what compilers and linkers give, loaded into the driver when it is first needed."""
 
 import os
-from _thread import allocate_lock
+from _thread import RLock
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
@@ -271,7 +271,7 @@ cdef ObjectCode new_object_code(object module, str code_type, str name, object s
     made.code_type = code_type
     made.name = name
     made.symbols = symbols
-    made.lock = allocate_lock()
+    made.lock = RLock()
     return made
 
 

@@ -108,12 +108,13 @@ cdef class KernelOccupancy:
         int
             Bytes.
         """
+        cdef CUfunction function = <CUfunction>self.kernel.pointer
+        cdef CUresult status
         cdef size_t size = 0
-        check(
-            cu.cuOccupancyAvailableDynamicSMemPerBlock(
-                &size, <CUfunction>self.kernel.pointer, num_blocks_per_multiprocessor, block_size),
-            b"cuOccupancyAvailableDynamicSMemPerBlock",
-        )
+        with nogil:
+            status = cu.cuOccupancyAvailableDynamicSMemPerBlock(
+                &size, function, num_blocks_per_multiprocessor, block_size)
+        check(status, b"cuOccupancyAvailableDynamicSMemPerBlock")
         return size
 
     def max_potential_cluster_size(self, LaunchConfig config not None, *, Stream stream not None):
@@ -131,13 +132,14 @@ cdef class KernelOccupancy:
         int
         """
         cdef CUlaunchConfig native = _prepare(config, stream)
+        cdef CUfunction function = <CUfunction>self.kernel.pointer
+        cdef CUresult status
         cdef int size = 0
         native.attrs = NULL
         native.numAttrs = 0
-        check(
-            cu.cuOccupancyMaxPotentialClusterSize(&size, <CUfunction>self.kernel.pointer, &native),
-            b"cuOccupancyMaxPotentialClusterSize",
-        )
+        with nogil:
+            status = cu.cuOccupancyMaxPotentialClusterSize(&size, function, &native)
+        check(status, b"cuOccupancyMaxPotentialClusterSize")
         return size
 
     def max_active_clusters(self, LaunchConfig config not None, *, Stream stream not None):
@@ -155,11 +157,12 @@ cdef class KernelOccupancy:
         int
         """
         cdef CUlaunchConfig native = _prepare(config, stream)
+        cdef CUfunction function = <CUfunction>self.kernel.pointer
+        cdef CUresult status
         cdef int count = 0
-        check(
-            cu.cuOccupancyMaxActiveClusters(&count, <CUfunction>self.kernel.pointer, &native),
-            b"cuOccupancyMaxActiveClusters",
-        )
+        with nogil:
+            status = cu.cuOccupancyMaxActiveClusters(&count, function, &native)
+        check(status, b"cuOccupancyMaxActiveClusters")
         return count
 
 

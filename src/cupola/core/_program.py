@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from _thread import RLock
 
 from cupola.core import _nvrtc
 from cupola.core._errors import NVRTCError
@@ -62,6 +63,7 @@ class Program:
         "_closed",
         "_code",
         "_code_type",
+        "_compiling",
         "_nvrtc",
         "_options",
         "_pch_status",
@@ -70,6 +72,7 @@ class Program:
 
     def __init__(self, code: str, code_type: str, options: ProgramOptions | dict[str, Any] | None = None) -> None:
         self._closed = False
+        self._compiling = RLock()  # NVRTC keeps the result in its program: one compile at a time
         self._nvrtc: _nvrtc.NvrtcProgram | None = None
         self._pch_status: PCHStatusType | None = None
         self._source_file: SourceFile | None = None
@@ -123,17 +126,18 @@ class Program:
         ValueError
             For a target that this source cannot be compiled to.
         """
-        if self._closed:
-            raise RuntimeError("Program has been closed")
-        target = str(target_type).lower()
-        if target not in TARGETS[self._code_type]:
-            raise ValueError(
-                f"unsupported target {target!r} for {self.backend} ({self._code_type} source); "
-                f"it compiles to {', '.join(TARGETS[self._code_type])}"
-            )
-        if self._code_type == "ptx":
-            return self._link(target)
-        return self._compile_with_nvrtc(target, name_expressions, logs)
+        with self._compiling:
+            if self._closed:
+                raise RuntimeError("Program has been closed")
+            target = str(target_type).lower()
+            if target not in TARGETS[self._code_type]:
+                raise ValueError(
+                    f"unsupported target {target!r} for {self.backend} ({self._code_type} source); "
+                    f"it compiles to {', '.join(TARGETS[self._code_type])}"
+                )
+            if self._code_type == "ptx":
+                return self._link(target)
+            return self._compile_with_nvrtc(target, name_expressions, logs)
 
     @property
     def backend(self) -> CompilerBackendType:
@@ -158,10 +162,11 @@ class Program:
 
     def close(self) -> None:
         """Release the compiler's handle. Object code that was made stays. Closing twice is fine."""
-        self._closed = True
-        self._nvrtc = None
-        if self._source_file is not None:
-            self._source_file.remove()
+        with self._compiling:
+            self._closed = True
+            self._nvrtc = None
+            if self._source_file is not None:
+                self._source_file.remove()
 
     @property
     def is_closed(self) -> bool:

@@ -7,13 +7,13 @@ Their allocations are not ordered by any stream. So that freeing one does not pu
 from libc.stdint cimport uintptr_t
 
 from cupola.core._buffer cimport new_buffer
-from cupola.core._context cimport enter, leave, primary_context
+from cupola.core._context cimport current_context, enter, leave, primary_context
 from cupola.core._cuda cimport (
-    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUcontext, CUdeviceptr, CUresult, CUstream, check, cu,
+    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check, cu,
     initialise,
 )
 from cupola.core._memory_resource cimport MemoryResource, byte_count
-from cupola.core._stream cimport Stream, StreamHandle, default_stream, stream_argument
+from cupola.core._stream cimport StreamHandle, default_stream, new_stream, stream_argument
 
 
 cdef class LegacyPinnedMemoryResource(MemoryResource):
@@ -134,12 +134,18 @@ cdef class SynchronousMemoryResource(MemoryResource):
         if count != 0:
             initialise()
             pushed = enter(primary_context(self.ordinal))
-            with nogil:
-                status = cu.cuMemAlloc(&pointer, count)
-            leave(pushed)
-            check(status, b"cuMemAlloc")
+            try:
+                with nogil:
+                    status = cu.cuMemAlloc(&pointer, count)
+                check(status, b"cuMemAlloc")
+                return self.wrap(pointer, count)    # the default stream is that of the device
+            finally:
+                leave(pushed)
+        return self.wrap(0, 0)
+
+    cdef wrap(self, CUdeviceptr pointer, size_t count):
         try:
-            return new_buffer(<uintptr_t>pointer, count, self, default_stream().native)
+            return new_buffer(<uintptr_t>pointer, count, self, default_stream().native if count else None)
         except:
             if pointer != 0:
                 cu.cuMemFree(pointer)
@@ -180,30 +186,41 @@ cdef class SynchronousMemoryResource(MemoryResource):
 
 cdef int _free_host(uintptr_t pointer, StreamHandle stream) except -1:
     cdef CUresult status
+    cdef int pushed
     if pointer == 0:
         return 0
-    _wait_for(stream)
+    pushed = _wait_for(stream)
     with nogil:
         status = cu.cuMemFreeHost(<void*>pointer)
+    leave(pushed)
     return check(status, b"cuMemFreeHost")
 
 
 cdef int _free_device(uintptr_t pointer, StreamHandle stream) except -1:
     cdef CUresult status
+    cdef int pushed
     if pointer == 0:
         return 0
-    _wait_for(stream)
+    pushed = _wait_for(stream)
     with nogil:
         status = cu.cuMemFree(<CUdeviceptr>pointer)
+    leave(pushed)
     return check(status, b"cuMemFree")
 
 
 cdef int _wait_for(StreamHandle stream) except -1:
+    """Wait, and lend the stream's context to a thread that has none, for the release; pass the result to leave()."""
     cdef CUresult status
     cdef CUstream native
+    cdef int pushed = 0
     if stream is None:
         return 0
     native = stream.pointer
+    if current_context() == NULL:
+        pushed = enter(new_stream(stream).find_context())
     with nogil:
         status = cu.cuStreamSynchronize(native)
-    return check(status, b"cuStreamSynchronize")
+    if status != CUDA_SUCCESS:
+        leave(pushed)
+        check(status, b"cuStreamSynchronize")
+    return pushed

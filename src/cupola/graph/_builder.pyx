@@ -6,9 +6,11 @@ from libc.string cimport memset
 from cupola.core._cuda cimport (
     CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_NODE_TYPE_CONDITIONAL,
     CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-    CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_INVALIDATED, CU_STREAM_SET_CAPTURE_DEPENDENCIES,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_NONE,
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES, CUDA_SUCCESS,
     CUgraph, CUgraphConditionalNodeType, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUresult, CUstream,
     CUstreamCaptureMode, CUstreamCaptureStatus, check, closed_error, cu, driver_usable,
+    fail,
 )
 from cupola.core._stream cimport Stream, create_stream, new_stream
 from cupola.core._stream_order cimport wait_for
@@ -144,6 +146,7 @@ cdef class GraphBuilder:
         cdef CUgraph graph = NULL
         cdef CUresult status
         cdef CUstream native
+        cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_ACTIVE
         self.require_open()
         if self.state != CAPTURING:
             raise RuntimeError("the builder is not building; call begin_building() first")
@@ -152,7 +155,11 @@ cdef class GraphBuilder:
         native = self.queue.pointer
         with nogil:
             status = cu.cuStreamEndCapture(native, &graph)
-        check(status, b"cuStreamEndCapture")
+        if status != CUDA_SUCCESS:
+            # A capture that cannot be ended well is dropped, in most cases: then there is nothing left to end.
+            if cu.cuStreamIsCapturing(native, &capture) == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
+                self.state = NOT_STARTED if self.kind == PRIMARY else ENDED
+            fail(status, b"cuStreamEndCapture")
         if self.kind == PRIMARY:
             self.graph = new_graph_handle(graph, True, None)
         self.state = ENDED
@@ -220,6 +227,7 @@ cdef class GraphBuilder:
         """The handle of the finished graph; ValueError when there is none yet."""
         if self.state == CLOSED:
             raise ValueError("the builder has been closed")
+        self.require_open()
         if self.state != ENDED:
             raise ValueError("the builder has not finished building")
         return self.graph
@@ -313,13 +321,15 @@ cdef class GraphBuilder:
             For a function pointer: an address to pass, or bytes, of which the graph keeps a copy.
         """
         cdef HostCall call
+        cdef CUgraph graph
         cdef CUresult status
         cdef CUstream native
         self.require_capturing("callback")
         drop_released()
+        graph = self.captured_graph()
         keep = prepare_callback(fn, user_data, &call)
         # First the reference, then the node: the graph may hold too much, but never too little.
-        retain(self.captured_graph(), keep, call.memory)
+        retain(graph, keep, call.memory)
         native = self.queue.pointer
         with nogil:
             status = cu.cuLaunchHostFunc(native, call.function, call.data)
@@ -352,7 +362,7 @@ cdef class GraphBuilder:
         """
         self.require_capturing("create_condition")
         _require_driver(12030, "conditions")
-        return create_condition(self.captured_graph(), default_value)
+        return create_condition(self.captured_graph(), self.queue.find_context(), default_value)
 
     def if_then(self, condition):
         """Record a body that runs when the condition is not zero.
@@ -476,9 +486,15 @@ cdef class GraphBuilder:
         raise TypeError("a GraphBuilder cannot be pickled")
 
     cdef int require_open(self) except -1:
+        cdef GraphBuilder root
         if self.state == CLOSED:
             raise closed_error(self)
         self.queue.open_handle()
+        root = self
+        while root.kind == BODY:        # its graph is a part of that of the builder around it
+            root = <GraphBuilder?>root.graph.root
+            if root.state == CLOSED:
+                raise RuntimeError("the builder that this body was made by has been closed, and its graph is gone")
         return 0
 
     cdef bint has_stream(self) noexcept:

@@ -1,4 +1,4 @@
-from cupola.core._cuda cimport CUgraph, CUgraphConditionalHandle
+from cupola.core._cuda cimport CUcontext, CUgraph, CUgraphConditionalHandle
 
 
 cdef class GraphCondition:
@@ -6,4 +6,4 @@ cdef class GraphCondition:
     cdef object __weakref__
 
 
-cdef GraphCondition create_condition(CUgraph graph, object default_value)
+cdef GraphCondition create_condition(CUgraph graph, CUcontext context, object default_value)

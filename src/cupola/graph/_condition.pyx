@@ -2,8 +2,9 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._context cimport current_context
-from cupola.core._cuda cimport CU_GRAPH_COND_ASSIGN_DEFAULT, CUgraph, CUgraphConditionalHandle, check, cu, factory_error
+from cupola.core._cuda cimport (
+    CU_GRAPH_COND_ASSIGN_DEFAULT, CUcontext, CUgraph, CUgraphConditionalHandle, check, cu, factory_error
+)
 
 from cupola.core._arguments import register_argument_type
 
@@ -38,13 +39,13 @@ cdef class GraphCondition:
         return f"<GraphCondition handle={self.value:#x}>"
 
 
-cdef GraphCondition create_condition(CUgraph graph, object default_value):
+cdef GraphCondition create_condition(CUgraph graph, CUcontext context, object default_value):
     cdef GraphCondition condition = GraphCondition.__new__(GraphCondition)
     cdef unsigned int value = 0, flags = 0
     if default_value is not None:
         value, flags = default_value, CU_GRAPH_COND_ASSIGN_DEFAULT
     check(
-        cu.cuGraphConditionalHandleCreate(&condition.value, graph, current_context(), value, flags),
+        cu.cuGraphConditionalHandleCreate(&condition.value, graph, context, value, flags),
         b"cuGraphConditionalHandleCreate",
     )
     return condition
