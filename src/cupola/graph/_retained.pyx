@@ -48,7 +48,8 @@ cdef extern from *:
         item->next = atomic_load(&cupola_released);
         while (!atomic_compare_exchange_weak(&cupola_released, &item->next, item))
             ;
-        Py_AddPendingCall(cupola_drop_released, NULL);
+        if (Py_IsInitialized())     /* a driver's thread may outlive the interpreter */
+            Py_AddPendingCall(cupola_drop_released, NULL);
     }
     """
     ctypedef struct cupola_retained:
