@@ -96,8 +96,8 @@ HINTS: dict[str, str] = {
     "CUDA_ERROR_MISALIGNED_ADDRESS": _FAULT,
     "CUDA_ERROR_LAUNCH_FAILED": _FAULT,
     "CUDA_ERROR_ASSERT": (
-        "An assert() in a kernel failed; its text is on stderr. The context cannot be used any more: "
-        "cupola.bindings.driver.cuDevicePrimaryCtxReset(device.device_id) and device.set_current() give a new one."
+        "An assert() in a kernel failed; its text is on stderr. CUDA cannot be used in this process any more: "
+        "restart it."
     ),
 }
 
