@@ -411,3 +411,84 @@ run({PRINTF!r}, "print", 1, {32 if width == "warp" else 1}, np.int32(7), np.floa
         for t in range(0, 32 if width == "warp" else 1, 3)
     ]
     assert sorted(lines) == sorted([*expected, "no arguments"] if width == "warp" else expected)
+
+
+PATTERNS = r"""
+// Atomics and plain accesses of the same places without a barrier between them.
+extern "C" __global__ void mixed(int *out) {
+    __shared__ int box[64];
+    int t = threadIdx.x;
+    box[t] = 3;
+    atomicAdd(&box[t], t);
+    int v = box[t];
+    atomicMax(&box[t], 40);
+    out[t] = v * 100 + box[t];
+}
+__device__ __noinline__ int exchange(int *p, int v) { int old = *p; *p = v; return old; }
+// The same place of shared memory by a shared and by a generic address.
+extern "C" __global__ void two_names(int *out, int which) {
+    __shared__ int box[64];
+    int t = threadIdx.x;
+    box[t] = t;
+    __syncwarp();
+    int *p = which ? &box[5] : out;
+    int old = t == 0 ? exchange(p, 1000) : 0;
+    __syncwarp();
+    out[t] = box[5] + old;
+}
+// Rows that reach over the ends of shared memory where no thread is.
+extern "C" __global__ void neighbours(int *out, int n) {
+    extern __shared__ int box[];
+    int t = threadIdx.x;
+    box[t] = t + 1;
+    __syncthreads();
+    int v = 0;
+    if (t > 0) v += box[t - 1];
+    if (t < n - 1) v += box[t + 1] * 1000;
+    __syncthreads();
+    if (t > 1) box[t - 2] = v;
+    __syncthreads();
+    out[t] = box[t];
+}
+extern "C" __global__ void strides(const int *in, int *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        out[4 * n - 1 - 4 * i] = in[3 * i + 1] + in[3 * (n - 1 - i)];
+        ((short *)out)[8 * i + 1] = (short)in[3 * i + 2];
+    }
+}
+"""
+
+
+def test_atomics_between_plain_accesses(engine: str) -> None:
+    out = np.zeros(64, np.int32)
+    run(PATTERNS + engine, "mixed", 1, 64, out)
+    assert out.tolist() == [(3 + t) * 100 + max(3 + t, 40) for t in range(64)]
+
+
+def test_two_names_of_shared_memory() -> None:
+    out = np.zeros(32, np.int32)
+    run(PATTERNS, "two_names", 1, 32, out, np.int32(1))
+    assert out.tolist() == [1005, *[1000] * 31]
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 64, 100])
+def test_rows_over_the_ends_of_shared_memory(n: int, engine: str) -> None:
+    out = np.zeros(n, np.int32)
+    run(PATTERNS + engine, "neighbours", 1, n, out, np.int32(n), shared=4 * n)
+    v = [(t if t > 0 else 0) + ((t + 2) * 1000 if t < n - 1 else 0) for t in range(n)]
+    box = [t + 1 for t in range(n)]
+    box[: max(n - 2, 0)] = v[2:]
+    assert out.tolist() == box
+
+
+@pytest.mark.parametrize("block", [32, 50, 128])
+def test_regular_distances(block: int, engine: str) -> None:
+    n = 90
+    values = random_array(np.int32, 3 * n) // 4
+    out = np.zeros(4 * n, np.int32)
+    run(PATTERNS + engine, "strides", -(-n // block), block, values, out, np.int32(n))
+    expected = np.zeros(4 * n, np.int32)
+    expected[::-1][::4] = values[1::3] + values[::3][::-1]
+    expected.view(np.int16)[1::8] = values[2::3].astype(np.int16)
+    assert (out == expected).all()

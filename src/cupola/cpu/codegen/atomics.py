@@ -14,7 +14,7 @@ from .addresses import address_of
 from .bounds import Access, site_of
 from .builder import constant
 from .instructions.registry import LLVM_TYPE
-from .memory import lane_addresses
+from .memory import call_accessor, lane_addresses
 from .values import BITS, Value
 
 if TYPE_CHECKING:
@@ -80,15 +80,12 @@ def _call(body: Body, access: Access, name: str, address: Value, value: Value, c
     builder, control = body.builder, body.control
     _, packed = site_of(body, access, row=False)
     helper = f"cupola_{'shared' if access.space == 'shared' else 'atomic'}_{name}"
-    builder.declarations[f"declare i32 @{helper}(ptr, ptr, i64, i32, ptr, ptr, ptr, ptr)"] = None
     addresses = lane_addresses(body, address)
     operands = body.spill("operands", value)
     compares = body.spill("compares", compare) if compare is not None else "null"
     results = body.scratch("results", access.size)
-    status = builder.emit(
-        f"call i32 @{helper}(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, ptr {addresses}, "
-        f"ptr {operands}, ptr {compares}, ptr {results})"
-    )
+    buffers = (f"ptr {buffer}" for buffer in (addresses, operands, compares, results))
+    status = call_accessor(body, helper, "i32", packed, *buffers)
     control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
     type = builder.vector_type(value.type)
     return Value(builder.emit(f"load {type}, ptr {results}, align 16"), value.type, body.width > 1)

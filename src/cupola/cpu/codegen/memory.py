@@ -3,7 +3,7 @@
 An address that is the same for all lanes gives one scalar access. Addresses that go up by the size of the access from
 lane to lane, a row, give one vector access when none of them wraps; a store only when all lanes take part, a load
 also when some do not, as long as all of the row may be read. Everything else goes to helpers: for the part of a
-row that some lanes want, and for any addresses, lane by lane. The checks are in bounds.py.
+row that some lanes want, for lanes at regular distances, and for any addresses. The checks are in bounds.py.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
         return _scalar_load(body, access, _checked_pointer(body, access, address))
     if _is_row(address, access):
         return _row_load(body, access, address)
+    if _is_line(address, access):
+        _, packed = site_of(body, access, row=False)
+        out = body.scratch("elements", access.size)
+        _call_line(body, "load", access, packed, address, out)
+        return _elements(body, access, out)
     return _gather(body, access, address)
 
 
@@ -68,6 +73,10 @@ def store_access(body: Body, access: Access, destination: ast.Operand, values: l
         _scalar_store(body, access, _checked_pointer(body, access, address), values)
     elif _is_row(address, access):
         _row_store(body, access, address, values)
+    elif _is_line(address, access):
+        _, packed = site_of(body, access, row=False)
+        elements = _spill_elements(body, access, [body.builder.splat(value) for value in values])
+        _call_line(body, "store", access, packed, address, elements)
     else:
         _scatter(body, access, address, values)
 
@@ -77,8 +86,12 @@ def _is_private(body: Body, access: Access) -> bool:
     return access.space == "local" or (access.space == "generic" and body.layout.local_bytes > 0)
 
 
+def _is_line(address: Value, access: Access) -> bool:
+    return access.space != "local" and address.affine is not None
+
+
 def _is_row(address: Value, access: Access) -> bool:
-    return access.space != "local" and address.affine is not None and address.affine.stride == access.size
+    return _is_line(address, access) and address.affine is not None and address.affine.stride == access.size
 
 
 def _last_lane(body: Body, value: Value) -> Value:
@@ -121,17 +134,13 @@ def _checked_pointer(body: Body, access: Access, address: Value) -> str:
     """The pointer of a uniform access, after its check."""
     if access.space == "shared":
         return pointer_in_shared(body, access, address, row=False)
-    builder, control = body.builder, body.control
+    builder = body.builder
     number, packed = site_of(body, access, row=False)
     inside = check(body, access, number, address, row=False)
     fast, slow, join = builder.new_label("hit"), builder.new_label("miss"), builder.new_label("at")
     builder.line(f"br i1 {inside}, label %{fast}, label %{slow}, !prof !1")
     builder.label(slow)
-    builder.declarations["declare ptr @cupola_resolve(ptr, ptr, i64, i32, i64)"] = None
-    wide = builder.cast("zext", address, "i64")
-    found = builder.emit(
-        f"call ptr @cupola_resolve(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, i64 {wide.ir})"
-    )
+    found = call_accessor(body, "cupola_resolve", "ptr", packed, builder.typed(builder.cast("zext", address, "i64")))
     bad = builder.emit(f"icmp eq ptr {found}, null")
     builder.line(f"br i1 {bad}, label %fault, label %{join}, !prof !2")
     builder.label(fast)
@@ -180,12 +189,11 @@ def _scalar_store(body: Body, access: Access, pointer: str, values: list[Value])
 # Rows
 
 
-def _row_test(body: Body, access: Access, site: int, address: Value) -> tuple[str, str]:
-    """Two i1: all of the row is inside; the lanes are on a line."""
-    line = address.affine
-    assert line is not None
+def _row_test(body: Body, access: Access, site: int, address: Value) -> str:
+    """The i1 that says that the lanes are on a line and all of the row is inside."""
+    assert address.affine is not None
     inside = check(body, access, site, _first_lane(address), row=True)
-    return body.builder.both(inside, line.exact), line.exact
+    return body.builder.both(inside, address.affine.exact)
 
 
 def _first_lane(address: Value) -> Value:
@@ -200,7 +208,7 @@ def _row_load(body: Body, access: Access, address: Value) -> list[Value]:
         return [Value(row, access.type, True) for row in _load_row(body, access, pointer)]
     builder = body.builder
     number, packed = site_of(body, access, row=True)
-    test, exact = _row_test(body, access, number, address)
+    test = _row_test(body, access, number, address)
     fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("loaded")
     builder.line(f"br i1 {test}, label %{fast}, label %{slow}, !prof !1")
     builder.label(fast)
@@ -208,7 +216,7 @@ def _row_load(body: Body, access: Access, address: Value) -> list[Value]:
     builder.line(f"br label %{join}")
     builder.label(slow)
     out = body.scratch("elements", access.size)
-    _call_row(body, "load", access, packed, address, exact, out)
+    _call_line(body, "load", access, packed, address, out)
     lanes = _elements(body, access, out)
     end = builder.new_label("lanes")
     builder.line(f"br label %{end}")
@@ -236,27 +244,33 @@ def _load_row(body: Body, access: Access, pointer: str) -> list[str]:
     ]
 
 
-def _call_row(body: Body, verb: str, access: Access, packed: int, address: Value, exact: str, elements: str) -> None:
-    """Have a helper do what one vector access could not."""
-    builder, control = body.builder, body.control
+def call_accessor(body: Body, name: str, result: str, packed: int, *arguments: str) -> str:
+    """Call a helper that accesses memory for the lanes that run; see CPU_ACCESS_ARGUMENTS in runtime/access.h."""
+    types = "".join(f", {argument.split()[0]}" for argument in arguments)
+    body.builder.declarations[f"declare {result} @{name}(ptr, ptr, ptr, ptr, i64, i32{types})"] = None
+    return body.builder.emit(
+        f"call {result} @{name}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 {packed}, "
+        f"i32 {body.control.lanes().ir}, {', '.join(arguments)})"
+    )
+
+
+def _call_line(body: Body, verb: str, access: Access, packed: int, address: Value, elements: str) -> None:
+    """Have a helper access a place for each lane at regular distances."""
+    builder, line = body.builder, address.affine
+    assert line is not None
     done = builder.new_label("helped")
-    if exact != "true":
+    if access.space != "shared" and line.exact != "true":  # offsets in shared memory wrap where addresses do
         on_line, scattered = builder.new_label("line"), builder.new_label("scattered")
-        builder.line(f"br i1 {exact}, label %{on_line}, label %{scattered}, !prof !1")
+        builder.line(f"br i1 {line.exact}, label %{on_line}, label %{scattered}, !prof !1")
         builder.label(scattered)
         _call_lanes(body, verb, access, packed, lane_addresses(body, address), elements)
         builder.line(f"br label %{done}")
         builder.label(on_line)
-    assert address.affine is not None
-    first = builder.cast("zext", Value(address.affine.base, address.type), "i64")
-    name = f"cupola_{verb}_row"
-    builder.declarations[f"declare i32 @{name}(ptr, ptr, i64, i32, i64, ptr, ptr)"] = None
-    shared = "%shared" if access.space in ("shared", "generic") else "null"
-    status = builder.emit(
-        f"call i32 @{name}(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, {builder.typed(first)}, "
-        f"ptr {elements}, ptr {shared})"
-    )
-    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    # Signed, because lane 0 may be in front of shared memory when it does not run.
+    first = builder.typed(builder.cast("sext", _first_lane(address), "i64"))
+    step = f"i64 {line.stride}"
+    status = call_accessor(body, f"cupola_{verb}_line", "i32", packed, first, step, f"ptr {elements}")
+    body.control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
     builder.line(f"br label %{done}")
     builder.label(done)
 
@@ -269,12 +283,11 @@ def _row_store(body: Body, access: Access, address: Value, values: list[Value]) 
     builder, control, width, count = body.builder, body.control, body.width, access.count
     number, packed = site_of(body, access, row=True)
     values = [builder.splat(value) for value in values]
-    test = exact = "true"
-    pointer = ""
+    test, pointer = "true", ""
     if access.space == "shared":
         pointer = pointer_in_shared(body, access, _first_lane(address), row=True)
     else:
-        test, exact = _row_test(body, access, number, address)
+        test = _row_test(body, access, number, address)
     if control.lanes().ir != control.everyone.ir:
         full = builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
         test = builder.both(test, full)
@@ -291,7 +304,7 @@ def _row_store(body: Body, access: Access, address: Value, values: list[Value]) 
     if test != "true":
         builder.line(f"br label %{join}")
         builder.label(slow)
-        _call_row(body, "store", access, packed, address, exact, _spill_elements(body, access, values))
+        _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
         builder.line(f"br label %{join}")
         builder.label(join)
 
@@ -371,12 +384,5 @@ def _spill_elements(body: Body, access: Access, values: list[Value]) -> str:
 
 
 def _call_lanes(body: Body, verb: str, access: Access, packed: int, addresses: str, elements: str) -> None:
-    builder, control = body.builder, body.control
-    shared = access.space == "shared"
-    name = f"cupola_{verb}_shared" if shared else f"cupola_{verb}"
-    builder.declarations[f"declare i32 @{name}(ptr, ptr, i64, i32, ptr, ptr{', ptr' if shared else ''})"] = None
-    status = builder.emit(
-        f"call i32 @{name}(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, ptr {addresses}, "
-        f"ptr {elements}{', ptr %shared' if shared else ''})"
-    )
-    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    status = call_accessor(body, f"cupola_{verb}", "i32", packed, f"ptr {addresses}", f"ptr {elements}")
+    body.control.fault_if(body.builder.emit(f"icmp ne i32 {status}, 0"))

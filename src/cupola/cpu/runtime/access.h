@@ -9,6 +9,20 @@ static inline cpu_site unpack_site(uint64_t packed) {
                       (uint8_t)(packed >> 56)};
 }
 
+/* How machine code calls what may access memory. It says itself where shared memory and the site caches are, which the
+ * context knows as well, so that the optimiser sees that the call may read and write both. */
+#define CPU_ACCESS_ARGUMENTS                                                                                           \
+    cpu_context *context, cpu_warp *warp, void *shared, cpu_site_cache *sites, uint64_t packed, uint32_t mask
+#define CPU_ACCESS_ARGUMENTS_USED (void)shared, (void)sites;
+
+struct cpu_allocation;
+
+/* The allocation around [address, address + size), or the kind of fault that an access of it is. */
+int cpu_find(const cpu_context *context, cpu_site site, uint64_t address, uint64_t size, struct cpu_allocation *found);
+
+/* Keep an allocation in the site's cache; see cpu_site_cache. */
+void cpu_remember(cpu_context *context, cpu_site site, uint64_t base, uint64_t size);
+
 /* The host address of an access by one lane, or NULL after a fault was raised. Remembers the allocation at the
  * site. Handles every space, and generic addresses. */
 void *cpu_resolve(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address);

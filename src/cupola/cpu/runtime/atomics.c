@@ -78,13 +78,14 @@ static inline uint32_t add_f32(uint32_t a, uint32_t b) { return bits_of(float_of
 
 /* ---- one function for each operation and type ------------------------------------------------------------------- */
 
-/* uint32_t cupola_atomic_<operation>_<type>(context, warp, site, mask, addresses, operands, compares, results):
+/* uint32_t cupola_atomic_<operation>_<type>(..., addresses, operands, compares, results):
  * results receives what was in memory before. Nonzero on a fault. `old`, `operand` and `compare` are what
  * the expression of the new value is made of; `plain` says whether the host has that operation itself. */
 #define ATOMIC_LANES(NAME, TYPE, RESOLVE, UPDATE)                                                                      \
-    CPU_HELPER uint32_t NAME(cpu_context *context, cpu_warp *warp, uint64_t packed, uint32_t mask,                     \
-                             const uint64_t *addresses, const TYPE *operands, const TYPE *compares, TYPE *results) {   \
+    CPU_HELPER uint32_t NAME(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const TYPE *operands,                    \
+                             const TYPE *compares, TYPE *results) {                                                    \
         const cpu_site site = unpack_site(packed);                                                                     \
+        CPU_ACCESS_ARGUMENTS_USED                                                                                      \
         (void)compares;                                                                                                \
         for (; mask; mask &= mask - 1) {                                                                               \
             int lane = __builtin_ctz(mask);                                                                            \
