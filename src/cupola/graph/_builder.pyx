@@ -1,5 +1,7 @@
 """GraphBuilder: recording the work that is submitted to streams into a graph (stream capture)."""
 
+import weakref
+
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
@@ -444,6 +446,7 @@ cdef class GraphBuilder:
         for i in range(count):
             body = new_graph_handle(parameters.conditional.phGraph_out[i], False, self)
             builders.append(_new_builder(create_stream(self.queue.find_context(), None, {}), BODY, NOT_STARTED, body))
+        self.bodies = (self.bodies or []) + [weakref.ref(builder) for builder in builders]
         return tuple(builders)
 
     # --- the rest -------------------------------------------------------------------------------------
@@ -472,8 +475,9 @@ cdef class GraphBuilder:
         cdef CUresult status = <CUresult>0
         if self.state == CLOSED:
             return
+        status = self.end_bodies()
         if self.state == CAPTURING and self.kind != FORKED and self.has_stream():
-            status = cu.cuStreamEndCapture(self.queue.pointer, &graph)
+            status = cu.cuStreamEndCapture(self.queue.pointer, &graph) or status
             if graph != NULL and self.kind == PRIMARY:
                 cu.cuGraphDestroy(graph)
         self.state = CLOSED
@@ -496,6 +500,22 @@ cdef class GraphBuilder:
             if root.state == CLOSED:
                 raise RuntimeError("the builder that this body was made by has been closed, and its graph is gone")
         return 0
+
+    cdef CUresult end_bodies(self) except *:
+        """End the recordings of bodies while their graphs exist: a GPU's driver crashes on doing it later."""
+        cdef GraphBuilder body
+        cdef CUgraph graph = NULL
+        cdef CUresult status = <CUresult>0
+        for reference in self.bodies or ():
+            body = reference()
+            if body is None:
+                continue
+            status = body.end_bodies() or status
+            if body.state == CAPTURING and body.has_stream():
+                body.state = ENDED
+                status = cu.cuStreamEndCapture(body.queue.pointer, &graph) or status
+        self.bodies = None
+        return status
 
     cdef bint has_stream(self) noexcept:
         """Whether there is a stream, and it has not gone with its context."""
