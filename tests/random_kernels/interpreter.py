@@ -145,7 +145,7 @@ class Interpreter:
             rows = self.gid[alive]
             for index, state in enumerate(self.states):
                 self.buffers.output[rows, index] = state[alive]
-            for index, variable in enumerate(kernel.results):
+            for index, variable in enumerate(kernel.results if alive.any() else []):
                 self.buffers.output[rows, STATES + index] = self._word(variable, alive)[alive]
         settle_nans(kernel, self.buffers)
         return self.buffers

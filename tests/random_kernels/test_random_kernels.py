@@ -83,3 +83,9 @@ def test_interpreter_refuses_loops_without_an_end() -> None:
     kernel.results = []
     with pytest.raises(Malformed):
         Interpreter(kernel).run()
+
+
+def test_interpreter_runs_a_kernel_that_ends_everywhere_before_its_last_variables() -> None:
+    kernel = generate(515)
+    left = Interpreter(kernel).run()
+    assert not left.output[:, 2:].any()
