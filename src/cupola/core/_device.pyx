@@ -337,7 +337,7 @@ cdef class Device:
         """
         return event_from_options(self.require_context().pointer, options, keywords)
 
-    def allocate(self, size, *older, **keywords):
+    def allocate(self, size, _older=None, *, stream=None):
         """Allocate `size` bytes from :attr:`memory_resource`, ordered after the work in `stream`.
 
         Parameters
@@ -361,14 +361,14 @@ cdef class Device:
         >>> dev.allocate(4 * 1000, stream=stream)
         """
         self.require_context()
-        if older:
-            if len(older) > 1 or keywords:
+        if _older is not None:
+            if stream is not None:
                 raise TypeError("allocate() takes a size and the keyword stream")
             warnings.warn("allocate(size, stream) is now allocate(size, stream=stream)", DeprecationWarning, stacklevel=1)
-            keywords = {"stream": older[0]}
-        elif len(keywords) != 1 or "stream" not in keywords:
-            raise TypeError("allocate() needs the keyword stream, and takes no other; device.default_stream is one")
-        return self.memory_resource.allocate(size, stream=keywords["stream"])
+            stream = _older
+        elif stream is None:
+            raise TypeError("a stream is required: allocate() needs the keyword stream; device.default_stream is one")
+        return (self.memory if self.memory is not None else self.memory_resource).allocate(size, stream=stream)
 
     def sync(self):
         """Wait until all work on the device is complete (``cuCtxSynchronize``).

@@ -7,8 +7,9 @@ Each protocol has its own idea of stream order. The consumer names the stream in
 * DLPack's C exchange API (PyTorch) does no synchronisation but tells the exporter's current stream, with which we
   do the same.
 
-Two shortcuts avoid a detour through Python: NumPy arrays give their ``__array_struct__``, and types with the C exchange
-API fill a DLTensor. What they see is what the protocols would have said.
+Three shortcuts avoid a detour through Python: NumPy arrays give their ``__array_struct__``, types with the C exchange
+API fill a DLTensor, and CuPy arrays whose data nobody waits for are read attribute by attribute. What they see is what
+the protocols would have said.
 """
 
 import sys
@@ -17,8 +18,8 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsul
 from libc.stdint cimport intptr_t, int64_t, uint8_t, uintptr_t
 
 from cupola.core._cuda cimport (
-    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CUDA_ERROR_INVALID_VALUE, CUdevice, CUdeviceptr, CUresult,
-    CUstream, check, cu, initialise,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS,
+    CUdevice, CUdeviceptr, CUpointer_attribute, CUresult, CUstream, check, cu, initialise,
 )
 from cupola.core._dlpack cimport (
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_READ_ONLY, DLPackExchangeAPI, DLTensor, kDLBool, kDLComplex,
@@ -52,7 +53,13 @@ cdef enum:
     ARRAY_WRITEABLE = 0x400
 
 cdef object _ndarray = None             # numpy.ndarray, once somebody has imported NumPy
+cdef object _cupy_ndarray = None        # cupy.ndarray, likewise
 cdef dict _exchange_apis = {}           # type -> address of its DLPackExchangeAPI
+cdef dict _cupy_types = {}              # dtype -> (kind, item size) of those that DLPack has
+# The last type found in `_exchange_apis`, and whether a tensor of it may be read without asking for an owner.
+cdef object _recent_type = None
+cdef const DLPackExchangeAPI* _recent_api = NULL
+cdef bint _recent_borrows = False
 cdef tuple _VERSION = (1, 3)
 
 
@@ -65,7 +72,7 @@ cdef bint is_viewable(object source) except -1:
 
 
 cdef int import_any(StridedMemory view, object source, object stream_ptr) except -1:
-    if _is_ndarray(source) or type(source) in _exchange_apis or has_dlpack(source):
+    if type(source) is _recent_type or _is_ndarray(source) or has_dlpack(source):
         return import_dlpack(view, source, stream_ptr)
     if hasattr(source, "__cuda_array_interface__"):
         return import_cuda_array_interface(view, source, stream_ptr)
@@ -89,6 +96,8 @@ cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) exc
         api = _exchange_api(source)
         if api != NULL:
             return _import_through_api(view, source, stream_ptr, api)
+        if type(stream_ptr) is int and stream_ptr == -1 and _is_cupy(source) and _read_cupy(view, source):
+            return 0
     device_type = source.__dlpack_device__()[0]
     if device_type == kDLCPU or device_type == kDLCUDA:
         if stream_ptr is None:
@@ -149,20 +158,27 @@ cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
 
 cdef const DLPackExchangeAPI* _exchange_api(object source) except? NULL:
     """The C exchange API of the type of `source`, or NULL."""
+    global _recent_type, _recent_api, _recent_borrows
     cdef const DLPackExchangeAPI* api
     kind = type(source)
+    if kind is _recent_type:
+        return _recent_api
     known = _exchange_apis.get(kind)
     if known is not None:
-        return <const DLPackExchangeAPI*><uintptr_t>known
-    if isinstance(source, StridedMemory):
-        return NULL         # a view has no stream of its own that could be waited for
-    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
-    if capsule is None or not PyCapsule_IsValid(capsule, b"dlpack_exchange_api"):
-        return NULL
-    api = <const DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, b"dlpack_exchange_api")
-    if api.version.major != 1 or api.current_work_stream == NULL:
-        return NULL
-    _exchange_apis[kind] = <uintptr_t>api
+        api = <const DLPackExchangeAPI*><uintptr_t>known
+    else:
+        if isinstance(source, StridedMemory):
+            return NULL         # a view has no stream of its own that could be waited for
+        capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+        if capsule is None or not PyCapsule_IsValid(capsule, b"dlpack_exchange_api"):
+            return NULL
+        api = <const DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, b"dlpack_exchange_api")
+        if api.version.major != 1 or api.current_work_stream == NULL:
+            return NULL
+        _exchange_apis[kind] = <uintptr_t>api
+    # PyTorch knows no read-only tensors, so the borrowed tensor, which has no flags, says all.
+    _recent_borrows = api.dltensor_from_py_object_no_sync != NULL and kind.__module__.startswith("torch")
+    _recent_api, _recent_type = api, kind
     return api
 
 
@@ -173,8 +189,7 @@ cdef int _import_through_api(
     cdef DLManagedTensorVersioned* managed = NULL
     cdef void* producer = NULL
     cdef intptr_t consumer
-    if api.dltensor_from_py_object_no_sync != NULL and type(source).__module__.startswith("torch"):
-        # PyTorch knows no read-only tensors, so the borrowed tensor, which has no flags, says all.
+    if _recent_borrows:
         api.dltensor_from_py_object_no_sync(<void*>source, &tensor)
         _read_tensor(view, &tensor)
     else:
@@ -245,6 +260,57 @@ cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) 
     for axis in range(ndim):
         view.extents[axis] = array.shape[axis]
         view.extents[ndim + axis] = array.strides[axis] // array.itemsize
+    return True
+
+
+# --- CuPy ------------------------------------------------------------------------------------------------
+
+cdef bint _is_cupy(object source) noexcept:
+    global _cupy_ndarray
+    if _cupy_ndarray is None:
+        cupy = sys.modules.get("cupy")
+        if cupy is None:
+            return False
+        _cupy_ndarray = getattr(cupy, "ndarray", None)
+    return type(source) is _cupy_ndarray
+
+
+cdef bint _read_cupy(StridedMemory view, object source) except -1:
+    """Read a cupy.ndarray. False, with nothing read, when it is empty or of a type that DLPack does not have."""
+    cdef CUpointer_attribute attributes[2]
+    cdef void* values[2]
+    cdef int device = -1
+    cdef unsigned int managed = 0
+    cdef uintptr_t address = source.data.ptr
+    cdef int axis, ndim
+    cdef Py_ssize_t itemsize
+    dtype = source.dtype
+    known = _cupy_types.get(dtype)
+    if known is None:
+        if not dtype.isnative or not _set_type(view, <char>ord(dtype.kind), dtype.itemsize, True):
+            return False
+        known = _cupy_types[dtype] = (ord(dtype.kind), dtype.itemsize)
+    shape, strides = <tuple?>source.shape, <tuple?>source.strides
+    attributes[0], values[0] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
+    attributes[1], values[1] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed
+    if address == 0 or cu.cuPointerGetAttributes(2, attributes, values, <CUdeviceptr>address) != CUDA_SUCCESS or device < 0:
+        return False
+    itemsize = (<tuple>known)[1]
+    ndim = <int>len(<tuple>shape)
+    for axis in range(ndim):
+        if <int64_t>(<tuple>strides)[axis] % itemsize:
+            return False
+    _set_type(view, <int>(<tuple>known)[0], itemsize, True)
+    view.set_rank(ndim)
+    view.itemsize = itemsize
+    view.explicit_strides = True
+    for axis in range(ndim):
+        view.extents[axis] = (<tuple>shape)[axis]
+        view.extents[ndim + axis] = <int64_t>(<tuple>strides)[axis] // itemsize
+    view.ptr = address
+    view.device_type = kDLCUDAManaged if managed else kDLCUDA
+    view.device_id = device
+    view.is_device_accessible = True
     return True
 
 

@@ -16,6 +16,7 @@ cdef dict _NAMES = {kDLInt: "int", kDLUInt: "uint", kDLFloat: "float", kDLComple
 cdef dict _known_dtypes = {}
 
 
+@cython.freelist(16)
 @cython.no_gc_clear     # the deleter of an exporter runs at the end, and may need what the fields refer to
 cdef class StridedMemory:
 
