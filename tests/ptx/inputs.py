@@ -1,0 +1,121 @@
+"""The inputs of recorded forms: sets of values that are worth trying, and the rows made of them.
+
+Everything follows from the names of the sets and the number of the column, so that a row is the same on every machine
+and for ever: what a GPU gave for it was recorded. Change nothing here without recording again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tests.ptx.oracle import BF16, F16, F32, F64, Format, floats, integers
+
+Draw = Callable[[random.Random], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Values for a register of ``bits`` bits (1: a predicate), and the format in which results are compared."""
+
+    bits: int
+    draw: Draw
+    format: Format | None = None
+    lanes: int = 1
+    """Numbers in a register: 2 for packed pairs."""
+
+
+def _of(values: list[int]) -> Draw:
+    return lambda rng: rng.choice(values)
+
+
+def _integers(bits: int) -> Draw:
+    edges = integers(bits)
+    return lambda rng: rng.choice(edges) if rng.random() < 0.7 else rng.getrandbits(rng.randrange(bits) + 1)
+
+
+def _bits(bits: int) -> Draw:
+    return lambda rng: rng.getrandbits(bits)
+
+
+def _pair(draw: Draw, bits: int, count: int = 2) -> Draw:
+    return lambda rng: sum(draw(rng) << bits * i for i in range(count))
+
+
+def _between(f: Format, low: float, high: float) -> Draw:
+    return lambda rng: f.round(Fraction(rng.uniform(low, high)))
+
+
+def _whole(f: Format, low: int, high: int) -> Draw:
+    return lambda rng: f.round(Fraction(rng.randint(low, high)))
+
+
+def _mixed(*draws: Draw) -> Draw:
+    return lambda rng: rng.choice(draws)(rng)
+
+
+_EDGES = {f: floats(f) for f in (F16, BF16, F32, F64)}
+
+SETS: dict[str, Set] = {
+    "pred": Set(1, _bits(1)),
+    # Integers: edges of the signed and the unsigned range, and numbers of all lengths.
+    **{f"{kind}{bits}": Set(bits, _integers(bits)) for kind in "us" for bits in (16, 32, 64)},
+    **{f"{kind}16x2": Set(32, _pair(_integers(16), 16)) for kind in "us"},
+    **{f"{kind}8x4": Set(32, _pair(_integers(8), 8, 4)) for kind in "us"},
+    # Patterns without a meaning, and results that count to the bit.
+    **{f"b{bits}": Set(bits, _bits(bits)) for bits in (16, 32, 64, 128)},
+    # Floating numbers: zeros, denormals, infinities, NaNs with payloads, ties.
+    "f16": Set(16, _of(_EDGES[F16]), F16),
+    "bf16": Set(16, _of(_EDGES[BF16]), BF16),
+    "f32": Set(32, _of(_EDGES[F32]), F32),
+    "f64": Set(64, _of(_EDGES[F64]), F64),
+    "f16x2": Set(32, _pair(_of(_EDGES[F16]), 16), F16, 2),
+    "bf16x2": Set(32, _pair(_of(_EDGES[BF16]), 16), BF16, 2),
+    # Floating numbers without surprises, whose sums and products are exact: matrices.
+    "whole_f16": Set(16, _whole(F16, -8, 8), F16),
+    "whole_f16x2": Set(32, _pair(_whole(F16, -8, 8), 16), F16, 2),
+    "whole_bf16x2": Set(32, _pair(_whole(BF16, -8, 8), 16), BF16, 2),
+    "whole_f32": Set(32, _whole(F32, -8, 8), F32),
+    "whole_f64": Set(64, _whole(F64, -8, 8), F64),
+    "unit_f16x2": Set(32, _pair(_between(F16, -1, 1), 16), F16, 2),
+    "unit_bf16x2": Set(32, _pair(_between(BF16, -1, 1), 16), BF16, 2),
+    "unit_f32": Set(32, _between(F32, -1, 1), F32),
+    "unit_f64": Set(64, _between(F64, -1, 1), F64),
+    # Floating numbers for one purpose.
+    "angle": Set(32, _mixed(_between(F32, -6.28, 6.28), _of([0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00001])), F32),
+    "near_one": Set(32, _between(F32, 0.4, 2.5), F32),
+    "in_reach": Set(32, _mixed(_between(F32, -300.0, 300.0), _between(F32, -2e10, 2e10), _of(_EDGES[F32])), F32),
+    "wide_f64": Set(64, _mixed(_between(F64, -300.0, 300.0), _between(F64, -2e19, 2e19), _of(_EDGES[F64])), F64),
+    # Small integers: counts beyond the width, positions in a word, selectors, lanes.
+    "shift": Set(32, _mixed(_of([0, 1, 15, 16, 31, 32, 33, 63, 64, 65, 255, 256, 0xFFFFFFFF]), _bits(6))),
+    "byte": Set(32, _bits(8)),
+    "few": Set(32, _bits(2)),
+    "lane": Set(32, _bits(5)),
+    "selector": Set(32, _mixed(_bits(16), _bits(32))),
+}
+"""What may stand after ``%name:``."""
+
+
+def _value(name: str, given: Set, rng: random.Random, row: dict[str, tuple[str, int]]) -> int:
+    """One value; now and then that of another column of the same type, for comparisons and cancellation."""
+    same = [value for set, value in row.values() if set == name]
+    return rng.choice(same) if same and rng.random() < 0.12 else given.draw(rng)
+
+
+def rows(columns: dict[str, str], count: int) -> list[dict[str, int]]:
+    """``count`` rows of values for registers whose types are given by name."""
+    rng = random.Random("/".join(columns.values()))
+    made = []
+    for _ in range(count):
+        row: dict[str, tuple[str, int]] = {}
+        for name, type in columns.items():
+            row[name] = (type, _value(type, SETS[type], rng, row))
+        made.append({name: value for name, (_, value) in row.items()})
+    return made
+
+
+def memory(size: int, name: str) -> bytes:
+    """What fills the memory of a space."""
+    return random.Random(name).randbytes(size)
