@@ -139,7 +139,7 @@ def test_stub_has_the_parameters_that_there_are(path):
     if more:
         assert set(names) - OLDER <= set(declared)
     else:
-        assert declared == names
+        assert declared == [name for name in names if name not in OLDER or name in declared]
 
 
 @pytest.mark.parametrize("path", CLASSES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-COMMANDS = {
+REPORTS = {
     "info": "show the device, who provides it, and which CUDA libraries were found",
     "doctor": "check the whole installation, and say what to do about each problem",
 }
@@ -15,11 +15,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="cupola", description="Drive CUDA GPUs from Python, with or without a GPU.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in COMMANDS.items():
+    for name, text in REPORTS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         command.add_argument("--json", action="store_true", help="print the same as JSON")
+    runner = commands.add_parser(
+        "run",
+        help="run a program that imports cuda.core, cuda.bindings or cuda.pathfinder on cupola",
+        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        description="Run a program written for CUDA Python unchanged: in its process, those names are cupola's.",
+    )
+    add_device_options(runner)
+    runner.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
+    runner.add_argument("program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
     options = parser.parse_args(arguments)
 
+    if options.command == "run":
+        from . import run
+
+        if not options.module and not options.program:
+            runner.error("name a script, or a module with -m")
+        try:
+            run.choose_device(options.device, options.model, options.devices)
+        except ValueError as error:
+            runner.error(str(error))
+        if options.module:
+            return run.run(options.module[1:], module=options.module[0])
+        return run.run(options.program, module=None)
     if options.command == "doctor":
         from . import doctor
 
@@ -27,3 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from . import info
 
     return info.run(as_json=options.json)
+
+
+def add_device_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the device."""
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "gpu"), help="where to run (default: CUPOLA_DEVICE, or auto)"
+    )
+    parser.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
+    parser.add_argument("--devices", metavar="N", type=int, help="how many of them")

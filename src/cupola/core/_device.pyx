@@ -337,7 +337,7 @@ cdef class Device:
         """
         return event_from_options(self.require_context().pointer, options, keywords)
 
-    def allocate(self, size, _older=None, *, stream=None):
+    def allocate(self, size, older=None, *, stream=None):
         """Allocate `size` bytes from :attr:`memory_resource`, ordered after the work in `stream`.
 
         Parameters
@@ -361,11 +361,11 @@ cdef class Device:
         >>> dev.allocate(4 * 1000, stream=stream)
         """
         self.require_context()
-        if _older is not None:
+        if older is not None:
             if stream is not None:
                 raise TypeError("allocate() takes a size and the keyword stream")
             warnings.warn("allocate(size, stream) is now allocate(size, stream=stream)", DeprecationWarning, stacklevel=1)
-            stream = _older
+            stream = older
         elif stream is None:
             raise TypeError("a stream is required: allocate() needs the keyword stream; device.default_stream is one")
         return (self.memory if self.memory is not None else self.memory_resource).allocate(size, stream=stream)

@@ -1,0 +1,69 @@
+"""``cupola run``: a program written for CUDA Python, unchanged, on cupola."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from cupola import _aliases
+
+
+def run(arguments: Sequence[str], *, module: str | None) -> int:
+    """Run a script, the first of `arguments`, or a module, with the rest as its ``sys.argv``."""
+    _aliases.install()
+    if module is not None:
+        sys.argv = [module, *arguments]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return 0
+    script = Path(arguments[0])
+    source = _read(script)
+    sys.argv = list(arguments)
+    sys.path.insert(0, str(script.resolve().parent))
+    main = ModuleType("__main__")
+    main.__file__ = str(script)
+    # The program's module stays where it is until the interpreter exits, as without cupola: multiprocessing looks for
+    # it there, and so do destructors.
+    sys.modules["__main__"] = main
+    try:
+        exec(compile(source, str(script), "exec", dont_inherit=True), vars(main))
+    except Exception as error:
+        assert error.__traceback__ is not None
+        own = error.with_traceback(error.__traceback__.tb_next)  # without the frame of this command
+        sys.excepthook(type(own), own, own.__traceback__)
+        return 1
+    return 0
+
+
+def _read(script: Path) -> bytes:
+    if script.is_dir():
+        raise SystemExit(f"cupola run: {script} is a folder; name a script, or use -m for a module")
+    try:
+        return script.read_bytes()
+    except OSError as error:
+        raise SystemExit(f"cupola run: cannot read {script}: {error.strerror}") from None
+
+
+def choose_device(device: str | None, model: str | None, devices: int | None) -> None:
+    """Choose the device for this process and those that it starts.
+
+    Raises
+    ------
+    ValueError
+        When a model or a number of devices is asked for and the device is not the CPU.
+    """
+    if model is None and devices is None:
+        if device is not None:
+            os.environ["CUPOLA_DEVICE"] = device
+        return
+    if device not in (None, "cpu"):
+        raise ValueError("a model and a number of devices can be chosen for the CPU device only: say --device cpu")
+    from cupola import cpu
+
+    cpu.use(
+        model or os.environ.get("CUPOLA_CPU_MODEL") or "h200", devices or int(os.environ.get("CUPOLA_CPU_DEVICES") or 1)
+    )

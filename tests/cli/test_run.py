@@ -1,0 +1,161 @@
+"""``cupola run``: programs that import CUDA Python, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAXPY = """
+import sys
+import numpy as np
+from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, launch
+
+device = Device()
+device.set_current()
+stream = device.create_stream()
+source = "extern \\"C\\" __global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }"
+code = Program(source, code_type="c++", options=ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
+buffer = LegacyPinnedMemoryResource().allocate(4 * 32)
+values = np.from_dlpack(buffer).view(np.float32)
+values[:] = np.arange(32)
+launch(stream, LaunchConfig(grid=1, block=32), code.get_kernel("scale"), buffer, np.float32(sys.argv[1]))
+stream.sync()
+print(values.sum())
+"""
+
+# Imports as programs write them -> what must be true then.
+IMPORTS = {
+    "import cuda.core, cupola": "cuda.core.Device is cupola.Device and cuda.core.__version__ == '1.2.2'",
+    "from cuda import core; import cupola": "core.launch is cupola.launch and 'Stream' in dir(core)",
+    "from cuda.core.utils import StridedMemoryView as V; import cupola.utils": "V is cupola.utils.StridedMemoryView",
+    "from cuda.core.graph import GraphBuilder as G; import cupola.graph": "G is cupola.graph.GraphBuilder",
+    "import cuda.core.typing as t, cupola.typing": "t is cupola.typing",
+    "from cuda.core._utils.cuda_utils import CUDAError as E; import cupola": "E is cupola.CUDAError",
+    "import cuda.bindings": "int(cuda.bindings.__version__.split('.')[0]) >= 13",
+    "from cuda.bindings import driver as d; import cupola.bindings.driver": "d is cupola.bindings.driver",
+    "import cuda.bindings.nvrtc as n; import cupola.bindings.nvrtc": "n is cupola.bindings.nvrtc",
+    "from cuda import cuda as d; import cupola.bindings.driver": "d is cupola.bindings.driver",
+    "from cuda.core.experimental import Device as D; import cupola": "D is cupola.Device",
+    "import cuda.core.experimental.utils as u; import cupola.utils": "u is cupola.utils",
+    "from cuda.pathfinder import load_nvidia_dynamic_lib as f; import cupola.pathfinder": (
+        "f is cupola.pathfinder.load_nvidia_dynamic_lib"
+    ),
+    "import cupola": "cupola.__spec__.name == 'cupola' and cupola.__version__ != '1.2.2'",
+}
+
+
+def run(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cupola", "run", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, cwd=cwd, env={**os.environ, **environment}
+    )
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(source: str, name: str = "script.py") -> str:
+        path = tmp_path / name
+        path.write_text(source)
+        return str(path)
+
+    return write
+
+
+def test_a_program_runs_unchanged(script):
+    done = run(script(SAXPY), "2")
+    assert (done.returncode, done.stdout) == (0, f"{2.0 * sum(range(32))}\n"), done.stderr
+
+
+def test_every_way_to_import(script):
+    checks = "".join(f"{text}\nassert {truth}, {text!r}\n" for text, truth in IMPORTS.items())
+    done = run(script(checks + "print('imported')"))
+    assert done.stdout == "imported\n", done.stderr
+
+
+def test_older_names_warn_where_they_are_imported(script):
+    path = script("\nfrom cuda import cuda\n")
+    done = run(path, PYTHONWARNINGS="always")
+    assert f"{path}:2: DeprecationWarning: cuda.cuda is now cuda.bindings.driver" in done.stderr
+
+
+def test_what_a_script_sees(script, tmp_path):
+    script("value = 3", "beside.py")
+    path = script("import sys, beside; print(__name__, __file__, sys.argv[1:], beside.value)")
+    assert run(path, "-m", "--device", cwd=Path("/")).stdout == f"__main__ {path} ['-m', '--device'] 3\n"
+
+
+def test_a_module(script, tmp_path):
+    script("import sys, cuda.core; print(__name__, sys.argv[1:], cuda.core.Device.__module__)", "program.py")
+    done = run("-m", "program", "--flag", cwd=tmp_path)
+    assert done.stdout == "__main__ ['--flag'] cupola.core._device\n", done.stderr
+
+
+def test_spawned_processes_have_the_names_too(script):
+    path = script("""
+import multiprocessing
+from cuda.core import Device
+
+def work(queue):
+    import cuda.bindings.driver
+    queue.put((Device.__module__, cuda.bindings.driver.__name__))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    print(*queue.get(timeout=60))
+    process.join()
+""")
+    done = run(path)
+    assert done.stdout == "cupola.core._device cupola.bindings.driver\n", done.stderr
+
+
+@pytest.mark.parametrize("source, status, message", [
+    ("import sys; sys.exit(7)", 7, ""),
+    ("raise SystemExit('enough')", 1, "enough\n"),
+    ("1 / 0", 1, 'Traceback (most recent call last):\n  File "{path}", line 1, in <module>'),
+    ("this is not Python", 1, "SyntaxError"),
+    ("import cuda.core.nonsense", 1, "cupola has no cupola.nonsense, which cuda.core.nonsense would be"),
+    ("from cuda.core import nonsense", 1, "cannot import name 'nonsense' from 'cuda.core'"),
+    ("import cuda.core; cuda.core.nonsense", 1, "module 'cuda.core' has no attribute 'nonsense': it is cupola"),
+    ("import cuda.tile_of_nobody", 1, "No module named 'cuda.tile_of_nobody'"),
+])  # fmt: skip
+def test_how_programs_end(source, status, message, script):
+    path = script(source)
+    done = run(path)
+    assert done.returncode == status, done.stderr
+    assert message.format(path=path) in done.stderr if message else done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments, status, message", [
+    ([], 2, "name a script"),
+    (["/nowhere/script.py"], 1, "cannot read /nowhere/script.py: No such file"),
+    (["/"], 1, "is a folder"),
+    (["--device", "tpu", "x.py"], 2, "invalid choice: 'tpu'"),
+    (["--device", "gpu", "--model", "t4", "x.py"], 2, "for the CPU device only"),
+    (["--model", "abacus", "x.py"], 2, "model must be one of"),
+])  # fmt: skip
+def test_wrong_arguments(arguments, status, message):
+    done = run(*arguments)
+    assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (status, True, False), done.stderr
+
+
+def test_the_cpu_device_as_asked_for(script):
+    path = script("from cuda.core import Device; print([d.arch for d in Device.get_all_devices()])")
+    done = run("--device", "cpu", "--model", "t4", "--devices", "2", path)
+    assert done.stdout == "['75', '75']\n", done.stderr
+
+
+def test_too_late(run_python):
+    done = run_python("""
+import sys, types
+sys.modules["cuda.core"] = types.ModuleType("cuda.core")
+from cupola import _aliases
+_aliases.install()
+""")
+    assert "cuda.core has been imported already" in done.stderr
