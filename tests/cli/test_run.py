@@ -119,7 +119,7 @@ if __name__ == "__main__":
     ("import sys; sys.exit(7)", 7, ""),
     ("raise SystemExit('enough')", 1, "enough\n"),
     ("1 / 0", 1, 'Traceback (most recent call last):\n  File "{path}", line 1, in <module>'),
-    ("this is not Python", 1, "SyntaxError"),
+    ("1 +", 1, "SyntaxError: invalid syntax"),
     ("import cuda.core.nonsense", 1, "cupola has no cupola.nonsense, which cuda.core.nonsense would be"),
     ("from cuda.core import nonsense", 1, "cannot import name 'nonsense' from 'cuda.core'"),
     ("import cuda.core; cuda.core.nonsense", 1, "module 'cuda.core' has no attribute 'nonsense': it is cupola"),
