@@ -27,6 +27,7 @@ class Kind(IntEnum):
     STACK = 6
     INTERNAL = 7
     NO_ACCESS = 8
+    INSTRUCTION = 9
 
 
 _SPACES = ("global", "shared", "local", "constant", "parameter")
@@ -36,6 +37,7 @@ _SUMMARIES = {
     Kind.TRAP: "the kernel executed a trap",
     Kind.BARRIER: "the block cannot go on: threads wait for each other for ever",
     Kind.STACK: "the kernel ran out of stack",
+    Kind.INSTRUCTION: "an instruction was used in a way that its specification leaves undefined",
     Kind.INTERNAL: "the CPU device could not go on",
 }
 

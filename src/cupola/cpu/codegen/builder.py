@@ -451,6 +451,37 @@ class Builder:
         texts = ", ".join(map(self.typed, arguments))
         return Value(self.emit(f"call {returned} @{full}({texts})"), result, vector)
 
+    def function_of_many(
+        self,
+        name: str,
+        results: Sequence[str],
+        arguments: Sequence[Value],
+        body: Callable[[Builder, list[Value]], Sequence[Value]],
+        *,
+        attributes: str = "noinline nounwind willreturn memory(none)",
+    ) -> list[Value]:
+        """:meth:`function` with several results, all of its arguments and results being vectors."""
+        arguments = [self.splat(a) for a in arguments]
+        full = f"cupola.{name}.v{self.width}"
+        returned = "{ " + ", ".join(map(self.vector_type, results)) + " }"
+        if full not in self.functions:
+            self.functions[full] = ""
+            inner = Builder(self.width, declarations=self.declarations, functions=self.functions)
+            inner.canonical_nans = self.canonical_nans
+            parameters = [Value(f"%a{i}", a.type, True) for i, a in enumerate(arguments)]
+            values = [inner.splat(value) for value in body(inner, parameters)]
+            record = "poison"
+            for index, value in enumerate(values):
+                record = inner.emit(f"insertvalue {returned} {record}, {inner.typed(value)}, {index}")
+            text = [f"define internal {returned} @{full}({', '.join(map(inner.typed, parameters))}) {attributes} {{"]
+            text += ["entry:", *inner.allocas, *inner.lines, f"  ret {returned} {record}", "}"]
+            self.functions[full] = "\n".join(text)
+        record = self.emit(f"call {returned} @{full}({', '.join(map(self.typed, arguments))})")
+        return [
+            Value(self.emit(f"extractvalue {returned} {record}, {index}"), type, True)
+            for index, type in enumerate(results)
+        ]
+
     # Masks
 
     def ballot(self, predicate: Value) -> Value:

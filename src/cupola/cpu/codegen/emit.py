@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cupola.cpu.ptx import ast
 
-from . import addresses, atomics, calls, copies, instructions, meetings, memory
+from . import addresses, atomics, calls, copies, instructions, matrix_memory, meetings, memory
 from .body import Body, Facts, Lowering, Site
 from .registers import Demand, Inexact, Kind
 
@@ -34,6 +34,9 @@ LOWERINGS: dict[str, Lowering] = {
     "trap": calls.trap,
     "brkpt": calls.trap,
     "createpolicy": calls.create_policy,
+    "wmma": matrix_memory.wmma,
+    "ldmatrix": matrix_memory.ldmatrix,
+    "stmatrix": matrix_memory.stmatrix,
     **dict.fromkeys(
         ["prefetch", "prefetchu", "applypriority", "discard", "pmevent", "griddepcontrol", "setmaxnreg"], calls.nothing
     ),
@@ -52,6 +55,8 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return "thread block clusters are not supported"
     if opcode == "cp":
         return copies.problem_with(instruction)
+    if opcode in ("wmma", "ldmatrix", "stmatrix"):
+        return matrix_memory.problem_with(instruction)
     if opcode == "call":
         name = calls.called_function(instruction)
         if name in calls.CALLABLE:

@@ -1,8 +1,8 @@
 """Where threads meet: barriers of the block, and operations of the threads of a warp that are named in a mask.
 
 PTX ISA, "bar, barrier" and "bar.warp.sync"; the ``.sync`` forms of shfl, vote, match, redux and elect wait in the same
-way "until all non-exited threads corresponding to membermask have executed" the instruction. See control.py for
-what the two bodies do when threads are missing.
+way "until all non-exited threads corresponding to membermask have executed" the instruction. Matrix instructions (PTX
+ISA 9.7.14) are for all threads of a warp. See control.py for what the two bodies do when threads are missing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from .body import Body
 
 _WARP_OPERATIONS = frozenset(["shfl", "vote", "match", "redux", "elect"])
+_MATRIX_OPERATIONS = frozenset(["wmma", "mma", "ldmatrix", "stmatrix", "movmatrix"])
 
 
 def meets_warp(instruction: ast.Instruction) -> bool:
     """Whether the threads of a warp that the instruction names wait for each other there."""
     if instruction.opcode == "bar":
         return "warp" in instruction.modifiers
-    return instruction.opcode in _WARP_OPERATIONS and "sync" in instruction.modifiers
+    return instruction.opcode in _WARP_OPERATIONS | _MATRIX_OPERATIONS and "sync" in instruction.modifiers
 
 
 def suspends(instruction: ast.Instruction) -> bool:
@@ -48,8 +49,10 @@ def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None
             _park_in_warp(body, block, instruction)
             return
         _wait_for_members(body, block, instruction)
+    if instruction.opcode in _MATRIX_OPERATIONS:
+        _require_whole_warp(body, instruction)
     if instruction.opcode != "bar":
-        body.values(instruction)
+        body.instruction(instruction)
     body.control.go(block.successors[0])
 
 
@@ -57,6 +60,8 @@ def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None
 
 
 def _members(body: Body, instruction: ast.Instruction) -> Value:
+    if instruction.opcode in _MATRIX_OPERATIONS:
+        return body.control.everyone
     return body.operand(instruction.operands[-1], "i32")
 
 
@@ -89,6 +94,24 @@ def _wait_for_members(body: Body, block: Block, instruction: ast.Instruction) ->
     control.dispatch_from(index + 1)
     builder.label(go_on)
     control.set_mask(complete)
+
+
+def _require_whole_warp(body: Body, instruction: ast.Instruction) -> None:
+    """End the kernel when threads of the warp have exited, or never were: what would happen then is undefined."""
+    builder, control = body.builder, body.control
+    if control.mask.ir == control.everyone.ir:
+        return
+    partial, whole = builder.new_label("partial"), builder.new_label("whole")
+    test = builder.emit(f"icmp eq i32 {control.mask.ir}, {control.everyone.ir}")
+    builder.line(f"br i1 {test}, label %{whole}, label %{partial}, !prof !1")
+    builder.label(partial)
+    builder.declarations["declare void @cupola_partial_warp(ptr, ptr, i32, i32)"] = None
+    builder.line(
+        f"call void @cupola_partial_warp(ptr %context, ptr %warp, i32 {control.mask.ir}, "
+        f"i32 {body.new_site(instruction)})"
+    )
+    builder.line("br label %fault")
+    builder.label(whole)
 
 
 def _park_in_warp(body: Body, block: Block, instruction: ast.Instruction) -> None:

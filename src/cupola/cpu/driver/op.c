@@ -109,6 +109,7 @@ static const CUresult fault_status[] = {
     [CPU_FAULT_STACK] = CUDA_ERROR_LAUNCH_FAILED,
     [CPU_FAULT_INTERNAL] = CUDA_ERROR_UNKNOWN,
     [CPU_FAULT_NO_ACCESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
+    [CPU_FAULT_INSTRUCTION] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
 };
 
 static CUresult run_kernel(struct op *op) {

@@ -24,6 +24,7 @@ enum cpu_fault_kind {
     CPU_FAULT_STACK,         /* -> CUDA_ERROR_LAUNCH_FAILED */
     CPU_FAULT_INTERNAL,      /* the engine itself could not go on -> CUDA_ERROR_UNKNOWN */
     CPU_FAULT_NO_ACCESS,     /* memory that the device was not let into -> CUDA_ERROR_ILLEGAL_ADDRESS */
+    CPU_FAULT_INSTRUCTION,   /* a use of an instruction that the ISA leaves undefined -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
 };
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };

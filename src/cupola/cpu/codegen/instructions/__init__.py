@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from cupola.cpu.ptx import ast
 
-from . import approximate, bits, compare, convert, floating, half, integer, move, packed, warp  # noqa: F401
+from . import approximate, bits, compare, convert, floating, half, integer, matrix, move, packed, warp  # noqa: F401
 from .formats import settle_nans
 from .registry import OperandTypes, describe_unsupported, find, lower, split_operands
 
