@@ -12,7 +12,8 @@ steps=${STEPS:-build tour tests calls cpu_device}
 mkdir -p "$logs"
 logs=$(cd "$logs" && pwd)
 site=${SITE:-$(mktemp -d)}
-export PYTHONPATH="$site${PYTHONPATH:+:$PYTHONPATH}" CUPOLA_DEVICE=gpu PYTHONUNBUFFERED=1
+export PYTHONPATH="$site${PYTHONPATH:+:$PYTHONPATH}" CUPOLA_DEVICE=gpu PYTHONUNBUFFERED=1 \
+    CUPOLA_STRESS_SECONDS="${CUPOLA_STRESS_SECONDS:-60}"
 failed=()
 
 step() { # NAME COMMAND...
