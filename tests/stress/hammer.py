@@ -1,15 +1,18 @@
-"""Eight threads use a device as hard as they can, and nothing may be left behind: ``python tests/stress/hammer.py SECONDS``.
+"""Eight threads use a device as hard as they can, and nothing may be left behind.
+
+usage: python tests/stress/hammer.py SECONDS
 
 Each thread works on its own objects: it makes streams, events, memory, pools and graphs, launches and copies, checks
 what comes out, and lets go of them in a random order, half of them by ``close()`` and half by forgetting them, some in
-cycles that only the collector breaks. Streams are also handed to the neighbour, which waits for them.
+cycles that only the collector breaks. Events are also handed to the neighbour, which waits for them.
 
-What is alive is counted in the driver's function table, where this program puts its own functions in front of those that
-make and destroy handles, so it counts on any device. It prints what happened as JSON.
+What is alive is counted in the driver's function table, where this program puts its own functions in front of those
+that make and destroy handles, so it counts on any device. It prints what happened as JSON.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import json
@@ -154,10 +157,8 @@ class Round:
                 launch(stream, config, self.kernel, memory, np.float32(1), np.int32(ELEMENTS))
         other.wait(self.keep(stream.record()) if self.choice.random() < 0.5 else stream)
         launch(other, config, self.kernel, memory, np.float32(0.5), np.int32(ELEMENTS))
-        try:
+        with contextlib.suppress(queue.Empty):
             other.wait(mailbox.get_nowait())
-        except queue.Empty:
-            pass
         neighbour.put(other.record())
         stream.wait(other)
         memory.copy_to(host, stream=stream)
