@@ -66,6 +66,14 @@ _FAULT = (
 )
 
 HINTS: dict[str, str] = {
+    "CUDA_ERROR_INVALID_VALUE": (
+        "An argument is out of range or a handle is null; on the CPU device the error says which. The reference of the "
+        "function named above lists its limits."
+    ),
+    "CUDA_ERROR_INVALID_HANDLE": (
+        "The handle was destroyed already, or belongs to another context: use objects on the device that they were "
+        "made on, and keep them alive as long as their handles are in use."
+    ),
     "CUDA_ERROR_NOT_INITIALIZED": "Make a Device first: that initialises the driver.",
     "CUDA_ERROR_INVALID_CONTEXT": "No usable context is current on this thread: call Device(n).set_current() on it.",
     "CUDA_ERROR_CONTEXT_IS_DESTROYED": (
@@ -83,8 +91,31 @@ HINTS: dict[str, str] = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
         "The PTX is newer than the driver: update the driver, compile to cubin, or use the NVRTC of an older CUDA."
     ),
+    "CUDA_ERROR_JIT_COMPILER_NOT_FOUND": (
+        "PTX cannot be compiled: the driver's compiler (libnvidia-ptxjitcompiler, or llvmlite for the CPU device: "
+        "pip install 'cupola[cpu]') is missing. Compile to cubin, or install it."
+    ),
     "CUDA_ERROR_INVALID_PTX": "The PTX does not assemble for this device; check its .target and .version.",
     "CUDA_ERROR_INVALID_IMAGE": "The bytes are not a cubin, PTX or fatbin that this driver can load.",
+    "CUDA_ERROR_NOT_FOUND": (
+        "There is no such kernel or variable in the code: kernels of C++ have mangled names unless they are "
+        'extern "C"; compile with name_expressions, and get them by those.'
+    ),
+    "CUDA_ERROR_NOT_SUPPORTED": (
+        "This device or driver does not have the feature: see Device.properties, and `cupola doctor` for the versions."
+    ),
+    "CUDA_ERROR_INVALID_DEVICE": "There is no such device: Device.get_all_devices() lists those that there are.",
+    "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED": (
+        "The devices cannot use each other's memory (Device.can_access_peer): copy through host memory instead."
+    ),
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
+        "A block needs more registers or shared memory than the device has: fewer threads in a block, "
+        "ProgramOptions(max_register_count=...), or less shared memory (kernel.attributes, Device.properties)."
+    ),
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "All blocks of a cooperative launch must fit on the device at once: "
+        "kernel.occupancy.max_active_blocks_per_multiprocessor times Device.properties.multiprocessor_count."
+    ),
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": (
         "The user-mode and kernel-mode drivers differ: reboot, or reinstall the driver."
     ),
@@ -94,6 +125,7 @@ HINTS: dict[str, str] = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": "The kernel ran longer than the display's watchdog permits.",
     "CUDA_ERROR_ILLEGAL_ADDRESS": _FAULT,
     "CUDA_ERROR_MISALIGNED_ADDRESS": _FAULT,
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": _FAULT,
     "CUDA_ERROR_LAUNCH_FAILED": _FAULT,
     "CUDA_ERROR_ASSERT": (
         "An assert() in a kernel failed; its text is on stderr. CUDA cannot be used in this process any more: "
