@@ -1,17 +1,19 @@
 #!/usr/bin/env python
 """Record what a GPU computes for the forms of PTX instructions in tests/ptx/forms.
 
-    tools/record_ptx.py record [--out tests/ptx/recorded] [--family integer ...] [--again]
+    tools/record_ptx.py record [--family integer ...] [--again] [--out tests/ptx/recorded]
     tools/record_ptx.py compare [--family integer ...]
     tools/record_ptx.py pending
+    tools/record_ptx.py check [--family integer ...]
     tools/record_ptx.py show 'add.sat'
 
-``record`` runs the forms that are not recorded yet (with ``--again`` all of them) on the device that there is, which must
-be a GPU, and writes a file for each family. A form that the driver refuses, or that ends in a fault, is named and left
-out; the others are recorded all the same, for the work is done by processes of their own. ``compare`` runs the recorded
-forms here and reports all that differ. ``pending`` lists the forms that have no recording, takes the families that have
-one for each form off the list of those that may lack some, and fails if anything is left. ``show`` prints the kernels of
-forms that contain a text, with their recorded results.
+``record`` runs the forms that are not recorded yet (with ``--again`` all of them) on the device that there is, which
+must be a GPU, and writes a file for each family. A form that the driver refuses, or that ends in a fault, is named and
+left out; the others are recorded all the same, for the work is done by processes of their own. ``compare`` runs the
+recorded forms here and reports all that differ. ``pending`` lists the forms that have no recording, takes the families
+that are complete off the list of those that may lack some, and fails if anything is left. ``check`` needs no GPU: it
+names the forms that NVIDIA's assembler refuses. ``show`` prints the kernels of the forms that contain a text, with
+their inputs and recorded results.
 """
 
 from __future__ import annotations
@@ -145,6 +147,19 @@ def command_pending(_: argparse.Namespace) -> int:
     return 1 if lacking else 0
 
 
+def command_check(arguments: argparse.Namespace) -> int:
+    from tests.ptx.assembler import refused
+
+    wrong = 0
+    for family in chosen_families(arguments):
+        for line, log in refused(forms(family)).items():
+            wrong += 1
+            errors = [text for text in log.splitlines() if "error" in text] or [log]
+            print(f"{family}: {line}\n    {errors[0]}", flush=True)
+    print(f"{wrong} forms are refused")
+    return 1 if wrong else 0
+
+
 def command_show(arguments: argparse.Namespace) -> int:
     from tests.ptx.device_forms import input_rows
     from tests.ptx.programs import kernel
@@ -175,7 +190,9 @@ def main() -> int:
     record.set_defaults(function=command_record)
     compare = commands.add_parser("compare", help="run the recorded forms here and report differences")
     compare.set_defaults(function=command_compare)
-    for command in (record, compare):
+    check = commands.add_parser("check", help="ask NVIDIA's assembler whether the forms are instructions")
+    check.set_defaults(function=command_check)
+    for command in (record, compare, check):
         command.add_argument("--family", nargs="+", choices=families(), metavar="NAME")
     commands.add_parser("pending", help="list what has no recording").set_defaults(function=command_pending)
     show = commands.add_parser("show", help="print kernels")

@@ -13,10 +13,10 @@ A form is a short program, most often of one instruction, that every thread runs
   `inputs.SETS`: it tells the width of the register, the values of an input, and how a result is compared. Results of
   the types ``b8`` to ``b128`` and ``pred``, and of integer types, count to the bit; of those whose type is a floating
   one (``f32``), any NaN is as good as another.
-- ``%G``, ``%S``, ``%L`` and ``%C`` are addresses of 32 bytes in global, shared, local and constant memory that belong to
-  the thread alone and are filled like inputs; ``%G0`` and ``%S0`` are where those of the block's first thread are, and
-  those of the next threads follow. What a form leaves in memory is recorded by loading it. The parameters of the
-  kernel that may be loaded are ``first`` and ``second``, 64 bits each.
+- ``%G``, ``%S``, ``%L`` and ``%C`` are addresses of 32 bytes in global, shared, local and constant memory that belong
+  to the thread alone and are filled with random bytes; ``%G0`` and ``%S0`` are where those of the block's first thread
+  are, and those of the next threads follow. What a form leaves in memory is recorded by loading it. The parameters
+  of the kernel that may be loaded are ``first`` and ``second``, 64 bits each.
 - After ``//`` come options: ``error=`` (relative), ``absolute=`` or ``ulp=`` bounds of what the ISA calls approximate,
   all those given must be missed for a result to be wrong; ``block=`` and ``grid=`` (threads and blocks, in one
   dimension, 128 and 1), ``cluster=``, ``target=`` and ``version=`` of the module (``sm_90`` and ``8.7``).

@@ -61,11 +61,11 @@ _EDGES = {f: floats(f) for f in (F16, BF16, F32, F64)}
 SETS: dict[str, Set] = {
     "pred": Set(1, _bits(1)),
     # Integers: edges of the signed and the unsigned range, and numbers of all lengths.
-    **{f"{kind}{bits}": Set(bits, _integers(bits)) for kind in "us" for bits in (16, 32, 64)},
+    **{f"{kind}{bits}": Set(bits, _integers(bits)) for kind in "us" for bits in (8, 16, 32, 64)},
     **{f"{kind}16x2": Set(32, _pair(_integers(16), 16)) for kind in "us"},
     **{f"{kind}8x4": Set(32, _pair(_integers(8), 8, 4)) for kind in "us"},
     # Patterns without a meaning, and results that count to the bit.
-    **{f"b{bits}": Set(bits, _bits(bits)) for bits in (16, 32, 64, 128)},
+    **{f"b{bits}": Set(bits, _bits(bits)) for bits in (8, 16, 32, 64, 128)},
     # Floating numbers: zeros, denormals, infinities, NaNs with payloads, ties.
     "f16": Set(16, _of(_EDGES[F16]), F16),
     "bf16": Set(16, _of(_EDGES[BF16]), BF16),

@@ -24,8 +24,10 @@ _OPERATIONS = ("add", "and", "or", "xor", "exch", "cas", "min", "max", "inc", "d
 _TYPES = {
     "add": {"u32": "u32", "s32": "u32", "u64": "u64", "s64": "u64", "b32": "u32", "b64": "u64"}
     | {name: name for name in ("f32", "f64", "f16", "bf16", "f16x2", "bf16x2")},
-    "min": {name: name for name in ("u32", "s32", "u64", "s64")},
-    "max": {name: name for name in ("u32", "s32", "u64", "s64")},
+    **{
+        operation: {name: name for name in ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2")}
+        for operation in ("min", "max")
+    },
     "inc": {"u32": "u32"},
     "dec": {"u32": "u32"},
     "cas": {f"{kind}{bits}": f"b{bits}" for kind in "bus" for bits in (16, 32, 64)} | {"b128": "b128"},

@@ -74,6 +74,18 @@ static inline uint32_t add_f16x2(uint32_t a, uint32_t b) {
 static inline uint32_t add_bf16x2(uint32_t a, uint32_t b) {
     return (uint32_t)add_bf16((uint16_t)(a >> 16), (uint16_t)(b >> 16)) << 16 | add_bf16((uint16_t)a, (uint16_t)b);
 }
+/* The smaller or larger of two halves (NaN: above `infinity`) as "min" and "max" choose: a number wins over a NaN, -0 is
+ * below +0, and of two NaNs the canonical one is left. */
+static inline int order_of(uint16_t half) { return half & 0x8000 ? -(half & 0x7FFF) - 1 : half; }
+static inline uint16_t choose_half(uint16_t a, uint16_t b, uint16_t infinity, bool larger) {
+    bool first_is_nan = (a & 0x7FFF) > infinity, second_is_nan = (b & 0x7FFF) > infinity;
+    if (first_is_nan || second_is_nan) return first_is_nan && second_is_nan ? 0x7FFF : first_is_nan ? b : a;
+    return (order_of(a) > order_of(b)) == larger ? a : b;
+}
+static inline uint32_t choose_halves(uint32_t a, uint32_t b, uint16_t infinity, bool larger) {
+    return (uint32_t)choose_half((uint16_t)(a >> 16), (uint16_t)(b >> 16), infinity, larger) << 16 |
+           choose_half((uint16_t)a, (uint16_t)b, infinity, larger);
+}
 static inline uint32_t add_f32(uint32_t a, uint32_t b) { return bits_of(float_of(a) + float_of(b)); }
 
 /* ---- one function for each operation and type ------------------------------------------------------------------- */
@@ -145,6 +157,14 @@ LOOP(add, f16, uint16_t, add_f16(old, operand))
 LOOP(add, bf16, uint16_t, add_bf16(old, operand))
 LOOP(add, f16x2, uint32_t, add_f16x2(old, operand))
 LOOP(add, bf16x2, uint32_t, add_bf16x2(old, operand))
+LOOP(min, f16, uint16_t, choose_half(old, operand, 0x7C00, false))
+LOOP(max, f16, uint16_t, choose_half(old, operand, 0x7C00, true))
+LOOP(min, bf16, uint16_t, choose_half(old, operand, 0x7F80, false))
+LOOP(max, bf16, uint16_t, choose_half(old, operand, 0x7F80, true))
+LOOP(min, f16x2, uint32_t, choose_halves(old, operand, 0x7C00, false))
+LOOP(max, f16x2, uint32_t, choose_halves(old, operand, 0x7C00, true))
+LOOP(min, bf16x2, uint32_t, choose_halves(old, operand, 0x7F80, false))
+LOOP(max, bf16x2, uint32_t, choose_halves(old, operand, 0x7F80, true))
 
 /* 16 bytes (sm_90): the compiler's library call is atomic on every processor that we run on. */
 static bool swap_wide(u128 *target, u128 *old, u128 new) {
