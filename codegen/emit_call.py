@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .plan import Argument, Plan
+from .typesystem import declare
 
 if TYPE_CHECKING:
     from .emit_module import Layout
@@ -256,13 +257,14 @@ class Call:
     def _call(self) -> Iterator[str]:
         function, outputs = self.plan.function, self.plan.outputs
         is_status = self._has_status()
-        yield f"    {function.returns} status;" if is_status else f"    {function.returns}returned;"
+        yield f"    {function.returns} status;" if is_status else f"    {declare(function.returns, 'returned')};"
         arguments = ", ".join(self._pass(a) for a in self.plan.arguments if not a.parent)
         yield from self._invoke(f"{'status' if is_status else 'returned'} = table.{function.name}({arguments});")
         give = "result =" if self.cleanup else "return"
         if not is_status:
-            yield "    if (!returned && table_raise_pending() < 0) return NULL;"
-            yield f"    {give} {self._returned_text()};"
+            failed = "" if self._returns_record() else "!returned && "
+            yield f"    if ({failed}table_raise_pending() < 0) {self.fail};"
+            yield f"    {give} {self._returned_value()};"
         elif not outputs:
             yield f"    {give} LIKELY(status == 0) ? {self._nothing()} : {self._failure('status')};"
         else:
@@ -274,6 +276,9 @@ class Call:
                 failure = f"{{ result = {failure}; goto done; }}" if self.cleanup else f"return {failure};"
                 yield f"    if (UNLIKELY(status != 0)) {failure}"
             yield f"    {give} {self._result(values, len(outputs))};"
+
+    def _returns_record(self) -> bool:
+        return self.layout.types.resolve(self.plan.function.returns).kind == "record"
 
     def _has_status(self) -> bool:
         return self.plan.function.returns == self.layout.library.status
@@ -292,8 +297,12 @@ class Call:
     def _result(self, values: str, count: int) -> str:
         return f"result_tuple(status, (PyObject *[]){{{values}}}, {count})"
 
-    def _returned_text(self) -> str:
-        return "result_tuple(0, (PyObject *[]){text_from(returned)}, 1)"
+    def _returned_value(self) -> str:
+        value = "text_from(returned)"
+        if self._returns_record():
+            returned = self.layout.types.resolve(self.plan.function.returns)
+            value = f"record_copy({self.layout.records[returned.name]}, &returned)"
+        return f"result_tuple(0, (PyObject *[]){{{value}}}, 1)"
 
     def _output(self, a: Argument) -> str:
         name = f"c_{a.name}"
@@ -350,4 +359,5 @@ class Call:
 
 def target(a: Argument) -> str:
     """The C type that a pointer argument points to."""
-    return a.ctype.removesuffix("*").strip()
+    pointed = a.ctype.removesuffix("*").strip()
+    return "void *" if pointed == "void" else pointed

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from .ir import Enum, Field, Function, Record, Typedef
-from .libraries import Library
+from .ir import Enum, Field, Function, Module, Record, Typedef
+from .libraries import LIBRARIES, Library
+from .merge import declared as declarations
 from .typesystem import Types, declare
 
 _TOP = """\
@@ -55,6 +57,11 @@ _GUARDS = {
 #error "cupola/driver.h declares the types of cuda.h itself: include only one of them"
 #endif
 """,
+    "runtime": """
+#ifdef __DRIVER_TYPES_H__
+#error "cupola/runtime.h declares the types of cuda_runtime_api.h itself: include only one of them"
+#endif
+""",
 }
 
 
@@ -62,8 +69,9 @@ def header(library: Library, types: Types) -> str:
     module = types.module
     fill = {"name": library.name, "NAME": library.name.upper(), "title": library.title, "version": module.version}
     lines = [_TOP.format(**fill, guard=_GUARDS.get(library.name, ""), includes=_includes(library))]
-    lines += _types(types)
-    lines += [f"#define {c.name} {c.text}" for c in module.constants]
+    there = shared(library)
+    lines += _types(types, there)
+    lines += [f"#define {c.name} {c.text}" for c in module.constants if c.name not in there]
     lines += ["", f"typedef struct cupola_{library.name}_table {{", "    cupola_table_head head;"]
     lines += [f"    {slot(function)};" for function in module.functions]
     lines += [f"}} cupola_{library.name}_table;", _BOTTOM.format(**fill)]
@@ -71,7 +79,17 @@ def header(library: Library, types: Types) -> str:
 
 
 def _includes(library: Library) -> str:
-    return "".join(f"#include {name}\n" for name in library.includes)
+    names = [*library.includes, *([f'"cupola/{library.shares}.h"'] if library.shares else [])]
+    return "".join(f"#include {name}\n" for name in names)
+
+
+def shared(library: Library) -> set[str]:
+    """Names that the header of another library declares."""
+    if not library.shares:
+        return set()
+    module = Module.load(LIBRARIES[library.shares].ir_path)
+    opaque = {tag for t in module.types if isinstance(t, Typedef) for tag in re.findall(r"\bstruct \w+", t.type)}
+    return {name for name, _, _ in declarations(module)} | {c.name for c in module.constants} | opaque
 
 
 def slot(function: Function) -> str:
@@ -80,11 +98,15 @@ def slot(function: Function) -> str:
     return f"{declare(function.returns, f'(*{function.name})')}({arguments})"
 
 
-def _types(types: Types) -> Iterator[str]:
+def _types(types: Types, there: set[str]) -> Iterator[str]:
     pending: Record | Enum | None = None
     for declared in types.module.types:
         if isinstance(declared, Typedef):
-            if pending is None:
+            if declared.name in there:
+                pass
+            elif declared.macro:
+                yield f"#define {declared.name} {declared.type}"
+            elif pending is None:
                 yield f"typedef {declare(declared.type, declared.name)};"
             else:
                 yield from _body(pending, "typedef ", f" {declared.name};")
@@ -92,6 +114,8 @@ def _types(types: Types) -> Iterator[str]:
                 value = f"((unsigned int)(sizeof({declared.name}) | {declared.revision}u << 24))"
                 yield f"#define {declared.name.removesuffix('_t')} {value}"
             pending = None
+        elif declared.tag and f"{declared.kind if isinstance(declared, Record) else 'enum'} {declared.tag}" in there:
+            continue
         elif declared.tag:
             yield from _body(declared, "", ";")
         else:

@@ -12,6 +12,7 @@ from .descriptions import docstring, signature
 from .emit_call import call
 from .ir import EnumMember, Field, Record
 from .libraries import Library
+from .merge import fields
 from .plan import Plan, plans
 from .typesystem import Resolved, Types, declare
 
@@ -120,7 +121,8 @@ class Layout:
         """What a function that is missing gives: NULL, -1, or a record with the status for that."""
         resolved = self.types.resolve(ctype)
         if resolved.kind == "record":
-            return f"({ctype}){{{self.overrides['module']['not_found']}, 0}}"
+            status = f"{self.overrides['module']['not_found']}, " if self.names.raising else ""
+            return f"({ctype}){{{status}0}}"
         return "-1" if resolved.kind == "scalar" else "NULL"
 
     def is_wide(self, enum: str) -> bool:
@@ -184,16 +186,14 @@ def _handles(layout: Layout) -> Iterator[str]:
     streams = layout.overrides["module"].get("streams", [])
     handles = {} if layout.names.raising else layout.types.handles
 
-    def root(name: str) -> str:
-        return root(handles[name].base) if handles[name].base else name
-
     yield "static const HandleInfo handles[] = {"
     for name, handle in handles.items():
         base = layout.handles.get(handle.base, -1)
         family, kind = f"HANDLE_{handle.kind.upper()}", f"KIND_{handle.scalar}"
         about = text(doc.brief(handle.doc) or name)
         stream = "true" if name in streams else "false"
-        numbers = f"{base}, {layout.handles[root(name)]}, {family}, {kind}, {stream}"
+        foreign = layout.overrides["module"].get("bases", {}).get(name)
+        numbers = f"{base}, {family}, {kind}, {stream}, {text(foreign) if foreign else 'NULL'}"
         yield f'    {{"{_qualified(layout, name)}", {about}, {numbers}}},'
     yield "    {0}};"
     yield f"PyTypeObject *handle_types[{max(len(handles), 1)}];"
@@ -227,15 +227,21 @@ def _records(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
         if base:
             continue
         yield f"static const FieldInfo fields_{name}[] = {{"
-        yield from _fields(layout, record, record, 0, counts.get(name if layout.names.raising else record.tag, {}))
+        own = counts.get(name if layout.names.raising else record.tag, {})
+        if record.older:
+            yield from _moved_fields(layout, record, record.older)
+        else:
+            yield from _fields(layout, record, record, 0, own)
         yield "    {0}};"
     yield "static const RecordInfo records[] = {"
     for name, record, base, hidden, about in layout.record_list:
         fields, base_index, root = layout.root(name), layout.records.get(base, -1), layout.records[layout.root(name)]
+        older = record.older.size if record.older else record.size
+        flags = (hidden, name in elements, name in layout.overrides["module"].get("ones", []))
         yield (
             f'    {{"{_qualified(layout, name)}", {text(doc.brief(about) or name)}, fields_{fields}, '
-            f"COUNT_OF(fields_{fields}) - 1, {record.size}, {record.align}, {base_index}, {root}, "
-            f"{'true' if hidden else 'false'}, {'true' if name in elements else 'false'}, "
+            f"COUNT_OF(fields_{fields}) - 1, {record.size}, {older}, {record.align}, {base_index}, {root}, "
+            f"{', '.join(str(flag).lower() for flag in flags)}, "
             f"{text(layout.names.dtype(name) if layout.names.raising else '')}}},"
         )
     yield "    {0}};"
@@ -243,7 +249,9 @@ def _records(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     for alias, name in layout.types.record_aliases.items():
         if " " not in alias:
             names = layout.names
-            pairs += [(names.type(alias), names.type(name)), (names.dtype(alias), names.dtype(name))]
+            pairs.append((names.type(alias), names.type(name)))
+            if names.raising:
+                pairs.append((names.dtype(alias), names.dtype(name)))
     listed = " ".join(f"{text(alias)}, {text(name)}," for alias, name in pairs)
     yield f"static const char *const record_aliases[] = {{{listed} NULL}};"
 
@@ -257,7 +265,21 @@ def _fields(layout: Layout, whole: Record, record: Record, offset: int, counts: 
             yield f"    {{{_field(layout, whole, item, where, counts)}}},"
 
 
-def _field(layout: Layout, whole: Record, item: Field, offset: int, counts: dict[str, str]) -> str:
+def _moved_fields(layout: Layout, record: Record, older: Record) -> Iterator[str]:
+    """The fields of a record that two CUDA majors lay out differently, those that only one has included."""
+    newest, before = ({name: (place, item) for name, place, item in fields(r)} for r in (record, older))
+    for name, (offset, item) in (before | newest).items():
+        if layout.visible(item):
+            offset = newest[name][0] if name in newest else -1
+            place = before[name][0] if name in before else -1
+            if item.record or name in before and before[name][1].type != item.type:
+                raise SystemExit(f"{record.tag}.{name}: cannot have two layouts")
+            yield f"    {{{_field(layout, record, item, offset, {}, place)}}},"
+
+
+def _field(
+    layout: Layout, whole: Record, item: Field, offset: int, counts: dict[str, str], older: int | None = None
+) -> str:
     count, count_offset, count_size = 1, -1, 0
     if item.record:
         shape = "VALUE" if item.size == item.record.size else "ARRAY"
@@ -287,7 +309,8 @@ def _field(layout: Layout, whole: Record, item: Field, offset: int, counts: dict
         count_offset, count_size = by_name[counts[item.name]].offset, by_name[counts[item.name]].size
     name = text(layout.names.field(item.name))
     return (
-        f"{name}, {text(doc.brief(item.doc))}, {value}, {offset}, {count}, {count_offset}, FIELD_{shape}, {count_size}"
+        f"{name}, {text(doc.brief(item.doc))}, {value}, {offset}, {offset if older is None else older}, {count}, "
+        f"{count_offset}, FIELD_{shape}, {count_size}"
     )
 
 
@@ -305,9 +328,16 @@ def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     for plan in all_plans:
         f = plan.function
         optional = (text(v) if v else "NULL" for v in (f.thread_symbol, " ".join(f.aliases), f.base))
-        flags = f"{f.since}, {'true' if f.name in wrapped else 'false'}, {text(plan.python_name)}"
+        older = text("" if f.older_parameters else f.older) if f.older and not f.base else "NULL"
+        flags = f"{f.since}, {'true' if f.name in wrapped else 'false'}, {text(plan.python_name)}, {older}, {f.only}"
         yield f"    {{{text(f.name)}, {text(f.symbol)}, {', '.join(optional)}, {flags}}},"
     yield "};"
+    yield from _adapters(layout, all_plans)
+    names = layout.names
+    pairs = "".join(
+        f"{text(names.function(a))}, {text(names.function(b))}, " for a, b in layout.types.module.renamed.items()
+    )
+    yield f"static const char *const function_aliases[] = {{{pairs}NULL}};"
     status, missing = layout.library.status, layout.overrides["module"]["not_found"]
     for i, plan in enumerate(all_plans):
         f = plan.function
@@ -326,6 +356,36 @@ def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     yield "    .head = {.size = sizeof table},"
     yield from (f"    .{plan.function.name} = thunk_{plan.function.name}," for plan in all_plans)
     yield "};"
+
+
+def _adapters(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
+    """Functions of which the older library has another signature: that of the newest, with more outputs.
+
+    The adapter that goes into the slot calls the older symbol and drops what it says beyond the newest.
+    """
+    adapted = [(i, plan.function) for i, plan in enumerate(all_plans) if plan.function.older_parameters]
+    for _, f in adapted:
+        known = {p.name: p for p in f.parameters}
+        types = ", ".join(p.type for p in f.older_parameters)
+        parameters = ", ".join(declare(p.type, f"c_{p.name}") for p in f.parameters)
+        yield f"static {declare(f.returns, f'(*older_{f.name})')}({types});"
+        yield f"static {declare(f.returns, f'adapt_{f.name}')}({parameters}) {{"
+        arguments = []
+        for p in f.older_parameters:
+            if p.name in known:
+                arguments.append(f"({p.type})c_{p.name}")
+            elif p.type == "size_t *":
+                yield f"    size_t {p.name} = 0;"
+                arguments.append(f"&{p.name}")
+            else:
+                raise SystemExit(f"{f.name}: nothing to pass for the older parameter {p.name}")
+        yield f"    return older_{f.name}({', '.join(arguments)});"
+        yield "}"
+    yield "static const Adapter adapters[] = {"
+    yield from (
+        f"    {{{i}, {text(f.older)}, (void (*)(void))adapt_{f.name}, (void **)&older_{f.name}}}," for i, f in adapted
+    )
+    yield "    {0}};"
 
 
 _ATTRIBUTE_TYPES = {"bool": "{KIND_BOOL, 0, 4}", "text": "{KIND_TEXT, 0, 1}", "void *": "{KIND_ADDRESS, 0, 8}"}
@@ -416,6 +476,8 @@ const ModuleInfo module_info = {{
     .records = records,
     .constants = constants,
     .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
     .enum_count = {len(types.enums) + len(types.groups)},

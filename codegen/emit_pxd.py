@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 
+from .emit_header import shared
 from .ir import Enum, Field, Function, Record, Typedef
 from .libraries import Library
 from .typesystem import Types, declare
@@ -33,19 +35,15 @@ cdef extern from "cupola/{name}.h" nogil:
 
 def pxd(library: Library, types: Types) -> str:
     writer = _Writer(types)
-    cimports = "".join(f"{line}\n" for line in library.cimports)
-    lines = [_TOP.format(name=library.name, cimports=cimports)]
-    lines += writer.types()
-    if types.module.constants:
-        lines += [
-            "    enum:",
-            *(f"        {c.name}" for c in types.module.constants if "CUstream" not in c.text and "void" not in c.text),
-        ]
-        lines += [
-            f"    const {_cast(c.text)}{c.name}"
-            for c in types.module.constants
-            if "CUstream" in c.text or "void" in c.text
-        ]
+    body = list(writer.types())
+    cimports = [*library.cimports]
+    if writer.cimported:
+        cimports.append(f"from cupola.bindings.c{library.shares} cimport (\n    {_wrapped(writer.cimported)})")
+    lines = [_TOP.format(name=library.name, cimports="".join(f"{line}\n" for line in cimports)), *body]
+    constants = [c for c in types.module.constants if c.name not in writer.there]
+    if constants:
+        lines += ["    enum:", *(f"        {c.name}" for c in constants if not _cast(c.text))]
+        lines += [f"    const {_cast(c.text)}{c.name}" for c in constants if _cast(c.text)]
     lines += [f"    ctypedef struct cupola_{library.name}_table:", "        cupola_table_head head"]
     lines += [f"        {_slot(function)} noexcept nogil" for function in types.module.functions]
     return "\n".join(lines) + "\n"
@@ -61,7 +59,13 @@ def _safe(name: str) -> str:
 
 
 def _cast(text: str) -> str:
-    return "CUstream " if "CUstream" in text else "void *"
+    """The type of a constant that is no number in C: a stream or an address."""
+    match = re.search(r"\b(CUstream|cudaStream_t)\b", text)
+    return f"{match[1]} " if match else "void *" if "void" in text else ""
+
+
+def _wrapped(names: set[str]) -> str:
+    return textwrap.fill(", ".join(sorted(names)), 116, subsequent_indent="    ")
 
 
 def _plain(text: str) -> str:
@@ -92,19 +96,27 @@ class _Writer:
     def __init__(self, types: Types) -> None:
         self._types = types
         self._anonymous = 0
-        self._opaque: set[str] = set()
+        self.there = shared(types.names.library)  # what the .pxd file of another library declares
+        self.cimported: set[str] = set()
 
     def types(self) -> Iterator[str]:
         pending: Record | Enum | None = None
         tagged = {t.tag for t in self._types.module.types if isinstance(t, Record)}
         for declared in self._types.module.types:
             if not isinstance(declared, Typedef):
-                if declared.tag:
+                kind = declared.kind if isinstance(declared, Record) else "enum"
+                if declared.tag and f"{kind} {declared.tag}" in self.there:
+                    self.cimported.add(declared.tag)
+                elif declared.tag:
                     yield from self._define(
                         declared, declared.tag, declared.kind if isinstance(declared, Record) else "enum"
                     )
                 else:
                     pending = declared
+                continue
+            if declared.name in self.there:
+                self.cimported.add(declared.name)
+                pending = None
                 continue
             if pending is not None:
                 yield from self._define(
@@ -114,7 +126,10 @@ class _Writer:
                 continue
             if (match := re.search(r"\b(?:struct|union) (\w+)", declared.type)) and match[1] not in tagged:
                 tagged.add(match[1])
-                yield f"    struct {match[1]}:\n        pass"
+                if f"struct {match[1]}" in self.there:
+                    self.cimported.add(match[1])
+                else:
+                    yield f"    struct {match[1]}:\n        pass"
             if re.fullmatch(r"(struct|union|enum) " + declared.name, declared.type):
                 continue
             text = _plain(declare(declared.type, declared.name)).replace("(void)", "()")

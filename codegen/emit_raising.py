@@ -276,7 +276,7 @@ class RaisingCall(Call):
     def _result(self, values: str, count: int) -> str:
         return values if count == 1 else f"pack((PyObject *[]){{{values}}}, {count})"
 
-    def _returned_text(self) -> str:
+    def _returned_value(self) -> str:
         return 'PyUnicode_FromString(returned ? returned : "")'
 
     def _output(self, a: Argument) -> str:

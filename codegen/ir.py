@@ -25,6 +25,10 @@ class Function:
     per thread, ``aliases`` are older exported names with the same signature, ``since`` is the CUDA version that
     brought the newest form (12050 is 12.5; 0 when the headers do not say) and ``base`` the name under which
     ``cuGetProcAddress`` knows it.
+
+    ``only`` is the CUDA major that alone has the function, 0 when both have it. ``older`` are the symbols that have
+    this signature in the older major where those are others, and ``older_parameters`` are that symbol's parameters
+    where no symbol has this signature.
     """
 
     name: str
@@ -36,13 +40,16 @@ class Function:
     base: str = ""
     since: int = 0
     deprecated: bool = False
+    only: int = 0
+    older: str = ""
+    older_parameters: list[Parameter] = field(default_factory=list)
     doc: str = ""
 
 
 @dataclass
 class Field:
     """A record's field: ``offset`` in bytes; ``record`` holds the definition of an anonymous inner struct or union, of
-    which there may be several."""
+    which there may be several. ``only`` is the CUDA major that alone has it."""
 
     name: str
     type: str
@@ -50,11 +57,16 @@ class Field:
     size: int
     doc: str = ""
     record: Record | None = None
+    only: int = 0
 
 
 @dataclass
 class Record:
-    """A struct or union under its tag (empty for anonymous ones); sizes in bytes."""
+    """A struct or union under its tag (empty for anonymous ones); sizes in bytes.
+
+    ``older`` is its layout in the older CUDA major where a field has another place there. ``only`` is the major that
+    alone has the record.
+    """
 
     kind: str
     tag: str
@@ -62,6 +74,8 @@ class Record:
     align: int
     fields: list[Field]
     doc: str = ""
+    older: Record | None = None
+    only: int = 0
 
 
 @dataclass
@@ -69,6 +83,8 @@ class EnumMember:
     name: str
     value: int
     doc: str = ""
+    only: int = 0
+    older: int | None = None  # value in the older CUDA major where that is another one
 
 
 @dataclass
@@ -78,6 +94,7 @@ class Enum:
     tag: str
     members: list[EnumMember]
     doc: str = ""
+    only: int = 0
 
 
 @dataclass
@@ -86,7 +103,7 @@ class Typedef:
 
     For a typedef of an anonymous struct, union or enum the tag is empty in the declaration just before it, and
     ``type`` is ``struct``, ``union`` or ``enum`` alone. ``revision`` is the number of a struct whose first field says
-    its version and size, as NVML's do.
+    its version and size, as NVML's do. ``macro`` says that it is ``#define NAME TYPE``.
     """
 
     name: str
@@ -94,6 +111,8 @@ class Typedef:
     size: int
     revision: int = 0
     doc: str = ""
+    macro: bool = False
+    only: int = 0
 
 
 @dataclass
@@ -104,6 +123,8 @@ class Constant:
     text: str
     value: int
     doc: str = ""
+    only: int = 0
+    older: int | None = None
 
 
 Declaration = Record | Enum | Typedef
@@ -112,13 +133,19 @@ KINDS: dict[str, type[Any]] = {"record": Record, "enum": Enum, "typedef": Typede
 
 @dataclass
 class Module:
-    """Everything one library declares; ``types`` in the order of the headers."""
+    """Everything one library declares; ``types`` in the order of the headers.
+
+    It is the union of two CUDA majors: ``version`` is the newest one, ``older`` the last of the major before it.
+    ``renamed`` has the names of the older major for what has another name in the newest (``cudaMemAdvise_v2``).
+    """
 
     library: str
     version: str
     types: list[Declaration]
     constants: list[Constant]
     functions: list[Function]
+    older: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         path.write_text(_render(_strip(self._as_dict())) + "\n")
@@ -128,6 +155,8 @@ class Module:
         return {
             "library": self.library,
             "version": self.version,
+            "older": self.older,
+            "renamed": self.renamed,
             "types": [{"declares": names[type(t)], **asdict(t)} for t in self.types],
             "constants": [asdict(c) for c in self.constants],
             "functions": [asdict(f) for f in self.functions],
@@ -141,11 +170,16 @@ class Module:
             version=data["version"],
             types=[_load_type(t) for t in data["types"]],
             constants=[Constant(**_joined(c)) for c in data["constants"]],
-            functions=[
-                Function(**{**_joined(f), "parameters": [Parameter(**p) for p in f["parameters"]]})
-                for f in data["functions"]
-            ],
+            functions=[_load_function(_joined(f)) for f in data["functions"]],
+            older=data.get("older", ""),
+            renamed=data.get("renamed", {}),
         )
+
+
+def _load_function(data: dict[str, Any]) -> Function:
+    for key in ("parameters", "older_parameters"):
+        data[key] = [Parameter(**p) for p in data.get(key, [])]
+    return Function(**data)
 
 
 def _load_type(data: dict[str, Any]) -> Declaration:
@@ -164,7 +198,8 @@ def _load_record(data: dict[str, Any]) -> Record:
         item = _joined(item)
         inner = item.pop("record", None)
         fields.append(Field(**item, record=_load_record(_joined(inner)) if inner else None))
-    return Record(**{**data, "fields": fields})
+    older = data.pop("older", None)
+    return Record(**{**data, "fields": fields, "older": _load_record(_joined(older)) if older else None})
 
 
 def _joined(data: dict[str, Any]) -> dict[str, Any]:
@@ -175,13 +210,16 @@ def _joined(data: dict[str, Any]) -> dict[str, Any]:
 _ALWAYS = ("parameters", "tag", "name", "members", "fields", "version", "constants")
 
 
+_ZEROS = (("revision", 0), ("only", 0))
+
+
 def _absent(value: Any) -> bool:
-    return value is None or value is False or value in ("", [])
+    return value is None or value is False or value in ("", [], {})
 
 
 def _strip(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {k: _strip(v) for k, v in value.items() if k in _ALWAYS or not _absent(v) and (k, v) != ("revision", 0)}
+        kept = {k: _strip(v) for k, v in value.items() if k in _ALWAYS or not _absent(v) and (k, v) not in _ZEROS}
         if "doc" in kept:
             kept["doc"] = kept["doc"].split("\n")
         return kept

@@ -41,6 +41,10 @@ class Library:
         What the generated header includes for types that the library takes from elsewhere.
     cimports
         The same for Cython.
+    also
+        Types of other headers that belong to the library too.
+    shares
+        The library whose types this one's headers declare too; the generated header includes that one's.
     """
 
     name: str
@@ -56,6 +60,8 @@ class Library:
     inline: str = ""
     includes: tuple[str, ...] = ()
     cimports: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    shares: str = ""
 
     @property
     def ir_path(self) -> Path:
@@ -86,6 +92,28 @@ LIBRARIES = {
             status="CUresult",
             prefix="cu",
             constants=("CU_", "CUDA_", "MAX_PLANES"),
+        ),
+        Library(
+            name="runtime",
+            title="CUDA runtime API",
+            headers=(
+                "cuda_runtime_api.h",
+                "driver_types.h",
+                "surface_types.h",
+                "texture_types.h",
+                "library_types.h",
+                "cuda_gl_interop.h",
+                "cuda_egl_interop.h",
+                "vdpau/vdpau.h",
+                "cuda_vdpau_interop.h",
+                "runtime_profiler.h",
+            ),
+            also=("dim3",),
+            status="cudaError_t",
+            prefix="cuda",
+            constants=("cuda", "CUDA", "CUDART_"),
+            loader="cudart",
+            shares="driver",
         ),
         Library(
             name="nvrtc",

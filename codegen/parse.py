@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import clang.cindex as ci
@@ -29,8 +30,9 @@ def find_include() -> Path:
 
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or []) if spec else []:
-        for header in sorted(Path(folder).glob("*/include/cuda.h"), reverse=True):
-            return header.parent
+        for header in sorted(Path(folder).glob("cu*/include/cuda.h"), reverse=True):  # CUDA 12 has a folder a wheel
+            if re.fullmatch(r"cu\d+", header.parts[-3]):
+                return header.parent
     raise SystemExit("no cuda.h found: pip install nvidia-cuda-runtime nvidia-cuda-nvrtc, or give --include")
 
 
@@ -42,7 +44,7 @@ def parse(library: Library, include: Path) -> Module:
     public = _public_names(macros)
     values: dict[str, int] = {}
     seen = {name for symbol, name in public.items() if symbol != name}  # symbols whose name means a newer one
-    for cursor in _own(plain, library.headers):
+    for cursor in _own(plain, library):
         if cursor.kind == CursorKind.FUNCTION_DECL:
             if cursor.spelling.startswith(library.prefix) and cursor.spelling not in seen:
                 seen.add(cursor.spelling)
@@ -51,6 +53,7 @@ def parse(library: Library, include: Path) -> Module:
             for declared in (*_tagged_inside(cursor), cursor):
                 if declaration := _declaration(declared, values):
                     module.types.append(declaration)
+    module.types += _macro_types(library, macros, module)
     module.constants = _constants(library, macros, set(public.values()), values)
     _add_struct_versions(module, macros)
     _add_descriptions(module, library, include)
@@ -92,12 +95,12 @@ def _declared(header: str, library: Library) -> str:
     return re.sub(rf"#ifndef {library.inline}\n.*?#else\n(.*?)#endif\n", r"\1", header, flags=re.S)
 
 
-def _own(cursor: ci.Cursor, headers: tuple[str, ...]) -> Iterator[ci.Cursor]:
-    names = {Path(h).name for h in headers} | {"gl.h", "egl.h", "eglext.h"}
+def _own(cursor: ci.Cursor, library: Library) -> Iterator[ci.Cursor]:
+    names = {Path(h).name for h in library.headers} | {"gl.h", "egl.h", "eglext.h"}
     for child in cursor.get_children():
         if child.kind in (CursorKind.LINKAGE_SPEC, CursorKind.UNEXPOSED_DECL):
-            yield from _own(child, headers)
-        elif child.location.file and Path(child.location.file.name).name in names:
+            yield from _own(child, library)
+        elif child.location.file and (Path(child.location.file.name).name in names or child.spelling in library.also):
             yield child
 
 
@@ -118,7 +121,7 @@ def _public_names(macros: dict[str, ci.Cursor]) -> dict[str, str]:
     for name, macro in macros.items():
         tokens = _tokens(macro)
         if name.startswith("cu") and tokens:
-            if tokens[0] in ("__CUDA_API_PTSZ", "__CUDA_API_PTDS"):
+            if re.fullmatch(r"__(?:CUDA|CUDART)_API_PT[SD][ZS]", tokens[0]):
                 tokens = tokens[2:-1]
             if len(tokens) == 1:
                 names[tokens[0]] = name
@@ -202,8 +205,8 @@ def _tag(cursor: ci.Cursor) -> str:
 
 def _has_tag(cursor: ci.Cursor) -> bool:
     """libclang names ``typedef struct {...} T`` after its typedef; only the tokens tell whether there is a tag."""
-    tokens = [t.spelling for t, _ in zip(cursor.get_tokens(), range(2), strict=False)]
-    return len(tokens) == 2 and tokens[1] == cursor.spelling
+    head = takewhile(lambda token: token.spelling not in "{;", cursor.get_tokens())
+    return any(token.spelling == cursor.spelling for token in head)
 
 
 def _spelling(kind: ci.Type) -> str:
@@ -223,6 +226,15 @@ def _comment(cursor: ci.Cursor) -> str:
     margin = min((len(x) - len(x.lstrip()) for x in lines[1:] if x.strip()), default=0)
     lines = [lines[0].strip(), *(x[margin:] for x in lines[1:])]
     return "\n".join(lines).strip("\n")
+
+
+def _macro_types(library: Library, macros: dict[str, ci.Cursor], module: Module) -> Iterator[Typedef]:
+    """Second names of types that the header gives with ``#define`` rather than ``typedef``."""
+    sizes = {t.name if isinstance(t, Typedef) else t.tag: getattr(t, "size", 4) for t in module.types}
+    for name, macro in macros.items():
+        tokens = _tokens(macro)
+        if name.startswith(library.constants or ("\0",)) and len(tokens) == 1 and sizes.get(tokens[0]):
+            yield Typedef(name, tokens[0], sizes[tokens[0]], macro=True)
 
 
 def _constants(
@@ -245,7 +257,7 @@ def _constants(
 
 def _evaluate(tokens: list[str], known: dict[str, int]) -> int | None:
     text = " ".join(tokens)
-    text = re.sub(r"\(\s*(?:CU\w+|void)\s*\**\s*\)", "", text)  # casts
+    text = re.sub(r"\(\s*(?:CU\w+|cuda\w+|int|void)\s*\**\s*\)", "", text)  # casts
     text = re.sub(r"\b(0x[0-9a-fA-F]+|\d+)[uUlL]+\b", r"\1", text)
     text = re.sub(r"[A-Za-z_]\w*", lambda m: str(known.get(m[0], m[0])), re.sub(r"\b0[xX]", "0x", text))
     if not text or re.search(r"[^-+~()<>|&* \da-fxA-F]", text):

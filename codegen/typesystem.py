@@ -100,8 +100,9 @@ class Types:
     handles: dict[str, Handle] = field(default_factory=dict)
     records: dict[str, RecordClass] = field(default_factory=dict)
     enums: dict[str, EnumClass] = field(default_factory=dict)
+    enum_tags: dict[str, str] = field(default_factory=dict)  # "enum TAG" -> its class
     aliases: dict[str, str] = field(default_factory=dict)  # a second name of an enum -> its class
-    record_aliases: dict[str, str] = field(default_factory=dict)  # where functions raise, the same of a record
+    record_aliases: dict[str, str] = field(default_factory=dict)  # the same of a record
     versions: dict[str, int] = field(default_factory=dict)  # record -> its number in the field `version`
     groups: dict[str, EnumClass] = field(default_factory=dict)  # macros that make up an enumeration
 
@@ -123,11 +124,12 @@ class Types:
                 pending = None
             elif not declared.tag:
                 pending = declared
-        if self.names.raising:
-            typedefs = {id(cls.enum) for cls in self.enums.values()}
-            for declared in tags.values():
-                if isinstance(declared, Enum) and id(declared) not in typedefs:
+        typedefs = {id(cls.enum): name for name, cls in self.enums.items()}
+        for tag, declared in tags.items():
+            if isinstance(declared, Enum):
+                if id(declared) not in typedefs:
                     self.enums[declared.tag] = EnumClass(declared.tag, declared, declared.doc)
+                self.enum_tags[tag] = typedefs.get(id(declared), declared.tag)
         self._add_groups()
         self.versions |= self.module_overrides.get("versions", {})
 
@@ -151,7 +153,9 @@ class Types:
         doc = typedef.doc or (declared.doc if declared else "")
         if typedef.revision:
             self.versions[name] = typedef.revision
-        if isinstance(declared, Record) and self.names.raising:
+        if typedef.macro and target in self.records:
+            self.record_aliases[name] = target
+        elif isinstance(declared, Record) and self.names.raising:
             if self.records.pop(declared.tag, None) or not declared.tag:
                 self.records[name] = RecordClass(name, declared, doc=doc)
                 self.record_aliases[f"{declared.kind} {declared.tag}"] = name
@@ -188,6 +192,7 @@ class Types:
 
     def resolve(self, ctype: str) -> Resolved:
         const = False
+        ctype = self.module_overrides.get("external", {}).get(ctype, ctype)
         ctype = ctype.removesuffix("const") if ctype.endswith("*const") else ctype
         while ctype.startswith("const "):
             if ctype.endswith("*") or "(*)" in ctype:
@@ -201,7 +206,7 @@ class Types:
         if ctype.endswith("*"):
             return Resolved("pointer", target=ctype[:-1].strip(), size=8, const=const)
         ctype = self.module_overrides.get("external", {}).get(ctype, ctype)
-        ctype = ctype.removeprefix("enum ") if ctype.removeprefix("enum ") in self.enums else ctype
+        ctype = self.enum_tags.get(ctype, ctype)
         if ctype.endswith("*"):
             return Resolved("pointer", target=ctype[:-1].strip(), size=8, const=const)
         if ctype in self.handles:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
+import re
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codegen import emit
-from codegen.ir import Field, Module, Record
+from codegen.ir import Field, Module, Record, Typedef
 from codegen.libraries import BINDINGS, LIBRARIES
 from codegen.plan import plans
 from codegen.typesystem import Types
@@ -50,33 +53,62 @@ def test_every_name_resolves(name):
         assert getattr(module, attribute) is getattr(module, attribute)
 
 
-def assertions(module: Module) -> Iterator[str]:
-    """C11 assertions of all sizes, offsets and values in the IR."""
+def assertions(module: Module, major: int = 0) -> Iterator[str]:
+    """C11 assertions of all sizes, offsets and values in the IR, or of those that a CUDA major has.
+
+    Records of the older major may lack what the newest has at the end: only that they are not larger can be said, since
+    whoever has room for the newest has room for them.
+    """
     types = Types(module)
+    older = major == int(module.older.partition(".")[0])
+
+    def here(item: Any) -> bool:
+        return not major or item.only in (0, major)
+
+    typedefs = {t.name: t for t in module.types if isinstance(t, Typedef)}
     for cls in types.records.values():
+        if not here(cls.record) or not here(typedefs.get(cls.name, cls.record)):
+            continue
         plain = cls.base or cls.name != cls.record.tag
         ctype = cls.name if plain else f"{cls.record.kind} {cls.name}"
-        size, align = f"sizeof({ctype}) == {cls.record.size}", f"_Alignof({ctype}) == {cls.record.align}"
-        yield f"_Static_assert({size} && {align}, {ctype!r});"
+        record = cls.record.older if older and cls.record.older else cls.record
+        smaller = "<=" if older and not cls.record.older else "=="
+        yield f"_Static_assert(sizeof({ctype}) {smaller} {record.size}, {ctype!r});"
+        yield f"_Static_assert(_Alignof({ctype}) {smaller} {record.align}, {ctype!r});"
         yield from (
             f"_Static_assert(offsetof({ctype}, {path}) == {offset}, {path!r});"
-            for path, offset in paths(cls.record, "", 0)
+            for path, offset in paths(record, "", 0, here)
+            if not older or not is_reserved(path)
         )
     for handle in types.handles.values():
-        yield f"_Static_assert(sizeof({handle.name}) == {handle.size}, {handle.name!r});"
+        if here(typedefs[handle.name]):
+            yield f"_Static_assert(sizeof({handle.name}) == {handle.size}, {handle.name!r});"
     for enum in types.enums.values():
-        yield from (f"_Static_assert((long long){m.name} == {m.value}, {m.name!r});" for m in enum.enum.members)
+        for m in enum.enum.members if here(enum.enum) else ():
+            if here(m):
+                value = m.older if older and m.older is not None else m.value
+                yield f"_Static_assert((long long){m.name} == {value}, {m.name!r});"
+    for constant in module.constants:
+        if major and here(constant):
+            value = constant.older if older and constant.older is not None else constant.value
+            yield f"_Static_assert((long long)({constant.name}) == (long long){value & (1 << 64) - 1:#x}ULL"
+            yield f'    || (unsigned int)(long long)({constant.name}) == {value & (1 << 64) - 1:#x}ULL, "");'
 
 
-def paths(record: Record, prefix: str, start: int) -> Iterator[tuple[str, int]]:
+def is_reserved(path: str) -> bool:
+    """Reserved space shrinks where a field is added."""
+    return path.rpartition(".")[2].startswith(("reserved", "_"))
+
+
+def paths(record: Record, prefix: str, start: int, here: Callable[[Any], bool]) -> Iterator[tuple[str, int]]:
     item: Field
-    for item in record.fields:
+    for item in filter(here, record.fields):
         path = f"{prefix}.{item.name}".strip(".") if item.name else prefix
         if item.name:
             yield path, start + item.offset
         if item.record:
             path += "[0]" if item.size > item.record.size else ""
-            yield from paths(item.record, path, start + item.offset)
+            yield from paths(item.record, path, start + item.offset, here)
 
 
 def compile_only(source: str, folder: Path, *include: Path) -> subprocess.CompletedProcess[str]:
@@ -111,25 +143,56 @@ def test_layout_of_our_header(name, tmp_path):
     assert done.returncode == 0, done.stderr[:2000]
 
 
-@needs_gcc
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_layout_of_the_real_headers(name, tmp_path):
-    include = pytest.importorskip("codegen.parse", reason="needs libclang").find_include
-    try:
-        folder = include()
-    except SystemExit:
-        pytest.skip("needs nvidia-cuda-runtime")
-    library = LIBRARIES[name]
-    if missing := [header for header in library.headers if not any((f / header).exists() for f in (folder, OURS))]:
-        pytest.skip(f"needs {', '.join(missing)}")
+def include_folders(major: int) -> list[Path]:
+    """Folders of NVIDIA's headers: CUDA 13 has one for all wheels, CUDA 12 one for each.
+
+    The headers of CUDA 12's compiler, which its runtime includes, are those of CUDA 13 here: its wheel is large, and
+    they only define what the compiler needs.
+    """
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
+    newest = [folder for root in roots for folder in root.glob("cu13/include")]
+    if major == 13:
+        return newest
+    return [f for root in roots for f in sorted(root.glob("*/include")) if f not in newest] + newest
+
+
+def probe(name: str, major: int) -> tuple[list[Path], list[str]]:
+    """The folders for the compiler and the assertions, or a skip that says what to install."""
+    folders, library = include_folders(major), LIBRARIES[name]
+    own = [f for f in folders if major == 13 or f.parent.name != "cu13"]
+    for header in library.headers:
+        if not any((folder / header).exists() for folder in (*own, OURS)):
+            pytest.skip(f"needs {header} of CUDA {major}, which is in the wheel {WHEELS[header][13 - major]}")
     module = Module.load(library.ir_path)
-    version = int(next(c.value for c in Module.load(LIBRARIES["driver"].ir_path).constants if c.name == "CUDA_VERSION"))
-    if f"#define CUDA_VERSION {version}" not in (folder / "cuda.h").read_text():
-        pytest.skip("the installed headers have another version")
-    headers = "".join(f"#include <{h}>\n" for h in library.headers)
-    body = "\n".join(assertions(module)).replace("'", '"')
-    source = f"#include <stddef.h>\n{headers}{body}\n"
-    done = compile_only(source, tmp_path, folder, OURS)
+    found = next((f / "cuda.h" for f in own if (f / "cuda.h").exists()), None)
+    version = re.search(r"#define CUDA_VERSION (\d+)", found.read_text()) if found else None
+    wanted = module.version if major == 13 else module.older
+    if version and f"{int(version[1]) // 1000}.{int(version[1]) % 1000 // 10}" != wanted:
+        pytest.skip(f"the installed headers of CUDA {major} are not those of {wanted}")
+    return folders, list(assertions(module, major))
+
+
+WHEELS = {
+    "nvrtc.h": ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
+    "nvJitLink.h": ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+    "nvvm.h": ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12"),
+    "nvFatbin.h": ("nvidia-nvfatbin", "nvidia-nvfatbin-cu12"),
+    "nvml.h": ("nvidia-nvml-dev", "nvidia-nvml-dev-cu12"),
+    "cufile.h": ("nvidia-cufile", "nvidia-cufile-cu12"),
+} | dict.fromkeys(
+    (*LIBRARIES["driver"].headers, *LIBRARIES["runtime"].headers), ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12")
+)
+
+
+@needs_gcc
+@pytest.mark.parametrize("major", [13, 12])
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_layout_of_the_real_headers(name, major, tmp_path):
+    folders, asserted = probe(name, major)
+    headers = "".join(f"#include <{h}>\n" for h in LIBRARIES[name].headers)
+    body = "\n".join(asserted).replace("'", '"')
+    done = compile_only(f"#include <stddef.h>\n{headers}{body}\n", tmp_path, *folders, OURS)
     assert done.returncode == 0, done.stderr[:2000]
 
 

@@ -193,6 +193,7 @@ except RuntimeError as error:
     print(type(error).__name__, error)
 """
     expected = (
-        f"FunctionNotFoundError function nvFatbinAddTileIR is not found in {path}; the library of CUDA 13.5 has it"
+        f"FunctionNotFoundError function nvFatbinAddTileIR is not found in {path}; the library of CUDA 13.5 has it, "
+        "that of CUDA 12 does not"
     )
     assert run_python(source).stdout.strip() == expected

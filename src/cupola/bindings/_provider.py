@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _CHOICES = ("auto", "gpu", "cpu")
 _CPU_DEVICE = "cupola CPU device"
+_VERSIONED = ("nvrtc", "nvJitLink", "nvfatbin")  # libraries whose version is that of CUDA
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 _lock = threading.RLock()
@@ -84,10 +85,28 @@ def provide(library: str) -> Provision:
     """Find what fills the table of `library`. Called once by the library's extension module, at its first call."""
     if library == "driver":
         return _provide_driver()
+    if library == "cudart" and (emulated := _emulated_runtime()):
+        return emulated
     from cupola.pathfinder import load_nvidia_dynamic_lib
 
     loaded = load_nvidia_dynamic_lib(library)
-    return str(loaded.abs_path or library), loaded._handle_uint, None, None, False
+    per_thread = library == "cudart" and _per_thread_stream()
+    return str(loaded.abs_path or library), loaded._handle_uint, None, None, per_thread
+
+
+def _emulated_runtime() -> Provision | None:
+    """The runtime of the CPU device, when that is what runs kernels. Without any device there is NVIDIA's, which says
+    so in the status of each call."""
+    try:
+        name, _, lookup, explain, per_thread = _provide_driver()
+    except (ImportError, RuntimeError):
+        return None
+    if lookup is None:
+        return None
+    from importlib import import_module
+
+    runtime = getattr(import_module("cupola.cpu._driver"), "runtime_lookup", None)
+    return name, None, runtime, explain, per_thread
 
 
 def override_lookup() -> Any:
@@ -98,25 +117,40 @@ def override_lookup() -> Any:
         return None  # NVRTC is of use without any device
 
 
-def missing_function(function: str, loaded: str, version: int, since: int, known: int) -> FunctionNotFoundError:
+def missing_function(
+    function: str, library: str, loaded: str, version: int, since: int, only: int, known: int
+) -> FunctionNotFoundError:
     """The error for a function that is not in the loaded library.
 
     Versions are as in 12050 for 12.5, 0 when not known: `version` that of the library, `since` the one that brought
-    the function, `known` one that has it.
+    the function, `known` one that has it; `only` is the CUDA major that alone has it, or 0.
     """
     if loaded == _CPU_DEVICE:
-        text = f"the CPU device does not emulate {function}"
+        what = "has no such runtime function:" if library == "cudart" else "does not emulate"
+        text = f"the CPU device {what} {function}"
         if since:
             text += f"; GPUs have it since CUDA {_version(since)}"
     else:
         text = f"function {function} is not found in {loaded}"
-        if version:
-            text += f", which has CUDA {_version(version)}"
-        if since:
+        has = _version(version) if version else _version_of(library) if library in _VERSIONED else None
+        if has:
+            text += f", which has CUDA {has}"
+        if only and only < known // 1000:
+            text += f": only CUDA {only} has it"
+        elif since:
             text += f": it needs CUDA {_version(since)} or newer"
-        elif not version:
+        else:
             text += f"; the library of CUDA {_version(known)} has it"
+            if only:
+                text += f", that of CUDA {only - 1} does not"
     return FunctionNotFoundError(text, function, loaded, _version(since) if since else None)
+
+
+def _version_of(library: str) -> str | None:
+    """The version of a library that the path finder has loaded."""
+    from cupola.pathfinder import load_nvidia_dynamic_lib
+
+    return load_nvidia_dynamic_lib(library).version
 
 
 def _version(number: int) -> str:

@@ -728,6 +728,9 @@ cdef extern from "cupola/driver.h" nogil:
         CU_TARGET_COMPUTE_107F
         CU_TARGET_COMPUTE_120F
         CU_TARGET_COMPUTE_121F
+        CU_TARGET_COMPUTE_101
+        CU_TARGET_COMPUTE_101A
+        CU_TARGET_COMPUTE_101F
     ctypedef CUjit_target_enum CUjit_target
     enum CUjit_fallback_enum:
         CU_PREFER_PTX
@@ -2420,6 +2423,7 @@ cdef extern from "cupola/driver.h" nogil:
     ctypedef VdpStatus VdpGetProcAddress(VdpDevice, VdpFuncId, void **) noexcept nogil
     ctypedef CUresult (*PFN_cuProfilerStart_v4000)() noexcept nogil
     ctypedef CUresult (*PFN_cuProfilerStop_v4000)() noexcept nogil
+    ctypedef CUdevSmResourceSplitByCount_flags CUdevSmResourceSplit_flags
     enum:
         CUDA_VERSION
         CU_IPC_HANDLE_SIZE
@@ -3019,3 +3023,5 @@ cdef extern from "cupola/driver.h" nogil:
         CUresult (*cuGraphicsVDPAURegisterOutputSurface)(CUgraphicsResource *pCudaResource, VdpOutputSurface vdpSurface, unsigned int flags) noexcept nogil
         CUresult (*cuProfilerStart)() noexcept nogil
         CUresult (*cuProfilerStop)() noexcept nogil
+        CUresult (*cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev) noexcept nogil
+        CUresult (*cuStreamGetCaptureInfo_v2)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out) noexcept nogil

@@ -2201,6 +2201,8 @@ cdef extern from "cupola/nvml.h" nogil:
         unsigned int inactiveRemappings
         unsigned int bPending
         nvmlEccBankRemapperHistogram_v1_t histogram
+    ctypedef nvmlExcludedDeviceInfo_t nvmlBlacklistDeviceInfo_t
+    ctypedef nvmlMemoryErrorType_t nvmlEccBitType_t
     enum:
         NVML_API_VERSION
         NVML_VALUE_NOT_AVAILABLE
@@ -2889,6 +2891,7 @@ cdef extern from "cupola/nvml.h" nogil:
         NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_WIN_MULT
         NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_TAR_WIN_MULT
         NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_OFFSET
+        NVML_DEVICE_ARCH_T23X
     ctypedef struct cupola_nvml_table:
         cupola_table_head head
         nvmlReturn_t (*nvmlInit_v2)() noexcept nogil

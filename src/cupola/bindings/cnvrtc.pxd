@@ -82,3 +82,5 @@ cdef extern from "cupola/nvrtc.h" nogil:
         nvrtcResult (*nvrtcInstallBundledHeaders)(const char *installPath, unsigned int flags, const char **errorLog) noexcept nogil
         nvrtcResult (*nvrtcGetBundledHeadersInfo)(nvrtcBundledHeadersInfo *info, const char **errorLog) noexcept nogil
         nvrtcResult (*nvrtcRemoveBundledHeaders)(const char *installPath, const char **errorLog) noexcept nogil
+        nvrtcResult (*nvrtcGetNVVMSize)(nvrtcProgram prog, size_t *nvvmSizeRet) noexcept nogil
+        nvrtcResult (*nvrtcGetNVVM)(nvrtcProgram prog, char *nvvm) noexcept nogil

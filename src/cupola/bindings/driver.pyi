@@ -701,6 +701,9 @@ class CUjit_target(_Enum):
     CU_TARGET_COMPUTE_107F: ClassVar[CUjit_target]
     CU_TARGET_COMPUTE_120F: ClassVar[CUjit_target]
     CU_TARGET_COMPUTE_121F: ClassVar[CUjit_target]
+    CU_TARGET_COMPUTE_101: ClassVar[CUjit_target]
+    CU_TARGET_COMPUTE_101A: ClassVar[CUjit_target]
+    CU_TARGET_COMPUTE_101F: ClassVar[CUjit_target]
 
 class CUjit_fallback(_Enum):
     """Cubin matching fallback strategies"""
@@ -1649,6 +1652,7 @@ class CUeglColorFormat(_Enum):
 
 CUkernelNodeAttrID = CUlaunchAttributeID
 CUstreamAttrID = CUlaunchAttributeID
+CUdevSmResourceSplit_flags = CUdevSmResourceSplitByCount_flags
 
 class cuuint32_t(_Handle): ...
 
@@ -5553,4 +5557,10 @@ def cuProfilerStart() -> tuple[CUresult]:
 
 def cuProfilerStop() -> tuple[CUresult]:
     """Disable profiling"""
+
+def cuCtxCreate_v3(paramsArray: Sequence[CUexecAffinityParam] | None, numParams: int, flags: int, dev: CUdevice | int | None) -> tuple[CUresult, CUcontext | Any]:
+    """Create a CUDA context with execution affinity"""
+
+def cuStreamGetCaptureInfo_v2(hStream: CUstream | int | None) -> tuple[CUresult, CUstreamCaptureStatus | Any, cuuint64_t | Any, CUgraph | Any, list[CUgraphNode] | Any, int | Any]:
+    """Query a stream's capture state"""
 

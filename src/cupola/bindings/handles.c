@@ -1,11 +1,13 @@
 /* Classes for opaque pointers (CUstream), named integers (CUdeviceptr) and function pointers (CUhostFn).
  *
  * An object holds its value, or with `_ptr` it is a view of a value in foreign memory. Handles compare and
- * hash by value within their chain of classes, never with a plain int. */
+ * hash by value within their chain of classes, never with a plain int. Some classes of the runtime derive from
+ * those of the driver (cudaStream_t from CUstream): each module has a copy of this file, so nothing here may
+ * depend on the module that made an object. */
 #include "support.h"
 
 static const HandleInfo *info_of(const HandleObject *self) {
-    return &module_info.handles[self->index];
+    return self->info;
 }
 
 uint64_t handle_load(const HandleObject *self) {
@@ -62,8 +64,20 @@ PyObject *handle_new(int index, uint64_t value) {
     if (!self) return NULL;
     self->data = &self->value;
     self->value = value;
-    self->index = (uint16_t)index;
+    self->info = &module_info.handles[index];
     return (PyObject *)self;
+}
+
+/* The class below HandleBase, or HandleBase itself. */
+static PyTypeObject *root_of(PyTypeObject *type) {
+    while (type->tp_base && type->tp_base->tp_base && type->tp_base->tp_base != &PyBaseObject_Type)
+        type = type->tp_base;
+    return type;
+}
+
+bool is_foreign_handle(PyObject *object) {
+    PyTypeObject *base = root_of(Py_TYPE(object))->tp_base;
+    return base && !strcmp(base->tp_name, HandleBase.tp_name);
 }
 
 static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -81,7 +95,7 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     HandleObject *self = (HandleObject *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->data = &self->value;
-    self->index = (uint16_t)index;
+    self->info = &module_info.handles[index];
     uint64_t where = 0;
     if (address && to_u64(address, &where) < 0) goto error;
     if (where) self->data = (void *)where;
@@ -115,7 +129,7 @@ static PyObject *repr(PyObject *object) {
 
 static PyObject *compare(PyObject *a, PyObject *b, int op) {
     if ((op != Py_EQ && op != Py_NE) || !is_handle(b) ||
-        info_of((HandleObject *)a)->root != info_of((HandleObject *)b)->root)
+        root_of(Py_TYPE(a)) != root_of(Py_TYPE(b)))
         Py_RETURN_NOTIMPLEMENTED;
     bool equal = handle_load((HandleObject *)a) == handle_load((HandleObject *)b);
     return PyBool_FromLong(equal == (op == Py_EQ));
@@ -168,10 +182,21 @@ PyTypeObject HandleBase = {
     .tp_methods = methods,
 };
 
+/* A class of the module `driver`, which keeps it. */
+static PyTypeObject *foreign_type(const char *name) {
+    PyObject *driver = PyImport_ImportModule("cupola.bindings.driver");
+    PyObject *type = driver ? PyObject_GetAttrString(driver, name) : NULL;
+    Py_XDECREF(driver);
+    Py_XDECREF(type);
+    return (PyTypeObject *)type;
+}
+
 PyTypeObject *handle_type(int index) {
     if (LIKELY(handle_types[index] != NULL)) return handle_types[index];
     const HandleInfo *info = &module_info.handles[index];
-    PyTypeObject *base = info->base < 0 ? &HandleBase : handle_type(info->base);
+    PyTypeObject *base = info->foreign ? foreign_type(info->foreign)
+                         : info->base < 0 ? &HandleBase
+                                          : handle_type(info->base);
     if (!base) return NULL;
     PyType_Slot slots[] = {
         {Py_tp_doc, (void *)info->doc},

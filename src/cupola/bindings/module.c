@@ -33,6 +33,12 @@ static PyObject *find_constant(const char *name) {
     return NULL;
 }
 
+static PyObject *find_function(PyObject *module, const char *name) {
+    for (const char *const *alias = module_info.function_aliases; *alias; alias += 2)
+        if (!strcmp(alias[0], name)) return PyObject_GetAttrString(module, alias[1]);
+    return NULL;
+}
+
 static int append(PyObject *list, const char *name) {
     PyObject *text = PyUnicode_FromString(name);
     int status = text ? PyList_Append(list, text) : -1;
@@ -47,6 +53,8 @@ static PyObject *all_names(void) {
     int status = list ? 0 : -1;
     for (int i = 0; !status && i < module_info.function_count; i++)
         status = append(list, module_info.functions[i].attribute);
+    for (const char *const *alias = module_info.function_aliases; !status && *alias; alias += 2)
+        status = append(list, *alias);
     for (int i = 0; !status && i < module_info.enum_count; i++)
         status = append(list, module_info.enums[i].name);
     for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2)
@@ -81,6 +89,7 @@ static PyObject *module_getattr(PyObject *module, PyObject *name) {
     if (!value && !PyErr_Occurred()) value = find_class(text);
     if (!value && !PyErr_Occurred()) value = find_constant(text);
     if (!value && !PyErr_Occurred()) value = error_class(text);
+    if (!value && !PyErr_Occurred()) value = find_function(module, text);
     if (!value && !PyErr_Occurred())
         PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", module_info.name, name);
     if (value && PyObject_SetAttr(module, name, value) < 0) Py_CLEAR(value);
@@ -100,7 +109,7 @@ static PyObject *size_of(PyObject *module, PyObject *cls) {
             return PyLong_FromLong(kind == KIND_I32 || kind == KIND_U32 ? 4 : 8);
         }
     for (int i = 0; i < module_info.record_count; i++)
-        if (record_type_if_made(i) == cls) return PyLong_FromUnsignedLong(module_info.records[i].size);
+        if (record_type_if_made(i) == cls) return PyLong_FromSize_t(record_size(&module_info.records[i]));
     PyErr_Format(PyExc_TypeError, "%R is not a handle or record class of %s", cls, module_info.name);
     return NULL;
 }

@@ -36,19 +36,22 @@ static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
 static const FunctionInfo function_infos[] = {
-    {"nvFatbinGetErrorString", "nvFatbinGetErrorString", NULL, NULL, NULL, 0, false, "get_error_string"},
-    {"nvFatbinCreate", "nvFatbinCreate", NULL, NULL, NULL, 0, false, "create"},
-    {"nvFatbinDestroy", "nvFatbinDestroy", NULL, NULL, NULL, 0, false, "destroy"},
-    {"nvFatbinAddPTX", "nvFatbinAddPTX", NULL, NULL, NULL, 0, false, "add_ptx"},
-    {"nvFatbinAddCubin", "nvFatbinAddCubin", NULL, NULL, NULL, 0, false, "add_cubin"},
-    {"nvFatbinAddLTOIR", "nvFatbinAddLTOIR", NULL, NULL, NULL, 0, false, "add_ltoir"},
-    {"nvFatbinAddIndex", "nvFatbinAddIndex", NULL, NULL, NULL, 0, false, "add_index"},
-    {"nvFatbinAddReloc", "nvFatbinAddReloc", NULL, NULL, NULL, 0, false, "add_reloc"},
-    {"nvFatbinAddTileIR", "nvFatbinAddTileIR", NULL, NULL, NULL, 0, false, "add_tile_ir"},
-    {"nvFatbinSize", "nvFatbinSize", NULL, NULL, NULL, 0, false, "size"},
-    {"nvFatbinGet", "nvFatbinGet", NULL, NULL, NULL, 0, false, "get"},
-    {"nvFatbinVersion", "nvFatbinVersion", NULL, NULL, NULL, 0, false, "version"},
+    {"nvFatbinGetErrorString", "nvFatbinGetErrorString", NULL, NULL, NULL, 0, false, "get_error_string", NULL, 0},
+    {"nvFatbinCreate", "nvFatbinCreate", NULL, NULL, NULL, 0, false, "create", NULL, 0},
+    {"nvFatbinDestroy", "nvFatbinDestroy", NULL, NULL, NULL, 0, false, "destroy", NULL, 0},
+    {"nvFatbinAddPTX", "nvFatbinAddPTX", NULL, NULL, NULL, 0, false, "add_ptx", NULL, 0},
+    {"nvFatbinAddCubin", "nvFatbinAddCubin", NULL, NULL, NULL, 0, false, "add_cubin", NULL, 0},
+    {"nvFatbinAddLTOIR", "nvFatbinAddLTOIR", NULL, NULL, NULL, 0, false, "add_ltoir", NULL, 0},
+    {"nvFatbinAddIndex", "nvFatbinAddIndex", NULL, NULL, NULL, 0, false, "add_index", NULL, 0},
+    {"nvFatbinAddReloc", "nvFatbinAddReloc", NULL, NULL, NULL, 0, false, "add_reloc", NULL, 0},
+    {"nvFatbinAddTileIR", "nvFatbinAddTileIR", NULL, NULL, NULL, 0, false, "add_tile_ir", NULL, 13},
+    {"nvFatbinSize", "nvFatbinSize", NULL, NULL, NULL, 0, false, "size", NULL, 0},
+    {"nvFatbinGet", "nvFatbinGet", NULL, NULL, NULL, 0, false, "get", NULL, 0},
+    {"nvFatbinVersion", "nvFatbinVersion", NULL, NULL, NULL, 0, false, "version", NULL, 0},
 };
+static const Adapter adapters[] = {
+    {0}};
+static const char *const function_aliases[] = {NULL};
 static const char *thunk_nvFatbinGetErrorString(nvFatbinResult c_result) {
     const char *(*function)(nvFatbinResult);
     *(void **)&function = table_resolve(0);
@@ -135,6 +138,8 @@ const ModuleInfo module_info = {
     .records = records,
     .constants = constants,
     .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
     .enum_count = 1,

@@ -49,23 +49,26 @@ static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
 static const FunctionInfo function_infos[] = {
-    {"nvJitLinkCreate", "nvJitLinkCreate", NULL, NULL, NULL, 0, false, "create"},
-    {"nvJitLinkDestroy", "nvJitLinkDestroy", NULL, NULL, NULL, 0, false, "destroy"},
-    {"nvJitLinkAddData", "nvJitLinkAddData", NULL, NULL, NULL, 0, false, "add_data"},
-    {"nvJitLinkAddFile", "nvJitLinkAddFile", NULL, NULL, NULL, 0, false, "add_file"},
-    {"nvJitLinkComplete", "nvJitLinkComplete", NULL, NULL, NULL, 0, false, "complete"},
-    {"nvJitLinkGetLinkedCubinSize", "nvJitLinkGetLinkedCubinSize", NULL, NULL, NULL, 0, false, "get_linked_cubin_size"},
-    {"nvJitLinkGetLinkedCubin", "nvJitLinkGetLinkedCubin", NULL, NULL, NULL, 0, false, "get_linked_cubin"},
-    {"nvJitLinkGetLinkedPtxSize", "nvJitLinkGetLinkedPtxSize", NULL, NULL, NULL, 0, false, "get_linked_ptx_size"},
-    {"nvJitLinkGetLinkedPtx", "nvJitLinkGetLinkedPtx", NULL, NULL, NULL, 0, false, "get_linked_ptx"},
-    {"nvJitLinkGetLinkedLTOIRSize", "nvJitLinkGetLinkedLTOIRSize", NULL, NULL, NULL, 0, false, "get_linked_ltoir_size"},
-    {"nvJitLinkGetLinkedLTOIR", "nvJitLinkGetLinkedLTOIR", NULL, NULL, NULL, 0, false, "get_linked_ltoir"},
-    {"nvJitLinkGetErrorLogSize", "nvJitLinkGetErrorLogSize", NULL, NULL, NULL, 0, false, "get_error_log_size"},
-    {"nvJitLinkGetErrorLog", "nvJitLinkGetErrorLog", NULL, NULL, NULL, 0, false, "get_error_log"},
-    {"nvJitLinkGetInfoLogSize", "nvJitLinkGetInfoLogSize", NULL, NULL, NULL, 0, false, "get_info_log_size"},
-    {"nvJitLinkGetInfoLog", "nvJitLinkGetInfoLog", NULL, NULL, NULL, 0, false, "get_info_log"},
-    {"nvJitLinkVersion", "nvJitLinkVersion", NULL, NULL, NULL, 0, false, "version"},
+    {"nvJitLinkCreate", "nvJitLinkCreate", NULL, NULL, NULL, 0, false, "create", NULL, 0},
+    {"nvJitLinkDestroy", "nvJitLinkDestroy", NULL, NULL, NULL, 0, false, "destroy", NULL, 0},
+    {"nvJitLinkAddData", "nvJitLinkAddData", NULL, NULL, NULL, 0, false, "add_data", NULL, 0},
+    {"nvJitLinkAddFile", "nvJitLinkAddFile", NULL, NULL, NULL, 0, false, "add_file", NULL, 0},
+    {"nvJitLinkComplete", "nvJitLinkComplete", NULL, NULL, NULL, 0, false, "complete", NULL, 0},
+    {"nvJitLinkGetLinkedCubinSize", "nvJitLinkGetLinkedCubinSize", NULL, NULL, NULL, 0, false, "get_linked_cubin_size", NULL, 0},
+    {"nvJitLinkGetLinkedCubin", "nvJitLinkGetLinkedCubin", NULL, NULL, NULL, 0, false, "get_linked_cubin", NULL, 0},
+    {"nvJitLinkGetLinkedPtxSize", "nvJitLinkGetLinkedPtxSize", NULL, NULL, NULL, 0, false, "get_linked_ptx_size", NULL, 0},
+    {"nvJitLinkGetLinkedPtx", "nvJitLinkGetLinkedPtx", NULL, NULL, NULL, 0, false, "get_linked_ptx", NULL, 0},
+    {"nvJitLinkGetLinkedLTOIRSize", "nvJitLinkGetLinkedLTOIRSize", NULL, NULL, NULL, 0, false, "get_linked_ltoir_size", NULL, 13},
+    {"nvJitLinkGetLinkedLTOIR", "nvJitLinkGetLinkedLTOIR", NULL, NULL, NULL, 0, false, "get_linked_ltoir", NULL, 13},
+    {"nvJitLinkGetErrorLogSize", "nvJitLinkGetErrorLogSize", NULL, NULL, NULL, 0, false, "get_error_log_size", NULL, 0},
+    {"nvJitLinkGetErrorLog", "nvJitLinkGetErrorLog", NULL, NULL, NULL, 0, false, "get_error_log", NULL, 0},
+    {"nvJitLinkGetInfoLogSize", "nvJitLinkGetInfoLogSize", NULL, NULL, NULL, 0, false, "get_info_log_size", NULL, 0},
+    {"nvJitLinkGetInfoLog", "nvJitLinkGetInfoLog", NULL, NULL, NULL, 0, false, "get_info_log", NULL, 0},
+    {"nvJitLinkVersion", "nvJitLinkVersion", NULL, NULL, NULL, 0, false, "version", NULL, 0},
 };
+static const Adapter adapters[] = {
+    {0}};
+static const char *const function_aliases[] = {NULL};
 static nvJitLinkResult thunk_nvJitLinkCreate(nvJitLinkHandle *c_handle, uint32_t c_numOptions, const char **c_options) {
     nvJitLinkResult (*function)(nvJitLinkHandle *, uint32_t, const char **);
     *(void **)&function = table_resolve(0);
@@ -185,6 +188,8 @@ const ModuleInfo module_info = {
     .records = records,
     .constants = constants,
     .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
     .enum_count = 2,

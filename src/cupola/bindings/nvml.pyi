@@ -1838,6 +1838,7 @@ class DeviceArch(_Enum):
     RUBIN: ClassVar[DeviceArch]
     NPU3: ClassVar[DeviceArch]
     UNKNOWN: ClassVar[DeviceArch]
+    T23X: ClassVar[DeviceArch]
 
 class BusType(_Enum):
     UNKNOWN: ClassVar[BusType]
@@ -1912,6 +1913,7 @@ class ClocksEventReasons(_Enum):
     RELIABILITY: ClassVar[ClocksEventReasons]
     NONE: ClassVar[ClocksEventReasons]
 
+EccBitType = MemoryErrorType
 
 class PciInfoExt_v1(_SingleStruct):
     """PCI information about a GPU device."""
@@ -3734,6 +3736,7 @@ WorkloadPowerProfileCurrentProfiles = WorkloadPowerProfileCurrentProfiles_v1
 WorkloadPowerProfileRequestedProfiles = WorkloadPowerProfileRequestedProfiles_v1
 PowerSmoothingProfile = PowerSmoothingProfile_v1
 PowerSmoothingState = PowerSmoothingState_v1
+BlacklistDeviceInfo = ExcludedDeviceInfo
 pci_info_ext_v1_dtype: Any
 pci_info_dtype: Any
 ecc_error_counts_dtype: Any
@@ -3985,6 +3988,7 @@ workload_power_profile_current_profiles_dtype: Any
 workload_power_profile_requested_profiles_dtype: Any
 power_smoothing_profile_dtype: Any
 power_smoothing_state_dtype: Any
+blacklist_device_info_dtype: Any
 def init_v2() -> None:
     """Initialize the NVML Library lazily, without allocating any device state."""
 

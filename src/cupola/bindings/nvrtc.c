@@ -29,19 +29,19 @@ static const EnumInfo enums[] = {
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
-    {"cupola.bindings.nvrtc.nvrtcProgram", "nvrtcProgram is the unit of compilation, and an opaque handle for a program. To compile a CUDA program string, an instance of nvrtcProgram must be created first with nvrtcCreateProgram, then compiled with nvrtcCompileProgram.", -1, 0, HANDLE_POINTER, KIND_U64, false},
+    {"cupola.bindings.nvrtc.nvrtcProgram", "nvrtcProgram is the unit of compilation, and an opaque handle for a program. To compile a CUDA program string, an instance of nvrtcProgram must be created first with nvrtcCreateProgram, then compiled with nvrtcCompileProgram.", -1, HANDLE_POINTER, KIND_U64, false, NULL},
     {0}};
 PyTypeObject *handle_types[1];
 static const FieldInfo fields_nvrtcBundledHeadersInfo[] = {
-    {"available", "Non-zero if bundled headers are available", {KIND_I32, 0, 4}, 0, 1, -1, FIELD_VALUE, 0},
-    {"compressedSize", "Size of compressed archive in bytes", {KIND_U64, 0, 8}, 8, 1, -1, FIELD_VALUE, 0},
-    {"uncompressedSize", "Estimated size when extracted in bytes", {KIND_U64, 0, 8}, 16, 1, -1, FIELD_VALUE, 0},
-    {"cudaVersionMajor", "CUDA major version of bundled headers", {KIND_I32, 0, 4}, 24, 1, -1, FIELD_VALUE, 0},
-    {"cudaVersionMinor", "CUDA minor version of bundled headers", {KIND_I32, 0, 4}, 28, 1, -1, FIELD_VALUE, 0},
-    {"numFiles", "Number of header files in the bundle", {KIND_U32, 0, 4}, 32, 1, -1, FIELD_VALUE, 0},
+    {"available", "Non-zero if bundled headers are available", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {"compressedSize", "Size of compressed archive in bytes", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {"uncompressedSize", "Estimated size when extracted in bytes", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {"cudaVersionMajor", "CUDA major version of bundled headers", {KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {"cudaVersionMinor", "CUDA minor version of bundled headers", {KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {"numFiles", "Number of header files in the bundle", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
     {0}};
 static const RecordInfo records[] = {
-    {"cupola.bindings.nvrtc.nvrtcBundledHeadersInfo", "Structure containing information about bundled headers.", fields_nvrtcBundledHeadersInfo, COUNT_OF(fields_nvrtcBundledHeadersInfo) - 1, 40, 8, -1, 0, false, false, ""},
+    {"cupola.bindings.nvrtc.nvrtcBundledHeadersInfo", "Structure containing information about bundled headers.", fields_nvrtcBundledHeadersInfo, COUNT_OF(fields_nvrtcBundledHeadersInfo) - 1, 40, 40, 8, -1, 0, false, false, false, ""},
     {0}};
 static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
@@ -50,36 +50,41 @@ static const ConstantInfo constants[] = {
     {"NVRTC_INSTALL_HEADERS_NO_WAIT", 2LL, false},
     {0}};
 static const FunctionInfo function_infos[] = {
-    {"nvrtcGetErrorString", "nvrtcGetErrorString", NULL, NULL, NULL, 0, false, "nvrtcGetErrorString"},
-    {"nvrtcVersion", "nvrtcVersion", NULL, NULL, NULL, 0, false, "nvrtcVersion"},
-    {"nvrtcGetNumSupportedArchs", "nvrtcGetNumSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetNumSupportedArchs"},
-    {"nvrtcGetSupportedArchs", "nvrtcGetSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetSupportedArchs"},
-    {"nvrtcCreateProgram", "nvrtcCreateProgram", NULL, NULL, NULL, 0, false, "nvrtcCreateProgram"},
-    {"nvrtcDestroyProgram", "nvrtcDestroyProgram", NULL, NULL, NULL, 0, false, "nvrtcDestroyProgram"},
-    {"nvrtcCompileProgram", "nvrtcCompileProgram", NULL, NULL, NULL, 0, false, "nvrtcCompileProgram"},
-    {"nvrtcGetPTXSize", "nvrtcGetPTXSize", NULL, NULL, NULL, 0, false, "nvrtcGetPTXSize"},
-    {"nvrtcGetPTX", "nvrtcGetPTX", NULL, NULL, NULL, 0, false, "nvrtcGetPTX"},
-    {"nvrtcGetCUBINSize", "nvrtcGetCUBINSize", NULL, NULL, NULL, 0, true, "nvrtcGetCUBINSize"},
-    {"nvrtcGetCUBIN", "nvrtcGetCUBIN", NULL, NULL, NULL, 0, true, "nvrtcGetCUBIN"},
-    {"nvrtcGetLTOIRSize", "nvrtcGetLTOIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIRSize"},
-    {"nvrtcGetLTOIR", "nvrtcGetLTOIR", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIR"},
-    {"nvrtcGetOptiXIRSize", "nvrtcGetOptiXIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIRSize"},
-    {"nvrtcGetOptiXIR", "nvrtcGetOptiXIR", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIR"},
-    {"nvrtcGetProgramLogSize", "nvrtcGetProgramLogSize", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLogSize"},
-    {"nvrtcGetProgramLog", "nvrtcGetProgramLog", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLog"},
-    {"nvrtcAddNameExpression", "nvrtcAddNameExpression", NULL, NULL, NULL, 0, false, "nvrtcAddNameExpression"},
-    {"nvrtcGetLoweredName", "nvrtcGetLoweredName", NULL, NULL, NULL, 0, false, "nvrtcGetLoweredName"},
-    {"nvrtcGetPCHHeapSize", "nvrtcGetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSize"},
-    {"nvrtcSetPCHHeapSize", "nvrtcSetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcSetPCHHeapSize"},
-    {"nvrtcGetPCHCreateStatus", "nvrtcGetPCHCreateStatus", NULL, NULL, NULL, 0, false, "nvrtcGetPCHCreateStatus"},
-    {"nvrtcGetPCHHeapSizeRequired", "nvrtcGetPCHHeapSizeRequired", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSizeRequired"},
-    {"nvrtcSetFlowCallback", "nvrtcSetFlowCallback", NULL, NULL, NULL, 0, false, "nvrtcSetFlowCallback"},
-    {"nvrtcGetTileIRSize", "nvrtcGetTileIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetTileIRSize"},
-    {"nvrtcGetTileIR", "nvrtcGetTileIR", NULL, NULL, NULL, 0, false, "nvrtcGetTileIR"},
-    {"nvrtcInstallBundledHeaders", "nvrtcInstallBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcInstallBundledHeaders"},
-    {"nvrtcGetBundledHeadersInfo", "nvrtcGetBundledHeadersInfo", NULL, NULL, NULL, 0, false, "nvrtcGetBundledHeadersInfo"},
-    {"nvrtcRemoveBundledHeaders", "nvrtcRemoveBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcRemoveBundledHeaders"},
+    {"nvrtcGetErrorString", "nvrtcGetErrorString", NULL, NULL, NULL, 0, false, "nvrtcGetErrorString", NULL, 0},
+    {"nvrtcVersion", "nvrtcVersion", NULL, NULL, NULL, 0, false, "nvrtcVersion", NULL, 0},
+    {"nvrtcGetNumSupportedArchs", "nvrtcGetNumSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetNumSupportedArchs", NULL, 0},
+    {"nvrtcGetSupportedArchs", "nvrtcGetSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetSupportedArchs", NULL, 0},
+    {"nvrtcCreateProgram", "nvrtcCreateProgram", NULL, NULL, NULL, 0, false, "nvrtcCreateProgram", NULL, 0},
+    {"nvrtcDestroyProgram", "nvrtcDestroyProgram", NULL, NULL, NULL, 0, false, "nvrtcDestroyProgram", NULL, 0},
+    {"nvrtcCompileProgram", "nvrtcCompileProgram", NULL, NULL, NULL, 0, false, "nvrtcCompileProgram", NULL, 0},
+    {"nvrtcGetPTXSize", "nvrtcGetPTXSize", NULL, NULL, NULL, 0, false, "nvrtcGetPTXSize", NULL, 0},
+    {"nvrtcGetPTX", "nvrtcGetPTX", NULL, NULL, NULL, 0, false, "nvrtcGetPTX", NULL, 0},
+    {"nvrtcGetCUBINSize", "nvrtcGetCUBINSize", NULL, NULL, NULL, 0, true, "nvrtcGetCUBINSize", NULL, 0},
+    {"nvrtcGetCUBIN", "nvrtcGetCUBIN", NULL, NULL, NULL, 0, true, "nvrtcGetCUBIN", NULL, 0},
+    {"nvrtcGetLTOIRSize", "nvrtcGetLTOIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIRSize", NULL, 0},
+    {"nvrtcGetLTOIR", "nvrtcGetLTOIR", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIR", NULL, 0},
+    {"nvrtcGetOptiXIRSize", "nvrtcGetOptiXIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIRSize", NULL, 0},
+    {"nvrtcGetOptiXIR", "nvrtcGetOptiXIR", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIR", NULL, 0},
+    {"nvrtcGetProgramLogSize", "nvrtcGetProgramLogSize", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLogSize", NULL, 0},
+    {"nvrtcGetProgramLog", "nvrtcGetProgramLog", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLog", NULL, 0},
+    {"nvrtcAddNameExpression", "nvrtcAddNameExpression", NULL, NULL, NULL, 0, false, "nvrtcAddNameExpression", NULL, 0},
+    {"nvrtcGetLoweredName", "nvrtcGetLoweredName", NULL, NULL, NULL, 0, false, "nvrtcGetLoweredName", NULL, 0},
+    {"nvrtcGetPCHHeapSize", "nvrtcGetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSize", NULL, 0},
+    {"nvrtcSetPCHHeapSize", "nvrtcSetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcSetPCHHeapSize", NULL, 0},
+    {"nvrtcGetPCHCreateStatus", "nvrtcGetPCHCreateStatus", NULL, NULL, NULL, 0, false, "nvrtcGetPCHCreateStatus", NULL, 0},
+    {"nvrtcGetPCHHeapSizeRequired", "nvrtcGetPCHHeapSizeRequired", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSizeRequired", NULL, 0},
+    {"nvrtcSetFlowCallback", "nvrtcSetFlowCallback", NULL, NULL, NULL, 0, false, "nvrtcSetFlowCallback", NULL, 0},
+    {"nvrtcGetTileIRSize", "nvrtcGetTileIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetTileIRSize", NULL, 13},
+    {"nvrtcGetTileIR", "nvrtcGetTileIR", NULL, NULL, NULL, 0, false, "nvrtcGetTileIR", NULL, 13},
+    {"nvrtcInstallBundledHeaders", "nvrtcInstallBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcInstallBundledHeaders", NULL, 13},
+    {"nvrtcGetBundledHeadersInfo", "nvrtcGetBundledHeadersInfo", NULL, NULL, NULL, 0, false, "nvrtcGetBundledHeadersInfo", NULL, 13},
+    {"nvrtcRemoveBundledHeaders", "nvrtcRemoveBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcRemoveBundledHeaders", NULL, 13},
+    {"nvrtcGetNVVMSize", "nvrtcGetNVVMSize", NULL, NULL, NULL, 0, false, "nvrtcGetNVVMSize", NULL, 12},
+    {"nvrtcGetNVVM", "nvrtcGetNVVM", NULL, NULL, NULL, 0, false, "nvrtcGetNVVM", NULL, 12},
 };
+static const Adapter adapters[] = {
+    {0}};
+static const char *const function_aliases[] = {NULL};
 static const char *thunk_nvrtcGetErrorString(nvrtcResult c_result) {
     const char *(*function)(nvrtcResult);
     *(void **)&function = table_resolve(0);
@@ -225,6 +230,16 @@ static nvrtcResult thunk_nvrtcRemoveBundledHeaders(const char *c_installPath, co
     *(void **)&function = table_resolve(28);
     return function ? function(c_installPath, c_errorLog) : NVRTC_ERROR_INTERNAL_ERROR;
 }
+static nvrtcResult thunk_nvrtcGetNVVMSize(nvrtcProgram c_prog, size_t *c_nvvmSizeRet) {
+    nvrtcResult (*function)(nvrtcProgram, size_t *);
+    *(void **)&function = table_resolve(29);
+    return function ? function(c_prog, c_nvvmSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
+}
+static nvrtcResult thunk_nvrtcGetNVVM(nvrtcProgram c_prog, char *c_nvvm) {
+    nvrtcResult (*function)(nvrtcProgram, char *);
+    *(void **)&function = table_resolve(30);
+    return function ? function(c_prog, c_nvvm) : NVRTC_ERROR_INTERNAL_ERROR;
+}
 static cupola_nvrtc_table table = {
     .head = {.size = sizeof table},
     .nvrtcGetErrorString = thunk_nvrtcGetErrorString,
@@ -256,6 +271,8 @@ static cupola_nvrtc_table table = {
     .nvrtcInstallBundledHeaders = thunk_nvrtcInstallBundledHeaders,
     .nvrtcGetBundledHeadersInfo = thunk_nvrtcGetBundledHeadersInfo,
     .nvrtcRemoveBundledHeaders = thunk_nvrtcRemoveBundledHeaders,
+    .nvrtcGetNVVMSize = thunk_nvrtcGetNVVMSize,
+    .nvrtcGetNVVM = thunk_nvrtcGetNVVM,
 };
 
 const ModuleInfo module_info = {
@@ -267,13 +284,15 @@ const ModuleInfo module_info = {
     .records = records,
     .constants = constants,
     .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
     .enum_count = 1,
     .handle_count = 1,
     .record_count = 1,
     .constant_count = 3,
-    .function_count = 29,
+    .function_count = 31,
     .status = 0,
     .error = NULL,
     .table = &table.head,
@@ -907,6 +926,48 @@ done:
     scratch_free(&scratch);
     return result;
 }
+static PyObject *call_nvrtcGetNVVMSize(CALL_PARAMETERS) {
+    (void)self;
+    static const char *const keywords[] = {"prog"};
+    PyObject *bound[1];
+    if (UNLIKELY(names || nargs != 1)) {
+        if (bind_arguments("nvrtcGetNVVMSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    uint64_t c_prog = 0;
+    size_t c_nvvmSizeRet = 0;
+    if (UNLIKELY(to_handle(args[0], 0, &c_prog) < 0)) return bad_argument("nvrtcGetNVVMSize()", "prog");
+    nvrtcResult status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.nvrtcGetNVVMSize((nvrtcProgram)c_prog, &c_nvvmSizeRet);
+    Py_END_ALLOW_THREADS
+    if (UNLIKELY(status != 0)) return failed(status, 1);
+    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_nvvmSizeRet)}, 1);
+}
+static PyObject *call_nvrtcGetNVVM(CALL_PARAMETERS) {
+    (void)self;
+    static const char *const keywords[] = {"prog", "nvvm"};
+    PyObject *bound[2];
+    if (UNLIKELY(names || nargs != 2)) {
+        if (bind_arguments("nvrtcGetNVVM", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    uint64_t c_prog = 0;
+    char *c_nvvm = NULL;
+    if (UNLIKELY(to_handle(args[0], 0, &c_prog) < 0)) { bad_argument("nvrtcGetNVVM()", "prog"); goto done; }
+    if (UNLIKELY(to_buffer(args[1], &scratch, &c_nvvm) < 0)) { bad_argument("nvrtcGetNVVM()", "nvvm"); goto done; }
+    nvrtcResult status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.nvrtcGetNVVM((nvrtcProgram)c_prog, c_nvvm);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
 static PyMethodDef functions[] = {
     {"nvrtcGetErrorString", (PyCFunction)(void (*)(void))call_nvrtcGetErrorString, METH_FASTCALL | METH_KEYWORDS,
      "nvrtcGetErrorString(result)\n"
@@ -1499,6 +1560,40 @@ static PyMethodDef functions[] = {
      "    Optional pointer to receive detailed error message on failure. If non-NULL, `*errorLog` will be\n"
      "    set to point to a string describing the error cause. Note: subsequent API calls from the same\n"
      "    thread may overwrite this message. May be NULL if error details are not needed."},
+    {"nvrtcGetNVVMSize", (PyCFunction)(void (*)(void))call_nvrtcGetNVVMSize, METH_FASTCALL | METH_KEYWORDS,
+     "nvrtcGetNVVMSize(prog)\n"
+     "--\n"
+     "\n"
+     "DEPRECATION NOTICE: This function will be removed in a future release.\n"
+     "\n"
+     "Please use\n"
+     "nvrtcGetLTOIRSize (and nvrtcGetLTOIR) instead.\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "prog : nvrtcProgram | int | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : nvrtcResult\n"
+     "nvvmSizeRet : int"},
+    {"nvrtcGetNVVM", (PyCFunction)(void (*)(void))call_nvrtcGetNVVM, METH_FASTCALL | METH_KEYWORDS,
+     "nvrtcGetNVVM(prog, nvvm)\n"
+     "--\n"
+     "\n"
+     "DEPRECATION NOTICE: This function will be removed in a future release.\n"
+     "\n"
+     "Please use\n"
+     "nvrtcGetLTOIR (and nvrtcGetLTOIRSize) instead.\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "prog : nvrtcProgram | int | None\n"
+     "nvvm : bytes | bytearray | memoryview\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : nvrtcResult"},
     {0}};
 
 static PyModuleDef_Slot module_slots[] = {

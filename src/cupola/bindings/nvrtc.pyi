@@ -195,3 +195,9 @@ def nvrtcGetBundledHeadersInfo() -> tuple[nvrtcResult, nvrtcBundledHeadersInfo |
 def nvrtcRemoveBundledHeaders(installPath: bytes) -> tuple[nvrtcResult, bytes | Any]:
     """nvrtcRemoveBundledHeaders removes previously installed bundled headers."""
 
+def nvrtcGetNVVMSize(prog: nvrtcProgram | int | None) -> tuple[nvrtcResult, int | Any]:
+    """DEPRECATION NOTICE: This function will be removed in a future release."""
+
+def nvrtcGetNVVM(prog: nvrtcProgram | int | None, nvvm: bytes | bytearray | memoryview) -> tuple[nvrtcResult]:
+    """DEPRECATION NOTICE: This function will be removed in a future release."""
+

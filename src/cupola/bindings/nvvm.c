@@ -29,21 +29,24 @@ static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
 static const FunctionInfo function_infos[] = {
-    {"nvvmGetErrorString", "nvvmGetErrorString", NULL, NULL, NULL, 0, false, "get_error_string"},
-    {"nvvmVersion", "nvvmVersion", NULL, NULL, NULL, 0, false, "version"},
-    {"nvvmIRVersion", "nvvmIRVersion", NULL, NULL, NULL, 0, false, "ir_version"},
-    {"nvvmLLVMVersion", "nvvmLLVMVersion", NULL, NULL, NULL, 0, false, "llvm_version"},
-    {"nvvmCreateProgram", "nvvmCreateProgram", NULL, NULL, NULL, 0, false, "create_program"},
-    {"nvvmDestroyProgram", "nvvmDestroyProgram", NULL, NULL, NULL, 0, false, "destroy_program"},
-    {"nvvmAddModuleToProgram", "nvvmAddModuleToProgram", NULL, NULL, NULL, 0, false, "add_module_to_program"},
-    {"nvvmLazyAddModuleToProgram", "nvvmLazyAddModuleToProgram", NULL, NULL, NULL, 0, false, "lazy_add_module_to_program"},
-    {"nvvmCompileProgram", "nvvmCompileProgram", NULL, NULL, NULL, 0, false, "compile_program"},
-    {"nvvmVerifyProgram", "nvvmVerifyProgram", NULL, NULL, NULL, 0, false, "verify_program"},
-    {"nvvmGetCompiledResultSize", "nvvmGetCompiledResultSize", NULL, NULL, NULL, 0, false, "get_compiled_result_size"},
-    {"nvvmGetCompiledResult", "nvvmGetCompiledResult", NULL, NULL, NULL, 0, false, "get_compiled_result"},
-    {"nvvmGetProgramLogSize", "nvvmGetProgramLogSize", NULL, NULL, NULL, 0, false, "get_program_log_size"},
-    {"nvvmGetProgramLog", "nvvmGetProgramLog", NULL, NULL, NULL, 0, false, "get_program_log"},
+    {"nvvmGetErrorString", "nvvmGetErrorString", NULL, NULL, NULL, 0, false, "get_error_string", NULL, 0},
+    {"nvvmVersion", "nvvmVersion", NULL, NULL, NULL, 0, false, "version", NULL, 0},
+    {"nvvmIRVersion", "nvvmIRVersion", NULL, NULL, NULL, 0, false, "ir_version", NULL, 0},
+    {"nvvmLLVMVersion", "nvvmLLVMVersion", NULL, NULL, NULL, 0, false, "llvm_version", NULL, 13},
+    {"nvvmCreateProgram", "nvvmCreateProgram", NULL, NULL, NULL, 0, false, "create_program", NULL, 0},
+    {"nvvmDestroyProgram", "nvvmDestroyProgram", NULL, NULL, NULL, 0, false, "destroy_program", NULL, 0},
+    {"nvvmAddModuleToProgram", "nvvmAddModuleToProgram", NULL, NULL, NULL, 0, false, "add_module_to_program", NULL, 0},
+    {"nvvmLazyAddModuleToProgram", "nvvmLazyAddModuleToProgram", NULL, NULL, NULL, 0, false, "lazy_add_module_to_program", NULL, 0},
+    {"nvvmCompileProgram", "nvvmCompileProgram", NULL, NULL, NULL, 0, false, "compile_program", NULL, 0},
+    {"nvvmVerifyProgram", "nvvmVerifyProgram", NULL, NULL, NULL, 0, false, "verify_program", NULL, 0},
+    {"nvvmGetCompiledResultSize", "nvvmGetCompiledResultSize", NULL, NULL, NULL, 0, false, "get_compiled_result_size", NULL, 0},
+    {"nvvmGetCompiledResult", "nvvmGetCompiledResult", NULL, NULL, NULL, 0, false, "get_compiled_result", NULL, 0},
+    {"nvvmGetProgramLogSize", "nvvmGetProgramLogSize", NULL, NULL, NULL, 0, false, "get_program_log_size", NULL, 0},
+    {"nvvmGetProgramLog", "nvvmGetProgramLog", NULL, NULL, NULL, 0, false, "get_program_log", NULL, 0},
 };
+static const Adapter adapters[] = {
+    {0}};
+static const char *const function_aliases[] = {NULL};
 static const char *thunk_nvvmGetErrorString(nvvmResult c_result) {
     const char *(*function)(nvvmResult);
     *(void **)&function = table_resolve(0);
@@ -151,6 +154,8 @@ const ModuleInfo module_info = {
     .records = records,
     .constants = constants,
     .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
     .enum_count = 1,

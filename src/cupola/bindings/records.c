@@ -12,8 +12,11 @@ static RecordObject *allocate(PyTypeObject *type, const RecordInfo *info) {
     return self;
 }
 
+/* Room for the layout of either CUDA major: which one it will be is open until the library is loaded. */
 static int own_memory(RecordObject *self) {
-    self->storage = storage_new(self->info->size, self->info->align, 1);
+    const RecordInfo *info = self->info;
+    size_t size = info->older_size > info->size ? info->older_size : info->size;
+    self->storage = storage_new(size, info->align, 1);
     if (!self->storage) return -1;
     self->data = self->storage->data;
     return 0;
@@ -24,6 +27,12 @@ PyObject *record_new(int index) {
     RecordObject *self = type ? allocate(type, &module_info.records[index]) : NULL;
     if (self && own_memory(self) < 0) Py_CLEAR(self);
     return (PyObject *)self;
+}
+
+PyObject *record_copy(int index, const void *data) {
+    PyObject *self = record_new(index);
+    if (self) memcpy(record_data(self), data, record_size(&module_info.records[index]));
+    return self;
 }
 
 /* A record over `data`; without a `storage` the memory belongs to somebody else. */
@@ -83,6 +92,8 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self->storage = storage_new(0, 0, 0);
     }
     if (where ? !self->storage : own_memory(self) < 0) goto error;
+    for (uint32_t i = 0; !where && info->ones && i < info->size / sizeof(uint32_t); i++)
+        ((uint32_t *)self->data)[i] = 1;
     PyObject *name, *value;
     for (Py_ssize_t i = 0; kwargs && PyDict_Next(kwargs, &i, &name, &value);) {
         if (PyUnicode_CompareWithASCIIString(name, "_ptr") == 0) continue;
@@ -109,6 +120,22 @@ static void destroy(PyObject *object) {
 }
 
 /* ---- fields ---- */
+
+size_t record_size(const RecordInfo *info) {
+    return info->older_size != info->size && table_is_older() ? info->older_size : info->size;
+}
+
+/* The field as the loaded library has it: some fields are elsewhere in another CUDA major, or only there. */
+static const FieldInfo *placed(PyObject *object, const FieldInfo *field, FieldInfo *moved) {
+    if (LIKELY(field->offset == field->older)) return field;
+    *moved = *field;
+    bool older = table_is_older();
+    moved->offset = moved->older = older ? field->older : field->offset;
+    if (moved->offset >= 0) return moved;
+    PyErr_Format(PyExc_AttributeError, "%s.%s does not exist in CUDA %d, whose library is loaded",
+                 short_name(Py_TYPE(object)), field->name, module_info.version / 1000 - older);
+    return NULL;
+}
 
 static size_t count_of(const RecordObject *self, const FieldInfo *field) {
     if (field->count_offset < 0) return 1;
@@ -260,7 +287,9 @@ static PyObject *get_nested(RecordObject *self, const FieldInfo *field) {
 
 static PyObject *field_get(PyObject *object, void *closure) {
     RecordObject *self = (RecordObject *)object;
-    const FieldInfo *field = closure;
+    FieldInfo moved;
+    const FieldInfo *field = placed(object, closure, &moved);
+    if (!field) return NULL;
     if (UNLIKELY(self->count != 1)) return struct_bulk_get(self, field);
     switch ((FieldShape)field->shape) {
     case FIELD_POINTER: return get_pointed(self, field);
@@ -289,7 +318,9 @@ static int set_value(RecordObject *self, const FieldInfo *field, PyObject *value
 
 static int field_set(PyObject *object, PyObject *value, void *closure) {
     RecordObject *self = (RecordObject *)object;
-    const FieldInfo *field = closure;
+    FieldInfo moved;
+    const FieldInfo *field = placed(object, closure, &moved);
+    if (!field) return -1;
     if (!value) {
         PyErr_Format(PyExc_AttributeError, "cannot delete %s", field->name);
         return -1;
@@ -349,6 +380,10 @@ static PyObject *to_text(PyObject *self) {
     PyObject *lines = PyList_New(0), *newline = PyUnicode_FromString("\n"), *text = NULL;
     for (int i = 0; lines && i < info->field_count; i++) {
         PyObject *line = field_text(self, &info->fields[i]);
+        if (!line && PyErr_ExceptionMatches(PyExc_AttributeError)) { /* not in the loaded library */
+            PyErr_Clear();
+            continue;
+        }
         if (!line || PyList_Append(lines, line) < 0) Py_CLEAR(lines);
         Py_XDECREF(line);
     }
@@ -359,7 +394,7 @@ static PyObject *to_text(PyObject *self) {
 
 static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     RecordObject *record = (RecordObject *)self;
-    Py_ssize_t size = (Py_ssize_t)record->info->size * record->count;
+    Py_ssize_t size = (Py_ssize_t)record_size(record->info) * record->count;
     return PyBuffer_FillInfo(view, self, record->data, size, record->readonly, flags);
 }
 

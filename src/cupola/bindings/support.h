@@ -66,10 +66,10 @@ typedef struct {
     const char *name; /* qualified with the module, as all class names here */
     const char *doc;
     int16_t base; /* handle class that this one derives from, or -1 */
-    int16_t root; /* first class of that chain */
     uint8_t family;
     uint8_t kind; /* how the value is stored */
     bool stream;  /* has __cuda_stream__ */
+    const char *foreign; /* class of the module `driver` that this one derives from, or NULL */
 } HandleInfo;
 
 typedef enum {
@@ -85,7 +85,8 @@ typedef struct {
     const char *name;
     const char *doc;
     ValueType type;
-    uint32_t offset;
+    int32_t offset; /* -1: the newest CUDA does not have the field */
+    int32_t older;  /* offset in the older CUDA major, or -1 */
     uint32_t count;
     int32_t count_offset;
     uint8_t shape;
@@ -97,10 +98,11 @@ typedef struct {
     const char *doc;
     const FieldInfo *fields;
     uint16_t field_count;
-    uint32_t size, align;
+    uint32_t size, older_size, align;
     int16_t base, root;
     bool hidden; /* an inner record without a name of its own: no attribute of the module */
     bool array;  /* objects may have several elements */
+    bool ones;   /* fields of new objects are 1 */
     const char *dtype; /* the module's attribute with its NumPy type, or empty */
 } RecordInfo;
 
@@ -120,7 +122,17 @@ typedef struct {
     int since;                 /* CUDA version that brought `symbol`: 12050 is 12.5; 0 when not known */
     bool wrapped;              /* the CPU device may have a wrapper of it */
     const char *attribute;     /* its name in Python */
+    const char *older;         /* what replaces all these symbols in the older CUDA major; NULL: nothing */
+    int only;                  /* CUDA major that alone has the function, or 0 */
 } FunctionInfo;
+
+/* A function of which the older library has another signature: `adapter` goes into the slot and calls `*target`. */
+typedef struct {
+    int index;
+    const char *symbol; /* NULL ends the table */
+    void (*adapter)(void);
+    void **target;
+} Adapter;
 
 /* An exception class for one status; the alias is a second name, or empty. */
 typedef struct {
@@ -149,6 +161,8 @@ typedef struct {
     const RecordInfo *records;
     const ConstantInfo *constants;
     const FunctionInfo *functions;
+    const Adapter *adapters;
+    const char *const *function_aliases; /* pairs: older name, name; NULL-terminated */
     const char *const *enum_aliases;   /* pairs: alias, name; NULL-terminated */
     const char *const *record_aliases; /* the same */
     uint16_t enum_count, handle_count, record_count, constant_count, function_count;
@@ -269,7 +283,7 @@ typedef struct {
     PyObject_HEAD
     void *data; /* where the value is: `value` or foreign memory */
     uint64_t value;
-    uint16_t index;
+    const HandleInfo *info;
 } HandleObject;
 
 typedef struct {
@@ -294,8 +308,9 @@ PyTypeObject *handle_type(int index); /* borrowed */
 PyObject *handle_new(int index, uint64_t value);
 int to_handle_slow(PyObject *object, int index, uint64_t *out); /* index -1: any function pointer */
 uint64_t handle_load(const HandleObject *handle);
+bool is_foreign_handle(PyObject *object); /* of another module of the package, which has its own copy of all this */
 static inline bool is_handle(PyObject *object) {
-    return PyObject_TypeCheck(object, &HandleBase);
+    return PyObject_TypeCheck(object, &HandleBase) || is_foreign_handle(object);
 }
 static inline int to_handle(PyObject *object, int index, uint64_t *out) {
     if (LIKELY(Py_TYPE(object) == handle_types[index]) &&
@@ -311,6 +326,8 @@ PyTypeObject *record_type(int index);     /* borrowed */
 PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has asked for it */
 int record_index(PyTypeObject *type); /* of the class or the one it derives from; -1 without an exception */
 PyObject *record_new(int index);
+PyObject *record_copy(int index, const void *data);
+size_t record_size(const RecordInfo *info); /* in the CUDA major of the loaded library, where that matters */
 PyObject *record_view(int index, void *data, Storage *storage);
 int to_record(PyObject *object, int index, bool optional, void **out);
 static inline bool is_record(PyObject *object) {
@@ -412,6 +429,7 @@ PyObject *result_tuple(long long status, PyObject **outputs, int count);
 /* Finds function `index` and stores it in its slot; NULL with a pending error when there is none. */
 void *table_resolve(int index);
 int table_raise_pending(void);
+bool table_is_older(void); /* whether the library is of the older CUDA major; loads it */
 int table_init(PyObject *module);
 
 /* ---- the module (module.c) ---- */

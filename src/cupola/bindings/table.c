@@ -53,8 +53,9 @@ static void *find_versioned(const FunctionInfo *info) {
                                                                                              : NULL;
 }
 
-static void *find_alias(const FunctionInfo *info) {
-    const char *start = info->aliases;
+/* The first of several names, separated by spaces, that the library has. */
+static void *find_listed(const FunctionInfo *info, const char *names) {
+    const char *start = names;
     const char *suffix = provider.per_thread && info->thread_symbol ? strrchr(info->thread_symbol, '_') : "";
     while (start && *start) {
         size_t length = strcspn(start, " ");
@@ -101,6 +102,21 @@ static int find_override(const FunctionInfo *info, void **function) {
     return status;
 }
 
+static bool is_older(void) {
+    return provider.version && provider.version < module_info.version / 1000 * 1000;
+}
+
+static void *find_adapter(const FunctionInfo *info) {
+    for (const Adapter *adapter = module_info.adapters; adapter->symbol; adapter++) {
+        if (&module_info.functions[adapter->index] != info) continue;
+        void *target = find_listed(info, adapter->symbol);
+        if (!target) return NULL;
+        __atomic_store_n(adapter->target, target, __ATOMIC_RELEASE);
+        return (void *)adapter->adapter;
+    }
+    return NULL;
+}
+
 static void *find(const FunctionInfo *info) {
     const char *symbol = provider.per_thread && info->thread_symbol ? info->thread_symbol : info->symbol;
     void *function = NULL;
@@ -110,10 +126,15 @@ static void *find(const FunctionInfo *info) {
         if (!function && symbol != info->symbol) function = provider.lookup(info->symbol);
         if (!function && info->symbol != info->name) function = provider.lookup(info->name);
     }
-    if (!function && provider.library) function = dlsym(provider.library, symbol);
-    if (!function && provider.library) function = find_versioned(info);
-    if (!function && provider.library) function = find_alias(info);
-    return function;
+    if (function || !provider.library) return function;
+    if (info->older && is_older()) {
+        function = find_listed(info, info->older);
+    } else {
+        function = dlsym(provider.library, symbol);
+        if (!function) function = find_versioned(info);
+        if (!function) function = find_listed(info, info->aliases);
+    }
+    return function ? function : find_adapter(info);
 }
 
 /* ---- choosing, with the GIL held ---- */
@@ -122,8 +143,12 @@ static void adopt_library(void *library) {
     provider.library = library;
     GetVersion get_version;
     *(void **)&get_version = dlsym(library, "cuDriverGetVersion");
-    if (get_version && get_version(&provider.version) == 0)
+    if (get_version && get_version(&provider.version) == 0) {
         *(void **)&provider.get_proc_address = dlsym(library, "cuGetProcAddress_v2");
+        return;
+    }
+    *(void **)&get_version = dlsym(library, "cudaRuntimeGetVersion");
+    if (get_version) get_version(&provider.version);
 }
 
 static int adopt(PyObject *choice) {
@@ -168,6 +193,11 @@ static int choose(void) {
     return status;
 }
 
+bool table_is_older(void) {
+    if (choose() < 0) forget_pending(); /* no library: the newest layout */
+    return is_older();
+}
+
 void *table_resolve(int index) {
     forget_pending();
     if (choose() < 0) return NULL;
@@ -199,8 +229,9 @@ int table_raise_pending(void) {
     const FunctionInfo *info = &module_info.functions[missing - 1];
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *error = module
-                          ? PyObject_CallMethod(module, "missing_function", "ssiii", info->name, provider.name,
-                                                provider.version, info->since, module_info.version)
+                          ? PyObject_CallMethod(module, "missing_function", "sssiiii", info->name,
+                                                module_info.library, provider.name, provider.version,
+                                                info->since, info->only, module_info.version)
                           : NULL;
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error), Py_XDECREF(module);

@@ -16,7 +16,7 @@ PyObject *value_get(ValueType type, void *data, Storage *storage) {
     case KIND_BOOL: return PyBool_FromLong(*(int *)data != 0);
     case KIND_ENUM: return enum_value(type.index, *(int *)data);
     case KIND_HANDLE: {
-        HandleObject holder = {.data = data, .index = type.index};
+        HandleObject holder = {.data = data, .info = &module_info.handles[type.index]};
         return handle_new(type.index, handle_load(&holder));
     }
     case KIND_RECORD: return record_view(type.index, data, storage);

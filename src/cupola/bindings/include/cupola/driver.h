@@ -738,6 +738,9 @@ enum CUjit_target_enum {
     CU_TARGET_COMPUTE_107F = 0x2006b,
     CU_TARGET_COMPUTE_120F = 0x20078,
     CU_TARGET_COMPUTE_121F = 0x20079,
+    CU_TARGET_COMPUTE_101 = 101,
+    CU_TARGET_COMPUTE_101A = 0x10065,
+    CU_TARGET_COMPUTE_101F = 0x20065,
 };
 typedef enum CUjit_target_enum CUjit_target;
 enum CUjit_fallback_enum {
@@ -2619,6 +2622,7 @@ typedef uint32_t VdpFuncId;
 typedef VdpStatus VdpGetProcAddress(VdpDevice, VdpFuncId, void **);
 typedef CUresult (*PFN_cuProfilerStart_v4000)(void);
 typedef CUresult (*PFN_cuProfilerStop_v4000)(void);
+typedef CUdevSmResourceSplitByCount_flags CUdevSmResourceSplit_flags;
 
 #define CUDA_VERSION 13050
 #define CU_IPC_HANDLE_SIZE 64
@@ -3219,6 +3223,8 @@ typedef struct cupola_driver_table {
     CUresult (*cuGraphicsVDPAURegisterOutputSurface)(CUgraphicsResource *pCudaResource, VdpOutputSurface vdpSurface, unsigned int flags);
     CUresult (*cuProfilerStart)(void);
     CUresult (*cuProfilerStop)(void);
+    CUresult (*cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
+    CUresult (*cuStreamGetCaptureInfo_v2)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out);
 } cupola_driver_table;
 
 #ifdef Py_PYTHON_H

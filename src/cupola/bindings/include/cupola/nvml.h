@@ -2518,6 +2518,8 @@ typedef struct {
     unsigned int bPending;
     nvmlEccBankRemapperHistogram_v1_t histogram;
 } nvmlEccBankRemapperStatus_v1_t;
+#define nvmlBlacklistDeviceInfo_t nvmlExcludedDeviceInfo_t
+#define nvmlEccBitType_t nvmlMemoryErrorType_t
 
 #define NVML_API_VERSION 13
 #define NVML_VALUE_NOT_AVAILABLE ( - 1 )
@@ -3206,6 +3208,7 @@ typedef struct {
 #define NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_WIN_MULT 5
 #define NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_TAR_WIN_MULT 6
 #define NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_OFFSET 7
+#define NVML_DEVICE_ARCH_T23X 11
 
 typedef struct cupola_nvml_table {
     cupola_table_head head;

@@ -79,6 +79,8 @@ typedef struct cupola_nvrtc_table {
     nvrtcResult (*nvrtcInstallBundledHeaders)(const char *installPath, unsigned int flags, const char **errorLog);
     nvrtcResult (*nvrtcGetBundledHeadersInfo)(nvrtcBundledHeadersInfo *info, const char **errorLog);
     nvrtcResult (*nvrtcRemoveBundledHeaders)(const char *installPath, const char **errorLog);
+    nvrtcResult (*nvrtcGetNVVMSize)(nvrtcProgram prog, size_t *nvvmSizeRet);
+    nvrtcResult (*nvrtcGetNVVM)(nvrtcProgram prog, char *nvvm);
 } cupola_nvrtc_table;
 
 #ifdef Py_PYTHON_H
