@@ -15,6 +15,7 @@ hangs costs a line in the report. CUPOLA_DEVICE chooses the device.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import subprocess
@@ -31,6 +32,9 @@ sys.path.insert(0, str(ROOT))
 BATCH = 20
 """Kernels in a program."""
 
+PATIENCE = 60
+"""Seconds after which a kernel counts as hanging."""
+
 
 @dataclass
 class Outcome:
@@ -44,12 +48,14 @@ class Outcome:
 
 def batch(seeds: list[int]) -> None:
     """Child process: run some seeds, print an outcome for each."""
+    faulthandler.dump_traceback_later(PATIENCE * (1 + len(seeds) // 10), exit=True)
     from tests.random_kernels.device import digest, first_difference, run_kernels, source_digest
     from tests.random_kernels.generator import generate
     from tests.random_kernels.interpreter import Interpreter
 
     kernels = [generate(seed) for seed in seeds]
     for kernel, found in run_kernels(kernels):
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
         difference = first_difference(kernel, found, Interpreter(kernel).run())
         outcome = Outcome(kernel.seed, source_digest(kernel), digest(found), str(difference or ""))
         print(json.dumps(vars(outcome)), flush=True)
@@ -59,8 +65,16 @@ def run_seeds(seeds: list[int], jobs: int, seconds: float) -> Iterator[Outcome]:
     """Outcomes in the order of the seeds."""
     groups = [seeds[at : at + BATCH] for at in range(0, len(seeds), BATCH)]
     with ThreadPoolExecutor(jobs) as pool:
-        for outcomes in pool.map(lambda group: run_group(group, seconds), groups):
+        for outcomes in pool.map(lambda group: settled(group, seconds), groups):
             yield from outcomes
+
+
+def settled(seeds: list[int], seconds: float) -> list[Outcome]:
+    """`run_group`, whose own failure costs no more than its seeds."""
+    try:
+        return run_group(seeds, seconds)
+    except Exception as error:
+        return [Outcome(seed, difference=f"could not be run: {error!r}") for seed in seeds]
 
 
 def run_group(seeds: list[int], seconds: float) -> list[Outcome]:
@@ -69,16 +83,27 @@ def run_group(seeds: list[int], seconds: float) -> list[Outcome]:
     environment = {"CUPOLA_CPU_CACHE": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
-        output, why = done.stdout, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        output, why = done.stdout, complaint(done)
     except subprocess.TimeoutExpired as error:
         output, why = (error.stdout or b"").decode(), f"no result after {seconds:.0f} s"
-    outcomes = [Outcome(**json.loads(line)) for line in output.splitlines() if line.startswith("{")]
+    # A process that was killed in the midst of a line leaves a part of it.
+    complete = (line for line in output.splitlines() if line.startswith("{") and line.endswith("}"))
+    outcomes = [Outcome(**json.loads(line)) for line in complete]
     missing = [seed for seed in seeds if seed not in {outcome.seed for outcome in outcomes}]
     if len(seeds) == 1 and missing:
         return [Outcome(seeds[0], difference=why)]
     for seed in missing:
         outcomes += run_group([seed], seconds)
     return outcomes
+
+
+def complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """Why a process ended early, in a line."""
+    if "Timeout (" in done.stderr:
+        return f"no result after {PATIENCE} s"
+    if done.returncode < 0:
+        return f"signal {-done.returncode}"
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
 def recorded(path: Path) -> dict[int, tuple[str, str]]:
@@ -137,7 +162,7 @@ def command_show(arguments: argparse.Namespace) -> int:
 
 
 def trial(request: str) -> None:
-    """Child process of ``reduce``: print the number of the first candidate that fails, and how."""
+    """Child process of ``reduce``: try candidates, and print what came of each, ``[number, what]``."""
     from tests.random_kernels.device import first_difference, run_kernels
     from tests.random_kernels.generator import generate
     from tests.random_kernels.interpreter import Interpreter
@@ -145,6 +170,8 @@ def trial(request: str) -> None:
 
     seed, base, tries = json.loads(request)
     for number, edits in enumerate(tries):
+        print(json.dumps([number, TRYING]), flush=True)
+        faulthandler.dump_traceback_later(SHORT_PATIENCE, exit=True)
         kernel = generate(seed)
         try:
             apply_edits(kernel, base + edits)
@@ -164,28 +191,56 @@ def trial(request: str) -> None:
             return
 
 
+SHORT_PATIENCE = 20
+"""Seconds after which a candidate of ``reduce`` counts as hanging: what is left of a kernel takes no longer than it."""
+
+TRYING, HANGS, DIES = "trying", "no result", "signal"
+
+
+def try_candidates(seed: int, base: list[object], tries: list[object], kind: str | None) -> tuple[int, str] | None:
+    """The number of the first candidate that fails like the whole kernel, and how; None when none does.
+
+    ``kind`` is how the whole kernel fails, if it hangs or ends the process: other candidates may hang for reasons of
+    their own, and are passed over.
+    """
+    start = 0
+    while start < len(tries):
+        request = json.dumps([seed, base, tries[start:]])
+        environment = {"CUPOLA_CPU_CACHE": "0", **os.environ}
+        command = [sys.executable, __file__, "trial", request]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, env=environment, timeout=SHORT_PATIENCE * (1 + len(tries))
+            )
+            output, status = done.stdout, done.returncode
+        except subprocess.TimeoutExpired as error:
+            output, status = (error.stdout or b"").decode(), 1
+        lines = [line for line in output.splitlines() if line.startswith("[") and line.endswith("]")]
+        if not lines:
+            return None
+        number, what = json.loads(lines[-1])
+        if what != TRYING:
+            return start + number, what
+        if status == 0:
+            return None
+        failure = DIES if status < 0 else HANGS
+        if kind in (None, failure):
+            return start + number, f"{failure} {-status}" if status < 0 else failure
+        start += number + 1
+    return None
+
+
 def command_reduce(arguments: argparse.Namespace) -> int:
     from tests.random_kernels.cuda import text
     from tests.random_kernels.generator import generate
     from tests.random_kernels.reducer import apply_edits, candidates
 
-    def first_failing(base: list[object], tries: list[object]) -> tuple[int, str] | None:
-        request = json.dumps([arguments.seed, base, tries])
-        command = [sys.executable, __file__, "trial", request]
-        environment = {"CUPOLA_CPU_CACHE": "0", **os.environ}
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
-        except subprocess.TimeoutExpired:
-            return None
-        lines = [line for line in done.stdout.splitlines() if line.startswith("[")]
-        if not lines and done.returncode < 0:
-            return (0, f"signal {-done.returncode}") if len(tries) == 1 else None
-        return tuple(json.loads(lines[-1])) if lines else None
-
-    why = first_failing([], [[]])
+    why = try_candidates(arguments.seed, [], [[]], None)
     if why is None:
         print(f"seed {arguments.seed} does not fail here")
         return 1
+    kind = why[1].split(" ")[0] if why[1].startswith(DIES) else why[1] if why[1] == HANGS else "difference"
+    print(f"seed {arguments.seed}: {why[1]}", file=sys.stderr)
     edits: list[object] = []
     limit = time.monotonic() + arguments.minutes * 60
     position = 0
@@ -196,7 +251,7 @@ def command_reduce(arguments: argparse.Namespace) -> int:
         if position >= len(tries):
             break
         # After a success the candidates are others; going on from the same place saves those that failed already.
-        found = first_failing(edits, tries[position : position + 40])
+        found = try_candidates(arguments.seed, edits, tries[position : position + 40], kind)
         if found is None:
             position += 40
             continue
