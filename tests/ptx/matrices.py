@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from tests.ptx.oracle import BF16, F16, F32, F64, Format, signed
@@ -167,3 +168,55 @@ def product(
             sums.append(total)
         result.append(sums)
     return result
+
+
+@dataclass
+class SparseMatrix:
+    """A matrix with structured zeros (9.7.14.6): as it is meant, as it is stored, and the metadata of each lane."""
+
+    dense: Matrix
+    stored: Matrix
+    metadata: list[int]
+
+
+def sparse_matrix(
+    rows: int, columns: int, type: str, selector: int, rng: random.Random, places: Sequence[int] | None = None
+) -> SparseMatrix:
+    """A matrix A for ``mma.sp``, with stored elements at random places, or always at ``places``.
+
+    In a chunk of four elements two are stored (tf32: in one of two, one; 4-bit types: of four pairs two). Each chunk
+    has four bits of metadata with the indices of the stored ones (tf32: 0b0100 for the first, 0b1110 for the second).
+    Lanes that do not hold metadata for this selector hold noise.
+    """
+    bits = BITS[type]
+    unit = 2 if bits == 4 else 1
+    length, kept = (2, 1) if bits == 32 else (4, 2)
+    count = columns // (length * unit)
+    dense = [[0] * columns for _ in range(rows)]
+    stored: Matrix = []
+    fields: list[list[int]] = []
+    for row in range(rows):
+        line: list[int] = []
+        codes: list[int] = []
+        for chunk in range(count):
+            chosen = sorted(places or rng.sample(range(length), kept))
+            codes.append((0b0100, 0b1110)[chosen[0]] if bits == 32 else chosen[0] | chosen[1] << 2)
+            for index in chosen:
+                for value in small_matrix(1, unit, type, rng)[0]:
+                    dense[row][(chunk * length + index) * unit + len(line) % unit] = value
+                    line.append(value)
+        stored.append(line)
+        fields.append(codes)
+    metadata = [rng.getrandbits(32) for _ in range(32)]
+    for row, codes in enumerate(fields):
+        group, upper = row % 8, row // 8
+        for chunk, code in enumerate(codes):
+            if bits >= 16:  # 16 bits for each row in a lane; the next lane goes on along the row
+                lane, bit = selector * (count // 4) + chunk // 4, 16 * upper + 4 * (chunk % 4)
+            elif count == 8:  # a lane for each row of a pair of lanes
+                lane, bit = 2 * selector + upper, 4 * chunk
+            else:
+                lane, bit = upper + 2 * (chunk // 8), 4 * (chunk % 8)
+            lane += 4 * group
+            metadata[lane] = metadata[lane] & ~(0xF << bit) | code << bit
+    return SparseMatrix(dense, stored, metadata)

@@ -64,7 +64,8 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return "calls through a pointer are not supported" if name is None else f"there is no function '{name}'"
     if opcode in LOWERINGS or opcode in _CONTROL:
         return None
-    return instructions.supported(instruction)
+    problem = instructions.supported(instruction)
+    return instructions.selector_problem(instruction) if problem is None and opcode == "mma" else problem
 
 
 @dataclass(slots=True)

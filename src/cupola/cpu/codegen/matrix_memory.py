@@ -44,7 +44,7 @@ def _problem_with_fragment(instruction: ast.Instruction) -> str | None:
     modifiers = instruction.modifiers
     shape = next(m for m in modifiers if m in _SHAPES)
     type = next(m for m in modifiers if m in ELEMENT_BITS)
-    role = modifiers[1]
+    role = _role(instruction)
     matches = [p for p in products("wmma")[shape] if p["dabc".index(role)] == type]
     if not matches:
         return f"shape '.{shape}' has no matrix {role.upper()} of '.{type}'"
@@ -57,6 +57,10 @@ def _problem_with_fragment(instruction: ast.Instruction) -> str | None:
     return None if given == wanted else f"the fragment has {wanted} registers, not {given}"
 
 
+def _role(instruction: ast.Instruction) -> str:
+    return next(m for m in instruction.modifiers if m in ("a", "b", "c", "d"))
+
+
 def wmma(body: Body, instruction: ast.Instruction) -> None:
     """``wmma.load``, ``wmma.store`` and ``wmma.mma``."""
     if "mma" in instruction.modifiers:
@@ -67,7 +71,7 @@ def wmma(body: Body, instruction: ast.Instruction) -> None:
 
 def _move_fragment(body: Body, instruction: ast.Instruction) -> None:
     modifiers, builder = instruction.modifiers, body.builder
-    role = modifiers[1]
+    role = _role(instruction)
     is_store = role == "d"
     shape = next(m for m in modifiers if m in _SHAPES)
     type = next(m for m in modifiers if m in ELEMENT_BITS)

@@ -17,11 +17,12 @@ from collections.abc import Sequence
 
 from cupola.cpu.codegen.builder import Builder, constant, real
 from cupola.cpu.codegen.values import Value
+from cupola.cpu.ptx import ast
 
 from .floating import arithmetic
 from .formats import canonical, narrow, settle_nans, widen
 from .fragments import ELEMENT_BITS, Product, products
-from .registry import OperandTypes, Operation, fixed, instruction
+from .registry import OperandTypes, Operation, fixed, instruction, operation_of
 
 LANES = 32
 FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
@@ -59,6 +60,8 @@ def objection(op: Operation, sources: int) -> str | None:
     free = p.is_quad or (p.is_wmma and ELEMENT_BITS[p.type("a")] >= 8)
     if layouts != ("row", "col") and not free:
         return f"'.{p.shape}' with '.{p.type('a')}' takes A by rows and B by columns ('.row.col')"
+    if p.type("d") != "f64" and op.one_of("rn", "rz", "rm", "rp"):
+        return "only products in double precision have a rounding mode"
     if op.has("satfinite") and (p.type("d") != "s32" or p.type("a") == "b1"):
         return "'.satfinite' is for sums of integers"
     if (p.type("a") == "b1") != (op.has("popc") and (op.has("xor") or op.has("and"))):
@@ -68,6 +71,18 @@ def objection(op: Operation, sources: int) -> str | None:
         counts = ", ".join(f"{role} {p.registers(role)}" for role in "dabc")
         return f"the fragments have other numbers of registers: {counts}"
     return None
+
+
+def selector_problem(instruction: ast.Instruction) -> str | None:
+    """What is wrong with the selector of a sparse product, or None."""
+    if not any(m.partition("::")[0] == "sp" for m in instruction.modifiers):
+        return None
+    from .sparse import selectors  # which is built on this module
+
+    selector, count = instruction.operands[5], selectors(product_of(operation_of(instruction)))
+    if isinstance(selector, ast.Immediate) and 0 <= selector.value < count:
+        return None
+    return f"the selector must be a number below {count}" if count > 1 else "the selector must be 0"
 
 
 LLVM = {"f64": "double", "f32": "float"}
@@ -84,7 +99,7 @@ def product_types(op: Operation, destinations: int, sources: int) -> OperandType
     "mma",
     "wmma",
     on="f16 f32 f64 s32",
-    modifiers=f"{MODIFIERS} mma xor and popc rn rz rm rp",
+    modifiers=f"{MODIFIERS} mma sp sp::ordered_metadata xor and popc rn rz rm rp",
     sources=tuple(range(3, 33)),
     types=product_types,
     objection=objection,
@@ -93,7 +108,7 @@ def multiply(b: Builder, op: Operation, *sources: Value) -> Vectors:
     from .sparse import multiply_sparse  # which is built on this module
 
     p = product_of(op)
-    name = ".".join((op.opcode, *(m for m in op.modifiers if m not in ("sync", "aligned"))))
+    name = ".".join((op.opcode, *(m.partition("::")[0] for m in op.modifiers)))
     arguments = list(sources)
     if p.sparse:
         selector = arguments.pop().integer

@@ -9,7 +9,7 @@ wmma.store.d.sync.aligned.row|col.<wmma_shape>{.global|<shared>}.f16|f32|s32|f64
 wmma.mma.sync.aligned.row|col.row|col.<wmma_shape>{.rn}.<wmma_type>.<wmma_type>{.satfinite} d, a, b, c
 wmma.mma.sync.aligned.row|col.row|col.<wmma_shape>{.<ieee>}.<wmma_type>.<wmma_type>.<wmma_type>.<wmma_type>{.satfinite} d, a, b, c
 wmma.mma.xor|and{.popc}.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32{.popc} d, a, b, c
-mma.sync.aligned.<mma_shape>.row|col.row|col{.satfinite}.<mma_type>.<mma_type>.<mma_type>.<mma_type> d, a, b, c
+mma.sync.aligned.<mma_shape>.row|col.row|col{.<ieee>}{.satfinite}.<mma_type>.<mma_type>.<mma_type>.<mma_type> d, a, b, c
 mma.sync.aligned.<mma_shape>.row.col{.kind::f8f6f4|kind::mxf8f6f4|kind::mxf4|kind::mxf4nvf4}{.block_scale}{.scale_vec::1X|scale_vec::2X|scale_vec::4X}.<mma_type>.<mma_type>.<mma_type>.<mma_type>{.ue8m0|ue4m3} d, a, b, c{, scale_a}{, select_a}{, scale_b}{, select_b}
 mma.sync.aligned.<mma_shape>.row.col{.satfinite}.s32.b1|u4|s4|u8|s8.b1|u4|s4|u8|s8.s32.xor|and{.popc} d, a, b, c
 mma.sync.aligned.m8n8k128|m16n8k128|m16n8k256.row.col.s32.b1.b1.s32.xor|and.popc d, a, b, c
