@@ -15,7 +15,7 @@ cdef size_t byte_count(object size) except? <size_t>-1:
     if not isinstance(size, int):
         if not hasattr(type(size), "__index__"):
             advice = "; round it, as in int(size)" if isinstance(size, float) else ""
-        raise TypeError(f"size must be an int, a number of bytes, not {type(size).__name__}{advice}")
+            raise TypeError(f"size must be an int, a number of bytes, not {type(size).__name__}{advice}")
         size = size.__index__()
     count = PyLong_AsSize_t(size)
     if count == <size_t>-1 and PyErr_Occurred() != NULL:
