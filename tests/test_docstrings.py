@@ -20,6 +20,7 @@ MODULES = ("cupola", "cupola.graph", "cupola.utils", "cupola.typing", "cupola.pa
 
 # Classes without a public name of their own, whose objects a public attribute or method gives.
 REACHED = (
+    "cupola.core._accessed_by.AccessedBySetProxy",
     "cupola.core._device.ComputeCapability",
     "cupola.core._device_properties.DeviceProperties",
     "cupola.core._kernel.ParamInfo",

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from cupola.core._errors import CUDAWarning as CUDAWarning
     from cupola.core._errors import NVRTCError as NVRTCError
     from cupola.core._event import Event as Event
+    from cupola.core._host import Host as Host
     from cupola.core._kernel import Kernel as Kernel
     from cupola.core._launch import launch as launch
     from cupola.core._launch_config import LaunchConfig as LaunchConfig
+    from cupola.core._managed_memory import ManagedBuffer as ManagedBuffer
+    from cupola.core._managed_memory import ManagedMemoryResource as ManagedMemoryResource
     from cupola.core._memory_resource import MemoryResource as MemoryResource
     from cupola.core._object_code import ObjectCode as ObjectCode
     from cupola.core._options import DeviceMemoryResourceOptions as DeviceMemoryResourceOptions
     from cupola.core._options import EventOptions as EventOptions
+    from cupola.core._options import ManagedMemoryResourceOptions as ManagedMemoryResourceOptions
     from cupola.core._options import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
     from cupola.core._options import StreamOptions as StreamOptions
     from cupola.core._pinned_memory import PinnedMemoryResource as PinnedMemoryResource
@@ -53,10 +57,14 @@ _HOMES = {
     "DeviceMemoryResourceOptions": "core._options",
     "Event": "core._event",
     "EventOptions": "core._options",
+    "Host": "core._host",
     "Kernel": "core._kernel",
     "LEGACY_DEFAULT_STREAM": "core._stream",
     "LaunchConfig": "core._launch_config",
     "LegacyPinnedMemoryResource": "core._unpooled",
+    "ManagedBuffer": "core._managed_memory",
+    "ManagedMemoryResource": "core._managed_memory",
+    "ManagedMemoryResourceOptions": "core._options",
     "MemoryResource": "core._memory_resource",
     "NVRTCError": "core._errors",
     "ObjectCode": "core._object_code",

@@ -61,3 +61,12 @@ def out(device, stream):
     ctypes.memset(buffer.handle, 0, 256)
     yield buffer
     buffer.close(stream)
+
+
+@pytest.fixture
+def cuda_13(device):
+    """Skips the test where the driver is older than CUDA 13."""
+    from tests.cpu.driver.calls import driver_version
+
+    if driver_version() < 13000:
+        pytest.skip("needs a driver for CUDA 13")

@@ -290,15 +290,15 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         TypeError,
         ["size must be an int, a number of bytes, not float; round it, as in int(size)"],
     ),
-    "a copy from an array": (
-        lambda t: t.out.copy_from(np.zeros(64, "f4"), stream=t.stream),
+    "a copy from a list": (
+        lambda t: t.out.copy_from([0.0] * 64, stream=t.stream),
         TypeError,
-        ["src must be a Buffer, got ndarray", "Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array)"],
+        ["src must be a Buffer, or an array with the buffer protocol or DLPack, got list"],
     ),
-    "a copy to an array": (
-        lambda t: t.out.copy_to(np.zeros(64, "f4"), stream=t.stream),
-        TypeError,
-        ["dst must be a Buffer, got ndarray", "Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array)"],
+    "a copy to every second element": (
+        lambda t: t.out.copy_to(np.zeros(128, "f4")[::2], stream=t.stream),
+        ValueError,
+        ["dst must be contiguous", "numpy.ascontiguousarray(array)"],
     ),
     # --- things in the place of others
     "stream and config interchanged": (

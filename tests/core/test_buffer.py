@@ -344,8 +344,12 @@ def test_bad_copies(device, stream):
     with pytest.raises(ValueError, match="the source has 16 bytes, the destination 12"):
         buffer.copy_to(Buffer.from_handle(0x1000, 12), stream=stream)
     for operation in (buffer.copy_from, buffer.copy_to):
-        with pytest.raises(TypeError, match="Buffer"):
-            operation(b"bytes", stream=stream)
+        for wrong in (5, "text", [1, 2], object()):
+            with pytest.raises(TypeError, match="must be a Buffer, or an array"):
+                operation(wrong, stream=stream)
+    with pytest.raises(TypeError, match="must be a Buffer"):
+        buffer.copy_from(None, stream=stream)
+    for operation in (buffer.copy_from, buffer.copy_to):
         with pytest.raises(TypeError, match="stream"):
             operation(Buffer.from_handle(0x1000, 16))
         for wrong in (None, 5):

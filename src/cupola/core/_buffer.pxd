@@ -29,5 +29,6 @@ cdef class Buffer:
     cdef Allocation open_allocation(self)   # RuntimeError once closed, CUDAError once gone
 
 
-# A buffer over memory of `resource`, released behind the work in `stream` (None for host memory).
-cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream)
+# A buffer over memory of `resource`, released behind the work in `stream` (None for host memory); of class Buffer
+# unless a subclass is given.
+cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream, object cls=*)

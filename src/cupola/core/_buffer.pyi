@@ -1,9 +1,13 @@
 from types import TracebackType
-from typing import Any, SupportsInt
+from typing import Any, SupportsInt, TypeVar, overload
 
+from cupola.core._copy_options import CopyOptions
 from cupola.core._memory_resource import MemoryResource
 from cupola.core._stream import Stream
 from cupola.graph import GraphBuilder
+
+T = TypeVar("T")
+B = TypeVar("B", bound=Buffer)
 
 class Buffer:
     @staticmethod
@@ -41,8 +45,13 @@ class Buffer:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
-    def copy_to(self, dst: Buffer | None = None, *, stream: Stream | GraphBuilder) -> Buffer: ...
-    def copy_from(self, src: Buffer, *, stream: Stream | GraphBuilder) -> None: ...
+    @overload
+    def copy_to(
+        self, dst: None = None, *, stream: Stream | GraphBuilder, options: CopyOptions | None = None
+    ) -> Buffer: ...
+    @overload
+    def copy_to(self, dst: T, *, stream: Stream | GraphBuilder, options: CopyOptions | None = None) -> T: ...
+    def copy_from(self, src: Any, *, stream: Stream | GraphBuilder, options: CopyOptions | None = None) -> None: ...
     def fill(self, value: Any, *, stream: Stream | GraphBuilder) -> None: ...
     def __dlpack__(
         self,
@@ -55,3 +64,12 @@ class Buffer:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
+
+def wrap_handle(
+    cls: type[B],
+    ptr: SupportsInt,
+    size: int,
+    mr: MemoryResource | None,
+    owner: object | None,
+    stream: Stream | GraphBuilder | None,
+) -> B: ...

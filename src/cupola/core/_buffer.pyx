@@ -16,7 +16,7 @@ from cupola.core._cuda cimport (
 )
 from cupola.core._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
 from cupola.core._memory_resource cimport MemoryResource, byte_count
-from cupola.core._stream cimport Stream, StreamHandle, default_stream, keep_for_graph, stream_argument
+from cupola.core._stream cimport Stream, StreamHandle, default_stream, keep_for_graph, older_stream, stream_argument
 
 from cupola.core._errors import CUDAError, CUDAWarning
 
@@ -131,9 +131,9 @@ cdef int _order_release(Allocation self, StreamHandle stream) except -1:
     return 0
 
 
-cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream):
+cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream, object cls=Buffer):
     cdef Allocation allocation = Allocation.__new__(Allocation)
-    cdef Buffer buffer = Buffer.__new__(Buffer)
+    cdef Buffer buffer = Buffer.__new__(Buffer) if cls is Buffer else <Buffer?>cls.__new__(cls)
     allocation.pointer = buffer.pointer = pointer
     allocation.size = buffer.nbytes = size
     allocation.born = resets
@@ -187,31 +187,7 @@ cdef class Buffer:
         RuntimeError
             When the default stream would be recorded and no context is current.
         """
-        cdef Allocation allocation
-        cdef Buffer buffer
-        cdef MemoryResource resource = None
-        cdef StreamHandle native = None
-        cdef uintptr_t pointer
-        cdef size_t count = byte_count(size)
-        if ptr is None:
-            raise TypeError("ptr must be an address, got None")
-        pointer = int(ptr)
-        if mr is not None:
-            if not isinstance(mr, MemoryResource):
-                raise TypeError(f"mr must be a MemoryResource, got {type(mr).__name__}")
-            if owner is not None:
-                raise ValueError("mr and owner cannot be given together: one of them owns the memory")
-            resource = <MemoryResource>mr
-            if stream is not None:
-                native = stream_argument(stream).native
-            elif resource.is_device_accessible:
-                native = default_stream().native
-            return new_buffer(pointer, count, resource, native)
-        if stream is not None:
-            raise ValueError("stream orders the deallocation by mr; without mr there is nothing to order")
-        buffer = new_buffer(pointer, count, None, None)
-        buffer.allocation.owner = owner
-        return buffer
+        return wrap_handle(Buffer, ptr, size, mr, owner, stream)
 
     cdef Allocation open_allocation(self):
         if self.allocation is None:
@@ -334,59 +310,81 @@ cdef class Buffer:
 
     # --- copies and fills -----------------------------------------------------------------------------
 
-    def copy_to(self, dst=None, *, stream):
+    def copy_to(self, dst=None, older=None, *, stream=None, options=None):
         """Copy the whole buffer, asynchronously (``cuMemcpyAsync``).
 
         Parameters
         ----------
-        dst : Buffer, optional
-            Of the same size; by default a new one from the memory resource of this one.
+        dst : Buffer or array, optional
+            Of the same number of bytes. A writable, contiguous array with the buffer protocol or DLPack takes the place
+            of a Buffer. None allocates a Buffer from the memory resource of this one.
         stream : Stream or GraphBuilder
             Where the copy is queued, or recorded.
+        options : utils.CopyOptions, optional
+            When the source may be read, and where managed memory is. They need CUDA 13: before, the order
+            ``"during_api_call"`` is refused and the other orders are the stream's.
 
         Returns
         -------
-        Buffer
-            The destination.
+        Buffer or array
+            The destination. An array in pageable memory has been written when the call returns; other arrays are
+            written in the order of the stream, and kept alive until then.
 
         Raises
         ------
+        TypeError
+            When `dst` is neither, or `options` are given for a capturing or the legacy default stream.
         ValueError
-            When the sizes differ, or `dst` is missing and this buffer has no memory resource.
+            When the sizes differ, the array is read-only or not contiguous, or there is no memory resource to allocate
+            the destination from.
+        RuntimeError
+            When the driver cannot read the source during the call.
         """
-        cdef Stream queue
-        cdef Allocation allocation
+        cdef Allocation allocation = self.open_allocation()
+        if older is not None:
+            stream = older_stream(older, stream, "copy_to(dst")
         if dst is None:
-            allocation = self.open_allocation()
-            queue = stream_argument(stream)
+            stream_argument(stream)
             if allocation.resource is None:
                 raise ValueError("this buffer has no memory resource to allocate the destination from; pass dst")
             dst = allocation.resource.allocate(self.nbytes, stream=stream)
-        if not isinstance(dst, Buffer):
-            raise TypeError(f"dst must be a Buffer, got {type(dst).__name__}{_wrapped(dst)}")
-        _copy(<Buffer>dst, self, stream)
+        if options is None and isinstance(dst, Buffer):
+            _copy(<Buffer>dst, self, stream)
+        else:
+            _copies().copy(dst, self, stream, options)
         return dst
 
-    def copy_from(self, src, *, stream):
+    def copy_from(self, src, older=None, *, stream=None, options=None):
         """Overwrite the whole buffer, asynchronously (``cuMemcpyAsync``).
 
         Parameters
         ----------
-        src : Buffer
-            Of the same size.
+        src : Buffer or array
+            Of the same number of bytes. A contiguous array with the buffer protocol or DLPack takes the place of a
+            Buffer. If its memory is pageable, it has been read when the call returns; other arrays are read in the
+            order of the stream, and kept alive until then.
         stream : Stream or GraphBuilder
             Where the copy is queued, or recorded.
+        options : utils.CopyOptions, optional
+            As for :meth:`copy_to`.
 
         Raises
         ------
+        TypeError
+            When `src` is neither, or `options` are given for a capturing or the legacy default stream.
         ValueError
-            When the sizes differ.
+            When the sizes differ, or the array is not contiguous.
+        RuntimeError
+            When the driver cannot read the source during the call.
         """
-        if not isinstance(src, Buffer):
-            raise TypeError(f"src must be a Buffer, got {type(src).__name__}{_wrapped(src)}")
-        _copy(self, <Buffer>src, stream)
+        if older is not None:
+            stream = older_stream(older, stream, "copy_from(src")
+        if options is None and isinstance(src, Buffer):
+            _copy(self, <Buffer>src, stream)
+        else:
+            _copies().copy(self, src, stream, options)
 
-    def fill(self, value, *, stream):
+    def fill(self, value, older=None, *, stream=None):
         """Repeat a pattern over the whole buffer, asynchronously (``cuMemsetD8Async``, D16, D32).
 
         Parameters
@@ -411,6 +409,8 @@ cdef class Buffer:
         cdef CUdeviceptr pointer
         cdef size_t count
         self.open_allocation()
+        if older is not None:
+            stream = older_stream(older, stream, "fill(value")
         width = _pattern(value, &pattern)
         if self.nbytes % width:
             raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
@@ -486,13 +486,46 @@ cdef class Buffer:
         return f"<Buffer ptr={self.pointer:#x} size={self.nbytes}>"
 
 
-cdef str _wrapped(object array):
-    """How to make a Buffer of what somebody gave in its place."""
-    if hasattr(array, "__array_interface__"):
-        return ": Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array) makes one of a contiguous array"
-    if hasattr(array, "__cuda_array_interface__") or hasattr(array, "data_ptr"):
-        return ": Buffer.from_handle(address, size, owner=array) makes one of contiguous memory"
-    return ""
+def wrap_handle(cls, ptr, size, mr, owner, stream):
+    """Buffer.from_handle for `cls`."""
+    cdef Allocation allocation
+    cdef Buffer buffer
+    cdef MemoryResource resource = None
+    cdef StreamHandle native = None
+    cdef uintptr_t pointer
+    cdef size_t count = byte_count(size)
+    if ptr is None:
+        raise TypeError("ptr must be an address, got None")
+    pointer = int(ptr)
+    if mr is not None:
+        if not isinstance(mr, MemoryResource):
+            raise TypeError(f"mr must be a MemoryResource, got {type(mr).__name__}")
+        if owner is not None:
+            raise ValueError("mr and owner cannot be given together: one of them owns the memory")
+        resource = <MemoryResource>mr
+        if stream is not None:
+            native = stream_argument(stream).native
+        elif resource.is_device_accessible:
+            native = default_stream().native
+        return new_buffer(pointer, count, resource, native, cls)
+    if stream is not None:
+        raise ValueError("stream orders the deallocation by mr; without mr there is nothing to order")
+    buffer = new_buffer(pointer, count, None, None, cls)
+    buffer.allocation.owner = owner
+    return buffer
+
+
+cdef object _copies_module = None
+
+
+cdef object _copies():
+    """The module for copies that are not simply between two Buffers; it builds on this one."""
+    global _copies_module
+    if _copies_module is None:
+        from cupola.core import _copies as module
+
+        _copies_module = module
+    return _copies_module
 
 
 cdef int _copy(Buffer target, Buffer source, object stream) except -1:

@@ -22,9 +22,7 @@ from cupola.core._cuda cimport (
     CUdevice_attribute, CUresult, CUuuid, check, cu, initialise
 )
 from cupola.core._event cimport event_from_options
-from cupola.core._stream cimport create_stream, default_stream, foreign_stream
-
-import warnings
+from cupola.core._stream cimport create_stream, default_stream, foreign_stream, older_stream
 
 from cupola.core._device_properties import properties_of
 from cupola.core._errors import CUDAError
@@ -362,10 +360,7 @@ cdef class Device:
         """
         self.require_context()
         if older is not None:
-            if stream is not None:
-                raise TypeError("allocate() takes a size and the keyword stream")
-            warnings.warn("allocate(size, stream) is now allocate(size, stream=stream)", DeprecationWarning, stacklevel=1)
-            stream = older
+            stream = older_stream(older, stream, "allocate(size")
         elif stream is None:
             raise TypeError("a stream is required: allocate() needs the keyword stream; device.default_stream is one")
         return (self.memory if self.memory is not None else self.memory_resource).allocate(size, stream=stream)

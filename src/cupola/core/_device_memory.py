@@ -39,21 +39,16 @@ class DeviceMemoryResource(PoolMemoryResource):
     ) -> None:
         from cupola.core._device import Device
 
-        self._device_id = Device(device_id).device_id
+        ordinal = Device(device_id).device_id
         if options is None:
-            self._use_device_pool(self._device_id)
+            self._use_device_pool(ordinal)
             return
         from cupola.core._options import DeviceMemoryResourceOptions, as_options
 
         wanted = as_options(DeviceMemoryResourceOptions, options)
         if wanted.ipc_enabled:
             raise NotImplementedError("memory shared between processes (ipc_enabled) is not supported yet")
-        self._make_pool(LOCATION_DEVICE, self._device_id, wanted.max_size)
-
-    @property
-    def device_id(self) -> int:
-        """int: ordinal of the device."""
-        return self._device_id
+        self._make_pool(LOCATION_DEVICE, ordinal, wanted.max_size)
 
     @property
     def peer_accessible_by(self) -> PeerAccessibleBySetProxy:
@@ -67,16 +62,3 @@ class DeviceMemoryResource(PoolMemoryResource):
     @peer_accessible_by.setter
     def peer_accessible_by(self, devices: Iterable[Device | int]) -> None:
         self.peer_accessible_by._replace(devices)
-
-    @property
-    def is_device_accessible(self) -> bool:
-        """bool: True."""
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        """bool: False."""
-        return False
-
-    def __repr__(self) -> str:
-        return f"<DeviceMemoryResource device={self._device_id}{' closed' if self.is_closed else ''}>"

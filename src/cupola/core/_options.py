@@ -12,6 +12,8 @@ TYPE_CHECKING = False  # so is typing
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
+    from cupola.typing import ManagedMemoryLocationType
+
     T = TypeVar("T")
 
 
@@ -143,3 +145,21 @@ class PinnedMemoryResourceOptions:
     ipc_enabled: bool = False
     max_size: int = 0
     numa_id: int | None = None
+
+
+@dataclass
+class ManagedMemoryResourceOptions:
+    """How to make the pool of a :class:`ManagedMemoryResource`.
+
+    The two are checked when the resource is made.
+
+    Parameters
+    ----------
+    preferred_location : int, optional
+        Ordinal of a device or number of a NUMA node, as the type says. Without a type: a device, or -1 for the host.
+    preferred_location_type : ManagedMemoryLocationType or str, optional
+        ``"device"``; ``"host"``, which takes no number; or ``"host_numa"``, by default the node of the current device.
+    """
+
+    preferred_location: int | None = None
+    preferred_location_type: ManagedMemoryLocationType | str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cupola.core._errors import CUDAError
-from cupola.core._pool import LOCATION_HOST, LOCATION_HOST_NUMA, PoolMemoryResource
+from cupola.core._pool import ALLOCATION_PINNED, LOCATION_HOST, LOCATION_HOST_NUMA, PoolMemoryResource
 from cupola.core._stream import Stream
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -39,7 +39,7 @@ class PinnedMemoryResource(PoolMemoryResource):
     def __init__(self, options: PinnedMemoryResourceOptions | dict[str, Any] | None = None) -> None:
         self._numa_id = -1
         if options is None:
-            self._use_host_pool()
+            self._use_current_pool(LOCATION_HOST, ALLOCATION_PINNED)
             return
         from cupola.core._options import PinnedMemoryResourceOptions, as_options
 
@@ -72,20 +72,5 @@ class PinnedMemoryResource(PoolMemoryResource):
         """int: NUMA node of the memory, -1 when the system chose."""
         return self._numa_id
 
-    @property
-    def device_id(self) -> int:
-        """int: -1, the memory belongs to no device."""
-        return -1
-
-    @property
-    def is_device_accessible(self) -> bool:
-        """bool: True."""
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        """bool: True."""
-        return True
-
-    def __repr__(self) -> str:
-        return f"<PinnedMemoryResource numa_id={self._numa_id}{' closed' if self.is_closed else ''}>"
+    def _about(self) -> str:
+        return f"numa_id={self._numa_id}"

@@ -12,6 +12,9 @@ cdef class PoolMemoryResource(MemoryResource):
     cdef PoolHandle pool                # None once closed
     cdef object cached_attributes
     cdef bint overridden                # a subclass in Python has its own `deallocate`
+    cdef int ordinal                    # of the memory's device, -1 for the host
+    cdef bint only_device               # the host cannot access the memory
+    cdef public object _buffer_class            # Buffer, or the subclass that `allocate` makes
     cdef _let_devices_in(self, CUdevice_attribute supported)
     cdef _hold(self, CUmemoryPool pool, bint owned)
     cdef _fail(self, CUresult status, object stream)

@@ -8,22 +8,24 @@ freed, which is why a resource may be closed while its buffers are in use.
 from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
-from cupola.core._buffer cimport new_buffer
+from cupola.core._buffer cimport Buffer, new_buffer
 from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
     CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
-    CU_MEM_ACCESS_FLAGS_PROT_NONE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE,
-    CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
+    CU_MEM_ACCESS_FLAGS_PROT_NONE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED,
+    CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_LOCATION_TYPE_NONE, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
     CU_MEMPOOL_ATTR_USED_MEM_HIGH, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUdevice_attribute, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags,
-    CUmemLocation,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext,
+    CUdevice_attribute, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags, CUmemAllocationType, CUmemLocation,
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
-    CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, initialise, report,
+    CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise, report,
 )
 from cupola.core._memory_resource cimport MemoryResource, byte_count
-from cupola.core._stream cimport Stream, StreamHandle, stream_argument
+from cupola.core._stream cimport Stream, StreamHandle, older_stream, stream_argument
 
 from cupola.core._errors import CUDAError
 
@@ -33,6 +35,20 @@ cdef enum:
 LOCATION_DEVICE = <int>CU_MEM_LOCATION_TYPE_DEVICE
 LOCATION_HOST = <int>CU_MEM_LOCATION_TYPE_HOST
 LOCATION_HOST_NUMA = <int>CU_MEM_LOCATION_TYPE_HOST_NUMA
+LOCATION_NONE = <int>CU_MEM_LOCATION_TYPE_NONE
+ALLOCATION_PINNED = <int>CU_MEM_ALLOCATION_TYPE_PINNED
+ALLOCATION_MANAGED = <int>CU_MEM_ALLOCATION_TYPE_MANAGED
+
+
+def require_cuda_13(str what, str remedy):
+    """RuntimeError when the driver is older than CUDA 13."""
+    cdef int version = 0
+    forget_missing()
+    check(cu.cuDriverGetVersion(&version), b"cuDriverGetVersion")
+    if version < 13000:
+        raise RuntimeError(
+            f"{what} requires CUDA 13.0 or later, and the driver has {version // 1000}.{version % 1000 // 10}; {remedy}"
+        )
 
 
 cdef class PoolHandle:
@@ -49,6 +65,8 @@ cdef class PoolMemoryResource(MemoryResource):
 
     def __cinit__(self, *args, **kwargs):
         self.overridden = type(self).deallocate is not PoolMemoryResource.deallocate
+        self._buffer_class = Buffer
+        self.ordinal = -1
 
     # --- how subclasses find or make their pool -------------------------------------------------------
 
@@ -67,41 +85,40 @@ cdef class PoolMemoryResource(MemoryResource):
                 b"cuMemPoolSetAttribute",
             )
         self._hold(pool, False)
+        self.ordinal, self.only_device = device_id, True
 
-    def _use_host_pool(self):
-        """Use the current pool of pinned host memory without owning it (CUDA 13)."""
+    def _use_current_pool(self, int location_type, int allocation_type):
+        """Use the current pool of host or managed memory without owning it (``cuMemGetMemPool``, CUDA 13)."""
         cdef CUmemoryPool pool
         cdef CUmemLocation location
-        cdef int version = 0
         cdef CUresult status
         initialise()
         memset(&location, 0, sizeof(location))
-        location.type = CU_MEM_LOCATION_TYPE_HOST
-        status = cu.cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED)
+        location.type = <CUmemLocationType>location_type
+        status = cu.cuMemGetMemPool(&pool, &location, <CUmemAllocationType>allocation_type)
         if status == CUDA_ERROR_NOT_FOUND:
-            check(cu.cuDriverGetVersion(&version), b"cuDriverGetVersion")
-            if version < 13000:
-                raise RuntimeError(
-                    "PinnedMemoryResource() without options requires CUDA 13.0 or later, and the driver has "
-                    f"{version // 1000}.{version % 1000 // 10}; pass PinnedMemoryResourceOptions() for a pool of its "
-                    "own, or use LegacyPinnedMemoryResource()"
-                )
+            require_cuda_13(
+                f"{type(self).__name__}() without options",
+                f"pass {type(self).__name__}Options() for a pool of its own, or use LegacyPinnedMemoryResource()"
+                if allocation_type == ALLOCATION_PINNED else "use cuMemAllocManaged and Buffer.from_handle",
+            )
         check(status, b"cuMemGetMemPool")
         self._hold(pool, False)
-        try:
-            self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
-        except CUDAError:
-            # The current pool is not ours to change; one of our own is.
-            self._make_pool(LOCATION_HOST, 0, 0)
+        if location_type == LOCATION_HOST and allocation_type == ALLOCATION_PINNED:
+            try:
+                self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+            except CUDAError:
+                # The current pool is not ours to change; one of our own is.
+                self._make_pool(LOCATION_HOST, 0, 0)
 
-    def _make_pool(self, int location_type, int location_id, size_t max_size):
+    def _make_pool(self, int location_type, int location_id, size_t max_size, int allocation_type=ALLOCATION_PINNED):
         """Make a pool and own it (``cuMemPoolCreate``)."""
         cdef CUmemoryPool pool
         cdef CUmemPoolProps properties
         cdef CUresult status
         initialise()
         memset(&properties, 0, sizeof(properties))
-        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.allocType = <CUmemAllocationType>allocation_type
         properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE
         properties.location.type = <CUmemLocationType>location_type
         properties.location.id = location_id
@@ -110,6 +127,10 @@ cdef class PoolMemoryResource(MemoryResource):
             status = cu.cuMemPoolCreate(&pool, &properties)
         check(status, b"cuMemPoolCreate")
         self._hold(pool, True)
+        if location_type == LOCATION_DEVICE:
+            self.ordinal, self.only_device = location_id, allocation_type == ALLOCATION_PINNED
+        if allocation_type != ALLOCATION_PINNED:
+            return      # managed memory is for all devices from the start
         if location_type == LOCATION_HOST:
             self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
         elif location_type == LOCATION_HOST_NUMA:
@@ -168,7 +189,7 @@ cdef class PoolMemoryResource(MemoryResource):
 
     # --- allocation -----------------------------------------------------------------------------------
 
-    def allocate(self, size, *, stream):
+    def allocate(self, size, older=None, *, stream=None):
         """Allocate memory, usable by work submitted to `stream` from here on (``cuMemAllocFromPoolAsync``).
 
         Parameters
@@ -190,7 +211,7 @@ cdef class PoolMemoryResource(MemoryResource):
         RuntimeError
             When the resource is closed, or the stream is being captured into a graph.
         """
-        cdef Stream queue = stream_argument(stream)
+        cdef Stream queue = stream_argument(stream if older is None else older_stream(older, stream, "allocate(size"))
         cdef CUstream native = queue.pointer
         cdef size_t count = byte_count(size)
         cdef CUmemoryPool pool
@@ -202,7 +223,7 @@ cdef class PoolMemoryResource(MemoryResource):
         if _deferred:
             _free_deferred()
         if count == 0:
-            return new_buffer(0, 0, self, queue.native)
+            return new_buffer(0, 0, self, queue.native, self._buffer_class)
         pool = self.pool.pointer
         with nogil:
             status = cu.cuStreamIsCapturing(native, &capture)
@@ -216,7 +237,7 @@ cdef class PoolMemoryResource(MemoryResource):
         if status != CUDA_SUCCESS:
             self._fail(status, stream)
         try:
-            return new_buffer(pointer, count, self, queue.native)
+            return new_buffer(pointer, count, self, queue.native, self._buffer_class)
         except:
             cu.cuMemFreeAsync(pointer, native)
             raise
@@ -231,7 +252,7 @@ cdef class PoolMemoryResource(MemoryResource):
     def _explain_failure(self, stream, error):
         """Raise something more helpful than `error`, if there is anything."""
 
-    def deallocate(self, ptr, size_t size, *, stream):
+    def deallocate(self, ptr, size_t size, older=None, *, stream=None):
         """Free memory of the pool behind the work in `stream` (``cuMemFreeAsync``). Works after :meth:`close`, too.
 
         Parameters
@@ -243,6 +264,8 @@ cdef class PoolMemoryResource(MemoryResource):
         stream : Stream or GraphBuilder
             Orders the release.
         """
+        if older is not None:
+            stream = older_stream(older, stream, "deallocate(ptr, size")
         _free(<uintptr_t>int(ptr), stream_argument(stream).native)
 
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
@@ -291,6 +314,21 @@ cdef class PoolMemoryResource(MemoryResource):
         return None
 
     @property
+    def device_id(self):
+        """int: ordinal of the device that the memory belongs to, or prefers; -1 for the host's."""
+        return self.ordinal
+
+    @property
+    def is_device_accessible(self):
+        """bool: True."""
+        return True
+
+    @property
+    def is_host_accessible(self):
+        """bool: whether the CPU may use the memory."""
+        return not self.only_device
+
+    @property
     def attributes(self):
         """PoolAttributes: limits and usage of the pool, read when asked for."""
         cdef PoolAttributes attributes
@@ -302,6 +340,12 @@ cdef class PoolMemoryResource(MemoryResource):
             attributes.resource_name = type(self).__name__
             self.cached_attributes = attributes
         return self.cached_attributes
+
+    def _about(self):
+        return f"device={self.ordinal}"
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {self._about()}{'' if self.pool is not None else ' closed'}>"
 
     def __reduce__(self):
         raise RuntimeError(f"a {type(self).__name__} that is not shared between processes (IPC) cannot be pickled")

@@ -33,6 +33,9 @@ cdef Stream foreign_stream(object owner)                # by __cuda_stream__; Ty
 # What APIs with a `stream` parameter take: Stream or GraphBuilder; the Stream, open. TypeError for anything else.
 cdef Stream stream_argument(object stream)
 
+# The stream of a call that got it by position, as releases before 1.0 took it; with a DeprecationWarning.
+cdef object older_stream(object older, object stream, str call)     # call: "allocate(size"
+
 # Where `stream` is a GraphBuilder that records, have its graph keep the operands of what is about to be recorded.
 cdef int keep_for_graph(object stream, tuple operands) except -1
 

@@ -405,6 +405,13 @@ cdef Stream stream_argument(object stream):
     raise TypeError(f"Stream or GraphBuilder expected, got {type(stream).__name__}; {advice}")
 
 
+cdef object older_stream(object older, object stream, str call):
+    if stream is not None:
+        raise TypeError(f"the stream is given twice: write {call}, stream=stream)")
+    warnings.warn(f"{call}, stream) is now {call}, stream=stream)", DeprecationWarning, stacklevel=1)
+    return older
+
+
 cdef int keep_for_graph(object stream, tuple operands) except -1:
     if not isinstance(stream, Stream):
         graph = sys.modules.get("cupola.graph")

@@ -1,6 +1,43 @@
-"""Views of anybody's arrays."""
+"""Views of anybody's arrays, and copies and moves of many buffers at once."""
 
-from cupola.utils._view import StridedMemoryView
-from cupola.utils._viewable_arguments import args_viewable_as_strided_memory
+from importlib import import_module as _import_module
 
-__all__ = ["StridedMemoryView", "args_viewable_as_strided_memory"]
+from cupola.utils._view import StridedMemoryView as StridedMemoryView
+from cupola.utils._viewable_arguments import args_viewable_as_strided_memory as args_viewable_as_strided_memory
+
+# Type checkers take the names from here; at run time __getattr__ finds them. (typing is slow to import.)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cupola.core._copies import copy_batch as copy_batch
+    from cupola.core._copy_options import CopyOptions as CopyOptions
+    from cupola.core._copy_options import MemcpyOverlapMode as MemcpyOverlapMode
+    from cupola.core._copy_options import MemcpySrcAccessOrder as MemcpySrcAccessOrder
+    from cupola.core._migration import discard_batch as discard_batch
+    from cupola.core._migration import discard_prefetch_batch as discard_prefetch_batch
+    from cupola.core._migration import prefetch_batch as prefetch_batch
+
+# Name -> module that has it, of the names that are imported when they are first used.
+_HOMES = {
+    "CopyOptions": "core._copy_options",
+    "MemcpyOverlapMode": "core._copy_options",
+    "MemcpySrcAccessOrder": "core._copy_options",
+    "copy_batch": "core._copies",
+    "discard_batch": "core._migration",
+    "discard_prefetch_batch": "core._migration",
+    "prefetch_batch": "core._migration",
+}
+
+__all__ = sorted([*_HOMES, "StridedMemoryView", "args_viewable_as_strided_memory"])
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'cupola.utils' has no attribute {name!r}")
+    value = getattr(_import_module(f"cupola.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
