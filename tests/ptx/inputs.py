@@ -79,6 +79,11 @@ SETS: dict[str, Set] = {
     "whole_bf16x2": Set(32, _pair(_whole(BF16, -8, 8), 16), BF16, 2),
     "whole_f32": Set(32, _whole(F32, -8, 8), F32),
     "whole_f64": Set(64, _whole(F64, -8, 8), F64),
+    "whole_e4m3x4": Set(32, _pair(_of([0x00, 0x38, 0x40, 0x44, 0x48, 0xB8, 0xC0, 0xC4]), 8, 4)),
+    "whole_e5m2x4": Set(32, _pair(_of([0x00, 0x3C, 0x40, 0x42, 0x44, 0xBC, 0xC0, 0xC2]), 8, 4)),
+    # Indices of the elements that are stored of a sparse matrix: two of four, and one of two.
+    "two_of_four": Set(32, _pair(_of([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110]), 4, 8)),
+    "one_of_two": Set(32, _pair(_of([0b0100, 0b1110]), 4, 8)),
     "unit_f16x2": Set(32, _pair(_between(F16, -1, 1), 16), F16, 2),
     "unit_bf16x2": Set(32, _pair(_between(BF16, -1, 1), 16), BF16, 2),
     "unit_f32": Set(32, _between(F32, -1, 1), F32),

@@ -262,7 +262,8 @@ void cpu_barrier_deadlock(cpu_context *context) {
         const uint32_t *set;
         const char *what;
     } rest[] = {{member_wait, "wait at __syncwarp() for members that do not come"},
-                {warp_op, "wait in a warp operation (shuffle, vote, match, reduce) for members that do not come to it"}};
+                {warp_op, "wait in a warp operation (shuffle, vote, match, reduce, matrix product) for members that do "
+                          "not come to it"}};
     for (int k = 0; k < 2; k++) {
         uint32_t any = 0;
         for (int i = 0; i < 32; i++) any |= rest[k].set[i];
