@@ -174,6 +174,8 @@ class Body:
         match operand:
             case ast.Register(name):
                 return self.registers.read(name, type, raw_nans=raw_nans)
+            case ast.Selector(register):  # the lowering takes the part that it names
+                return self.registers.read(register.name, type)
             case ast.Negated(register):
                 return self._negated(register.name)
             case ast.Immediate():
@@ -254,6 +256,8 @@ class Body:
         builder.active = lanes
         results = instructions.lower(builder, instruction, values)
         for destination, value in zip(destinations, results, strict=True):
+            if isinstance(destination, ast.Selector):
+                destination = destination.register
             if not isinstance(destination, ast.Register):
                 continue
             written = control.written_lanes(destination.name)

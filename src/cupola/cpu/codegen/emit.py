@@ -49,6 +49,8 @@ _CONTROL = frozenset(["bra", "brx", "ret", "exit"])
 def problem_with(instruction: ast.Instruction) -> str | None:
     """Why the CPU device cannot run an instruction, or None when it can."""
     opcode = instruction.opcode
+    if opcode not in instructions.VIDEO and any(isinstance(operand, ast.Selector) for operand in instruction.operands):
+        return "only video instructions take parts of registers, or a minus in front of one"
     if opcode in ("atom", "red"):
         return "it is asynchronous" if "async" in instruction.modifiers else atomics.problem_with(instruction)
     if opcode == "barrier" and "cluster" in instruction.modifiers:

@@ -30,8 +30,8 @@ def rewrite(operand: ast.Operand, leaf: Rewrite) -> ast.Operand:
             return ast.AddressList(tuple(rewrite(item, leaf) for item in items))
         case ast.Negated(register):
             return ast.Negated(_register(leaf, register))
-        case ast.Selector(register, part):
-            return ast.Selector(_register(leaf, register), part)
+        case ast.Selector(register, part, negated):
+            return ast.Selector(_register(leaf, register), part, negated)
         case ast.Pair(first, second):
             return ast.Pair(
                 first if isinstance(first, ast.Sink) else _register(leaf, first),

@@ -117,10 +117,11 @@ class AddressList:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A part of a register in a video instruction: ``%r1.b0``, ``%r1.h1`` (destinations: also ``.b0..b3``)."""
+    """A part of a register in a video instruction: ``%r1.b0``, ``%r1.h1``, ``%r1.b3210``; ``-%r1`` has none."""
 
     register: Register
     part: str
+    negated: bool = False
 
 
 Operand = (

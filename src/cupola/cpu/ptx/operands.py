@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from cupola.cpu.ptx import ast
 from cupola.cpu.ptx.constants import constant, constant_integer
 from cupola.cpu.ptx.cursor import Cursor, is_name, parse_integer
 from cupola.cpu.ptx.names import SPECIAL_REGISTERS
 from cupola.cpu.ptx.scopes import Scopes
 
-_SELECTORS = frozenset(
-    [
-        "b0",
-        "b1",
-        "b2",
-        "b3",
-        "h0",
-        "h1",
-        "b10",
-        "b20",
-        "b30",
-        "b21",
-        "b31",
-        "b32",
-        "b210",
-        "b310",
-        "b320",
-        "b321",
-        "b3210",
-        "h10",
-    ]
-)
+_SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
+"""Parts of registers in video instructions; which of them an instruction takes is its own affair."""
 _SINK = ast.Sink()
 
 
@@ -68,6 +50,14 @@ class OperandParser:
             if not isinstance(negated, ast.Register):
                 cursor.unexpected("a predicate", at + 1)
             return ast.Negated(negated)
+        if word == "-" and is_name(words[at + 1].partition(".")[0]) and words[at + 1] != "WARP_SZ":  # vmad has that
+            cursor.index += 1
+            part = self.read(depth)
+            if isinstance(part, ast.Selector):
+                return ast.Selector(part.register, part.part, True)
+            if not isinstance(part, ast.Register):
+                cursor.unexpected("a register", at + 1)
+            return ast.Selector(part, "", True)
         if word == "_":
             cursor.index += 1
             operand: ast.Operand = _SINK
@@ -186,7 +176,7 @@ class OperandParser:
         base, _, part = word.partition(".")
         if part:
             register = self.scopes.lookup(base)
-            if part in _SELECTORS and isinstance(register, ast.Register):
+            if isinstance(register, ast.Register) and _SELECTOR.fullmatch(part):
                 return ast.Selector(register, part)
         if word[0] == "%":
             self.cursor.fail(f"the register {word!r} is not declared", at=at)

@@ -11,12 +11,35 @@ from __future__ import annotations
 
 from cupola.cpu.ptx import ast
 
-from . import approximate, bits, compare, convert, floating, half, integer, matrix, move, packed, warp  # noqa: F401
+from . import (  # noqa: F401
+    approximate,
+    bits,
+    compare,
+    convert,
+    floating,
+    half,
+    integer,
+    matrix,
+    move,
+    packed,
+    video,
+    warp,
+)
 from .formats import settle_nans
 from .matrix import selector_problem
 from .registry import OperandTypes, describe_unsupported, find, lower, split_operands
+from .video import VIDEO
 
-__all__ = ["OperandTypes", "lower", "operand_types", "selector_problem", "settle_nans", "split_operands", "supported"]
+__all__ = [
+    "VIDEO",
+    "OperandTypes",
+    "lower",
+    "operand_types",
+    "selector_problem",
+    "settle_nans",
+    "split_operands",
+    "supported",
+]
 
 
 def operand_types(instruction: ast.Instruction) -> OperandTypes:

@@ -29,12 +29,17 @@ LLVM_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An instruction's opcode and modifiers, the types among them, and its number of destinations."""
+    """An instruction's opcode and modifiers, the types among them, its number of destinations, and parts of registers.
+
+    ``parts`` has for each operand the selector of a video instruction, such as ``h1``, with a minus in front of a
+    negated operand; "" stands for the register as it is.
+    """
 
     opcode: str
     modifiers: tuple[str, ...]
     types: tuple[str, ...]
     destinations: int = 1
+    parts: tuple[str, ...] = ()
 
     @property
     def type(self) -> str:
@@ -150,7 +155,13 @@ def operation_of(instruction: ast.Instruction) -> Operation:
     """Opcode, modifiers and types of an instruction."""
     modifiers = instruction.modifiers
     types = tuple(m for m in modifiers if m in LLVM_TYPE)
-    return Operation(instruction.opcode, modifiers, types, len(split_operands(instruction)[0]))
+    destinations, sources = split_operands(instruction)
+    parts = tuple(_part(operand) for operand in (*destinations, *sources))
+    return Operation(instruction.opcode, modifiers, types, len(destinations), parts)
+
+
+def _part(operand: ast.Operand) -> str:
+    return f"{'-' * operand.negated}{operand.part}" if isinstance(operand, ast.Selector) else ""
 
 
 def _flatten(operand: ast.Operand) -> list[ast.Operand]:
