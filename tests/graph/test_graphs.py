@@ -559,7 +559,6 @@ def test_bodies_are_chosen_by_condition(device, stream, kernels, memory, value, 
     assert result[0] == expected
 
 
-@pytest.mark.gpu_only  # the CPU device's compiler has no cudaGraphSetConditional yet
 def test_loops_and_branches_by_condition(device, stream, memory):
     buffer, value = memory
     code = Program(SET, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
