@@ -1,4 +1,4 @@
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport uint32_t, uintptr_t
 
 from cupola.core._cuda cimport CUcontext
 from cupola.core._memory_resource cimport MemoryResource
@@ -32,3 +32,6 @@ cdef class Buffer:
 # A buffer over memory of `resource`, released behind the work in `stream` (None for host memory); of class Buffer
 # unless a subclass is given.
 cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream, object cls=*)
+
+# Read the value of a fill into `pattern`; returns its width in bytes: 1, 2 or 4. ValueError, OverflowError, TypeError.
+cdef int fill_pattern(object value, uint32_t* pattern) except -1

@@ -411,7 +411,7 @@ cdef class Buffer:
         self.open_allocation()
         if older is not None:
             stream = older_stream(older, stream, "fill(value")
-        width = _pattern(value, &pattern)
+        width = fill_pattern(value, &pattern)
         if self.nbytes % width:
             raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
         queue = stream_argument(stream)
@@ -549,7 +549,7 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     return check(status, b"cuMemcpyAsync")
 
 
-cdef int _pattern(object value, uint32_t* pattern) except -1:
+cdef int fill_pattern(object value, uint32_t* pattern) except -1:
     """Read the value of a fill into `pattern`; returns its width in bytes."""
     cdef Py_buffer view
     cdef Py_ssize_t length

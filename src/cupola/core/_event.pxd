@@ -1,6 +1,16 @@
 from cupola.core._cuda cimport CUcontext, CUevent
 
 
+cdef class SharedEvent:
+    """The native event of an Event that graphs use: destroyed when the last of its holders lets go."""
+    cdef CUevent pointer
+    cdef CUcontext context
+    cdef unsigned long born
+    cdef int device_id
+    cdef bint timing
+    cdef bint blocking
+
+
 cdef class Event:
     cdef CUevent pointer            # NULL once closed
     cdef CUcontext context
@@ -8,6 +18,7 @@ cdef class Event:
     cdef int device_id
     cdef bint timing
     cdef bint blocking
+    cdef object shared              # who destroys the native event instead of this object, or None
     cdef object __weakref__
     cdef CUevent open_pointer(self) except NULL         # RuntimeError once closed, CUDAError once gone
 
@@ -17,3 +28,10 @@ cdef Event new_event(CUcontext context, bint timing, bint blocking)
 
 # The same from what the user gave: EventOptions, a dict, or None; and keywords.
 cdef Event event_from_options(CUcontext context, object options, dict keywords)
+
+# What keeps the native event of an open Event when that is closed; and an Event that is kept so.
+cdef object share_event(Event event)
+cdef Event shared_event(SharedEvent shared)
+
+# An Event for a native one that `owner` keeps, of which nothing else is known.
+cdef Event foreign_event(CUevent pointer, object owner)

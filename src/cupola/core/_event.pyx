@@ -12,6 +12,8 @@ from cupola.core._cuda cimport (
 cimport cython
 
 
+# Not for the collector: what an event holds never holds the event.
+@cython.no_gc
 @cython.freelist(16)
 cdef class Event:
     """A point in the work of a stream (``CUevent``).
@@ -141,10 +143,52 @@ cdef void _destroy(Event event) noexcept:
     cdef CUevent pointer = event.pointer
     cdef CUresult status
     event.pointer = NULL
+    if event.shared is not None:
+        event.shared = None
+        return
     if pointer != NULL and driver_usable() and not is_gone(event.context, event.born):
         with nogil:
             status = cu.cuEventDestroy(pointer)
         report(status, b"cuEventDestroy")
+
+
+cdef class SharedEvent:
+    def __dealloc__(self):
+        cdef CUevent pointer = self.pointer
+        cdef CUresult status
+        if driver_usable() and not is_gone(self.context, self.born):
+            with nogil:
+                status = cu.cuEventDestroy(pointer)
+            report(status, b"cuEventDestroy")
+
+
+cdef object share_event(Event event):
+    cdef SharedEvent shared
+    event.open_pointer()
+    if event.shared is None:
+        shared = SharedEvent.__new__(SharedEvent)
+        shared.pointer, shared.context, shared.born = event.pointer, event.context, event.born
+        shared.device_id, shared.timing, shared.blocking = event.device_id, event.timing, event.blocking
+        event.shared = shared
+    return event.shared
+
+
+cdef Event shared_event(SharedEvent shared):
+    cdef Event event = Event.__new__(Event)
+    event.pointer, event.context, event.born = shared.pointer, shared.context, shared.born
+    event.device_id, event.timing, event.blocking = shared.device_id, shared.timing, shared.blocking
+    event.shared = shared
+    return event
+
+
+cdef Event foreign_event(CUevent pointer, object owner):
+    cdef Event event = Event.__new__(Event)
+    cdef CUdevice device = 0
+    event.pointer, event.context, event.born, event.shared = pointer, current_context(), resets, owner
+    if event.context != NULL:
+        check(cu.cuCtxGetDevice(&device), b"cuCtxGetDevice")
+    event.device_id = device
+    return event
 
 
 cdef object _elapsed(Event start, Event end):

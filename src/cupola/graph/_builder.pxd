@@ -1,6 +1,6 @@
 from cupola.core._cuda cimport CUgraph, CUgraphNode, CUgraphNodeParams, CUresult
 from cupola.core._stream cimport Stream
-from cupola.graph._graph cimport GraphHandle
+from cupola.graph._hierarchy cimport GraphHandle, Hierarchy
 
 
 cdef enum Kind:
@@ -18,7 +18,9 @@ cdef enum State:
 
 cdef class GraphBuilder:
     cdef Stream queue               # None once closed
+    cdef Hierarchy hierarchy        # what is recorded, with all branches and bodies; None before building begins
     cdef GraphHandle graph          # of a body always; of a primary once it has ended; else None
+    cdef GraphBuilder parent        # of a body: the builder that it was made by, or that this was joined into
     cdef Kind kind
     cdef State state
     cdef list bodies                # weak references to the builders of conditional bodies made here, or None
@@ -28,7 +30,9 @@ cdef class GraphBuilder:
     cdef bint has_stream(self) noexcept
     cdef int require_capturing(self, str what) except -1
     cdef CUgraph captured_graph(self) except NULL
-    cdef int append(self, CUgraph child, CUgraphNodeParams* parameters) except -1
-    cdef tuple conditional(self, object condition, int kind, unsigned int count, int since)
+    cdef CUgraph root_graph(self) except NULL
+    cdef CUgraphNode append(self, CUgraphNodeParams* parameters) except NULL
+    cdef tuple conditional(self, object condition, int form, unsigned int count, int since)
     cdef CUresult end_bodies(self) except *
+    cdef bint has_unfinished_bodies(self) except *
     cdef GraphBuilder fork(self)

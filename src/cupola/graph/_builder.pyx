@@ -3,14 +3,13 @@
 import weakref
 
 from libc.stdint cimport uintptr_t
-from libc.string cimport memset
 
 from cupola.core._cuda cimport (
-    CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_NODE_TYPE_CONDITIONAL,
+    CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_NODE_TYPE_GRAPH,
     CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
     CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_NONE,
     CU_STREAM_SET_CAPTURE_DEPENDENCIES, CUDA_SUCCESS,
-    CUgraph, CUgraphConditionalNodeType, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUresult, CUstream,
+    CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUresult, CUstream,
     CUstreamCaptureMode, CUstreamCaptureStatus, check, closed_error, cu, driver_usable,
     fail,
 )
@@ -18,7 +17,10 @@ from cupola.core._stream cimport Stream, create_stream, new_stream
 from cupola.core._stream_order cimport wait_for
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition, create_condition
-from cupola.graph._graph cimport GraphHandle, instantiate, new_graph_handle
+from cupola.graph._graph cimport instantiate, print_dot
+from cupola.graph._hierarchy cimport GraphHandle, graph_handle, new_hierarchy
+from cupola.graph._node cimport wrap_definition
+from cupola.graph._parameters cimport Parameters, child_parameters, conditional_parameters
 from cupola.graph._retained cimport drop_released, retain
 
 cdef dict _MODES = {
@@ -59,12 +61,14 @@ cdef class GraphBuilder:
         if self.state == CAPTURING and self.kind != FORKED and driver_usable() and self.has_stream():
             if cu.cuStreamEndCapture(self.queue.pointer, &graph) == 0 and graph != NULL and self.kind == PRIMARY:
                 cu.cuGraphDestroy(graph)
+            if self.kind == PRIMARY and self.hierarchy is not None:
+                self.hierarchy.gone = True
 
     @staticmethod
     def _from_stream(Stream stream not None):
         """A primary builder that captures `stream`."""
         # A Stream object of its own: closing the one it was made from does not end the capture.
-        return _new_builder(new_stream(stream.open_handle()), PRIMARY, NOT_STARTED, None)
+        return _new_builder(new_stream(stream.open_handle()), PRIMARY, NOT_STARTED)
 
     # --- building -------------------------------------------------------------------------------------
 
@@ -109,6 +113,7 @@ cdef class GraphBuilder:
             with nogil:
                 status = cu.cuStreamBeginCapture(native, number)
             check(status, b"cuStreamBeginCapture")
+            self.hierarchy = new_hierarchy(NULL, False)
         self.state = CAPTURING
         return self
 
@@ -161,9 +166,12 @@ cdef class GraphBuilder:
             # A capture that cannot be ended well is dropped, in most cases: then there is nothing left to end.
             if cu.cuStreamIsCapturing(native, &capture) == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
                 self.state = NOT_STARTED if self.kind == PRIMARY else ENDED
+                if self.kind == PRIMARY:
+                    self.hierarchy.gone = True
             fail(status, b"cuStreamEndCapture")
         if self.kind == PRIMARY:
-            self.graph = new_graph_handle(graph, True, None)
+            self.hierarchy.root, self.hierarchy.owned = graph, True
+            self.graph = graph_handle(self.hierarchy, graph, None, NULL)
         self.state = ENDED
         return self
 
@@ -190,8 +198,10 @@ cdef class GraphBuilder:
                 "the builder has not finished building" if self.kind == PRIMARY
                 else "only the builder of the whole graph can be completed, not that of a branch or body"
             )
+        if self.has_unfinished_bodies():
+            raise RuntimeError("the builder of a conditional body has not finished building; call its end_building()")
         drop_released()
-        return instantiate(self.graph.pointer, self.queue.find_context(), options)
+        return instantiate(self.graph, self.queue.find_context(), options)
 
     def debug_dot_print(self, path, options=None):
         """Write a picture of the graph as a DOT file (``cuGraphDebugDotPrint``).
@@ -203,27 +213,31 @@ cdef class GraphBuilder:
         options : GraphDebugPrintOptions, optional
             What it shows.
         """
-        from cupola.graph._options import GraphDebugPrintOptions
-
-        cdef bytes name
-        cdef const char* file_name
-        cdef unsigned int flags = 0
-        cdef CUgraph graph
-        cdef CUresult status
         self.require_open()
         if self.state != ENDED:
             raise RuntimeError("the builder has not finished building")
-        if not isinstance(path, str):
-            raise TypeError(f"path must be a str, got {type(path).__name__}")
-        if options is not None:
-            if not isinstance(options, GraphDebugPrintOptions):
-                raise TypeError(f"options must be GraphDebugPrintOptions, got {type(options).__name__}")
-            flags = options._flags()
-        name = path.encode()
-        file_name, graph = name, self.graph.pointer
-        with nogil:
-            status = cu.cuGraphDebugDotPrint(graph, file_name, flags)
-        check(status, b"cuGraphDebugDotPrint")
+        print_dot(self.graph.open_pointer(), path, options)
+
+    @property
+    def graph_definition(self):
+        """GraphDefinition: the recorded graph, to look at and to change; a view that outlives the builder.
+
+        Raises
+        ------
+        RuntimeError
+            While it is recorded; of a branch, which has no graph of its own; of a body, too, while that is recorded.
+        """
+        from cupola.graph import _definition  # noqa: F401  announces the class
+
+        self.require_open()
+        if self.kind == FORKED:
+            raise RuntimeError("a branch has no graph of its own; ask the builder that it was split from")
+        if self.state == CAPTURING:
+            raise RuntimeError("the builder has not finished building: the graph is still being recorded")
+        if self.graph is None:
+            raise RuntimeError("the builder has no graph before building; call begin_building() and end_building()")
+        self.graph.open_pointer()
+        return wrap_definition(self.graph)
 
     def _finished(self):
         """The handle of the finished graph; ValueError when there is none yet."""
@@ -280,6 +294,7 @@ cdef class GraphBuilder:
         for branch in builders:
             if branch is not root:
                 wait_for(branch.queue.pointer, root.queue.pointer)
+                _hand_over_bodies(branch, root)
                 branch.close()
         return root
 
@@ -290,8 +305,11 @@ cdef class GraphBuilder:
 
     cdef GraphBuilder fork(self):
         cdef Stream stream = create_stream(self.queue.find_context(), None, {})
+        cdef GraphBuilder branch
         wait_for(self.queue.pointer, stream.pointer)
-        return _new_builder(stream, FORKED, CAPTURING, None)
+        branch = _new_builder(stream, FORKED, CAPTURING)
+        branch.hierarchy = self.hierarchy
+        return branch
 
     # --- nodes that are no work of a stream -----------------------------------------------------------
 
@@ -307,9 +325,12 @@ cdef class GraphBuilder:
         if not isinstance(child, GraphBuilder):
             raise TypeError(f"child must be a GraphBuilder, got {type(child).__name__}")
         cdef GraphHandle graph = child._finished()
+        cdef Parameters parameters
         if self.state != CAPTURING:
             raise ValueError("the builder is not building; call begin_building() first")
-        self.append(graph.pointer, NULL)
+        parameters = child_parameters(graph)
+        self._keep(parameters.record.kept)
+        self.append(&parameters.native)
 
     def callback(self, fn, *, user_data=None):
         """Record a call of a function on the host (``cuLaunchHostFunc``). It must not call CUDA.
@@ -328,10 +349,11 @@ cdef class GraphBuilder:
         cdef CUstream native
         self.require_capturing("callback")
         drop_released()
-        graph = self.captured_graph()
+        self.captured_graph()
+        graph = self.root_graph()
         keep = prepare_callback(fn, user_data, &call)
         # First the reference, then the node: the graph may hold too much, but never too little.
-        retain(graph, keep, call.memory)
+        retain(graph, keep)
         native = self.queue.pointer
         with nogil:
             status = cu.cuLaunchHostFunc(native, call.function, call.data)
@@ -340,15 +362,11 @@ cdef class GraphBuilder:
     def _keep(self, operands):
         """Have the graph keep objects that work about to be recorded needs; for launches, copies and fills."""
         cdef CUstreamCaptureStatus capture
-        cdef CUgraph graph = NULL
-        if self.state != CAPTURING:
+        if self.state != CAPTURING or not operands:
             return
-        check(
-            cu.cuStreamGetCaptureInfo(self.queue.pointer, &capture, NULL, &graph, NULL, NULL, NULL),
-            b"cuStreamGetCaptureInfo",
-        )
+        check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
         if capture == CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else the work is refused
-            retain(graph, operands, NULL)
+            retain(self.root_graph(), operands)
 
     def create_condition(self, default_value=None):
         """Make a condition for a conditional node of this graph (``cuGraphConditionalHandleCreate``).
@@ -426,9 +444,12 @@ cdef class GraphBuilder:
         """
         return self.conditional(condition, CU_GRAPH_COND_TYPE_WHILE, 1, 12030)[0]
 
-    cdef tuple conditional(self, object condition, int kind, unsigned int count, int since):
-        cdef CUgraphNodeParams parameters
-        cdef GraphHandle body
+    cdef tuple conditional(self, object condition, int form, unsigned int count, int since):
+        cdef Parameters parameters
+        cdef GraphHandle around
+        cdef GraphBuilder builder
+        cdef CUgraph graph
+        cdef CUgraphNode node
         cdef list builders = []
         cdef unsigned int i
         self.require_open()
@@ -436,16 +457,20 @@ cdef class GraphBuilder:
         if not isinstance(condition, GraphCondition):
             raise TypeError(f"condition must be a GraphCondition, got {type(condition).__name__}")
         self.require_capturing("a conditional node")
-        memset(&parameters, 0, sizeof(parameters))
-        parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL
-        parameters.conditional.handle = (<GraphCondition>condition).value
-        parameters.conditional.type = <CUgraphConditionalNodeType>kind
-        parameters.conditional.size = count
-        parameters.conditional.ctx = self.queue.find_context()
-        self.append(NULL, &parameters)
-        for i in range(count):
-            body = new_graph_handle(parameters.conditional.phGraph_out[i], False, self)
-            builders.append(_new_builder(create_stream(self.queue.find_context(), None, {}), BODY, NOT_STARTED, body))
+        parameters = conditional_parameters(condition, form, count, self.queue.find_context())
+        graph = self.captured_graph()
+        self.root_graph()
+        node = self.append(&parameters.native)
+        parameters.record.bodies = tuple([
+            <uintptr_t>parameters.native.conditional.phGraph_out[i] for i in range(count)
+        ])
+        self.hierarchy.note(graph, node, parameters.record)
+        around = self.graph if self.kind == BODY else graph_handle(self.hierarchy, graph, None, NULL)
+        for address in parameters.record.bodies:
+            builder = _new_builder(create_stream(self.queue.find_context(), None, {}), BODY, NOT_STARTED)
+            builder.hierarchy, builder.parent = self.hierarchy, self
+            builder.graph = graph_handle(self.hierarchy, <CUgraph><uintptr_t>address, around, node)
+            builders.append(builder)
         self.bodies = (self.bodies or []) + [weakref.ref(builder) for builder in builders]
         return tuple(builders)
 
@@ -480,11 +505,18 @@ cdef class GraphBuilder:
             status = cu.cuStreamEndCapture(self.queue.pointer, &graph) or status
             if graph != NULL and self.kind == PRIMARY:
                 cu.cuGraphDestroy(graph)
+            if self.kind == PRIMARY:
+                self.hierarchy.gone = True
         self.state = CLOSED
         self.queue = None
-        self.graph = None
+        self.graph = self.hierarchy = None
         drop_released()
         check(status, b"cuStreamEndCapture")
+
+    def __getattr__(self, name):
+        from cupola.graph._older import attribute
+
+        return attribute(self, name)
 
     def __reduce__(self):
         raise TypeError("a GraphBuilder cannot be pickled")
@@ -496,7 +528,7 @@ cdef class GraphBuilder:
         self.queue.open_handle()
         root = self
         while root.kind == BODY:        # its graph is a part of that of the builder around it
-            root = <GraphBuilder?>root.graph.root
+            root = root.parent
             if root.state == CLOSED:
                 raise RuntimeError("the builder that this body was made by has been closed, and its graph is gone")
         return 0
@@ -516,6 +548,14 @@ cdef class GraphBuilder:
                 status = cu.cuStreamEndCapture(body.queue.pointer, &graph) or status
         self.bodies = None
         return status
+
+    cdef bint has_unfinished_bodies(self) except *:
+        cdef GraphBuilder body
+        for reference in self.bodies or ():
+            body = reference()
+            if body is not None and (body.state == CAPTURING or body.has_unfinished_bodies()):
+                return True
+        return False
 
     cdef bint has_stream(self) noexcept:
         """Whether there is a stream, and it has not gone with its context."""
@@ -539,8 +579,14 @@ cdef class GraphBuilder:
             raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
         return graph
 
-    cdef int append(self, CUgraph child, CUgraphNodeParams* parameters) except -1:
-        """Add a node behind all work recorded so far: a child graph, or what the parameters say."""
+    cdef CUgraph root_graph(self) except NULL:
+        """The graph that all recorded is a part of: what it is to keep alive is kept by it."""
+        if self.hierarchy.root == NULL:
+            self.hierarchy.root = self.captured_graph()     # a body's builder comes after this
+        return self.hierarchy.root
+
+    cdef CUgraphNode append(self, CUgraphNodeParams* parameters) except NULL:
+        """Add a node behind all work recorded so far."""
         cdef CUstream native = self.queue.pointer
         cdef CUstreamCaptureStatus capture
         cdef CUgraph graph = NULL
@@ -548,7 +594,6 @@ cdef class GraphBuilder:
         cdef const CUgraphEdgeData* edges = NULL
         cdef size_t count = 0
         cdef CUgraphNode node = NULL
-        cdef const char* call
         cdef CUresult status
         check(
             cu.cuStreamGetCaptureInfo(native, &capture, NULL, &graph, &before, &edges, &count),
@@ -556,20 +601,33 @@ cdef class GraphBuilder:
         )
         if capture != CU_STREAM_CAPTURE_STATUS_ACTIVE:
             raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
-        if parameters == NULL:
-            call = b"cuGraphAddChildGraphNode"
-            status = cu.cuGraphAddChildGraphNode(&node, graph, before, count, child)
+        if parameters.type == CU_GRAPH_NODE_TYPE_GRAPH:     # older drivers know no general cuGraphAddNode
+            check(
+                cu.cuGraphAddChildGraphNode(&node, graph, before, count, parameters.graph.graph),
+                b"cuGraphAddChildGraphNode",
+            )
         else:
-            call = b"cuGraphAddNode"
-            status = cu.cuGraphAddNode(&node, graph, before, edges, count, parameters)
-        check(status, call)
+            check(cu.cuGraphAddNode(&node, graph, before, edges, count, parameters), b"cuGraphAddNode")
         status = cu.cuStreamUpdateCaptureDependencies(native, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        return check(status, b"cuStreamUpdateCaptureDependencies")
+        check(status, b"cuStreamUpdateCaptureDependencies")
+        return node
 
 
-cdef GraphBuilder _new_builder(Stream stream, Kind kind, State state, GraphHandle graph):
+cdef int _hand_over_bodies(GraphBuilder branch, GraphBuilder root) except -1:
+    """The bodies made by a branch are part of the graph still when the branch is joined."""
+    cdef GraphBuilder body
+    for reference in branch.bodies or ():
+        body = reference()
+        if body is not None:
+            body.parent = root
+            root.bodies = (root.bodies or []) + [reference]
+    branch.bodies = None
+    return 0
+
+
+cdef GraphBuilder _new_builder(Stream stream, Kind kind, State state):
     cdef GraphBuilder builder = GraphBuilder.__new__(GraphBuilder)
-    builder.queue, builder.kind, builder.state, builder.graph = stream, kind, state, graph
+    builder.queue, builder.kind, builder.state = stream, kind, state
     return builder
 
 

@@ -1,29 +1,31 @@
 """Host callbacks in graphs: Python callables and C functions given through ctypes."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.stdint cimport uintptr_t
-from libc.stdlib cimport malloc
-from libc.string cimport memcpy
 
 from cupola.core._cuda cimport CUhostFn, driver_usable
 
 
-cdef object prepare_callback(object fn, object user_data, HostCall* call):
-    call.data = call.memory = NULL
-    if _is_ctypes_function(fn):
+cdef tuple prepare_callback(object fn, object user_data, HostCall* call):
+    call.data = NULL
+    if is_ctypes_function(fn):
         _check_prototype(fn)
-        _set_user_data(user_data, call)
+        copied = _read_user_data(user_data, call)
         import ctypes
 
         call.function = <CUhostFn><uintptr_t>ctypes.cast(fn, ctypes.c_void_p).value
-        return fn
+        return fn, copied
     if not callable(fn):
         raise TypeError(f"callback must be callable, got {type(fn).__name__}")
     if user_data is not None:
         raise ValueError("user_data is for ctypes functions; a Python callable can carry its data itself")
     call.function = _call_python
     call.data = <void*>fn
-    return fn
+    return (fn,)
+
+
+cdef object callable_of(CUhostFn function, void* data):
+    return <object>data if function == <CUhostFn>_call_python and data != NULL else None
 
 
 cdef void _call_python(void* data) noexcept nogil:
@@ -36,7 +38,7 @@ cdef void _call_with_gil(void* data) noexcept with gil:
     (<object>data)()        # an exception goes to sys.unraisablehook, and the graph goes on
 
 
-cdef bint _is_ctypes_function(object fn):
+cdef bint is_ctypes_function(object fn):
     import sys
 
     ctypes = sys.modules.get("_ctypes")
@@ -57,22 +59,20 @@ cdef int _check_prototype(object fn) except -1:
     )
 
 
-cdef int _set_user_data(object user_data, HostCall* call) except -1:
-    cdef Py_buffer view
+cdef object _read_user_data(object user_data, HostCall* call):
+    """Set what the function is called with; returns the copy that this points to, or None."""
     if user_data is None:
-        return 0
+        return None
     if isinstance(user_data, int):
         call.data = <void*><uintptr_t>user_data
-        return 0
-    if not PyObject_CheckBuffer(user_data):
-        raise TypeError(f"user_data must be None, an address or bytes-like, got {type(user_data).__name__}")
-    PyObject_GetBuffer(user_data, &view, PyBUF_SIMPLE)
-    if view.len > 0:
-        call.memory = malloc(view.len)
-        if call.memory != NULL:
-            memcpy(call.memory, view.buf, view.len)
-            call.data = call.memory
-    PyBuffer_Release(&view)
-    if call.memory == NULL and view.len > 0:
-        raise MemoryError()
-    return 0
+        return None
+    try:
+        # Not bytes: the function may write there, and the interpreter shares short bytes objects.
+        copied = bytearray(memoryview(user_data).cast("B"))
+    except TypeError:
+        raise TypeError(
+            f"user_data must be None, an address or bytes-like, got {type(user_data).__name__}"
+        ) from None
+    if copied:
+        call.data = PyByteArray_AS_STRING(copied)
+    return copied

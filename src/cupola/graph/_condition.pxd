@@ -7,3 +7,4 @@ cdef class GraphCondition:
 
 
 cdef GraphCondition create_condition(CUgraph graph, CUcontext context, object default_value)
+cdef GraphCondition wrap_condition(CUgraphConditionalHandle value)

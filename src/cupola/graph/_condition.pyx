@@ -16,7 +16,7 @@ cdef class GraphCondition:
     """
 
     def __init__(self, *args, **kwargs):
-        raise factory_error("GraphCondition", "GraphBuilder.create_condition")
+        raise factory_error("GraphCondition", "create_condition() of a GraphBuilder or GraphDefinition")
 
     @property
     def handle(self):
@@ -48,6 +48,12 @@ cdef GraphCondition create_condition(CUgraph graph, CUcontext context, object de
         cu.cuGraphConditionalHandleCreate(&condition.value, graph, context, value, flags),
         b"cuGraphConditionalHandleCreate",
     )
+    return condition
+
+
+cdef GraphCondition wrap_condition(CUgraphConditionalHandle value):
+    cdef GraphCondition condition = GraphCondition.__new__(GraphCondition)
+    condition.value = value
     return condition
 
 

@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from cupola.core._context cimport is_gone, resets
 from cupola.core._cuda cimport (
-    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED,
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_NOT_READY, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED,
     CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE,
@@ -15,11 +15,16 @@ from cupola.core._cuda cimport (
     CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
     CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
     CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
-    CUcontext, CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUresult, CUstream, check, closed_error, cu,
+    CU_STREAM_CAPTURE_STATUS_NONE, CUcontext, CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphNode,
+    CUresult, CUstream, CUstreamCaptureStatus, CUuserObject, check, closed_error, cu,
     driver_usable, factory_error, gone_error, report,
 )
+from cupola.core._event cimport Event, new_event
 from cupola.core._stream cimport Stream, stream_argument
-from cupola.graph._retained cimport drop_released
+from cupola.graph._hierarchy cimport GraphHandle
+from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
+from cupola.graph._parameters cimport Parameters
+from cupola.graph._retained cimport attach, detach, drop_released
 
 from cupola.core._errors import CUDAError
 
@@ -52,27 +57,31 @@ cdef dict _UPDATE_ERRORS = {
 }
 
 
-cdef class GraphHandle:
-    def __dealloc__(self):
-        if self.owned and self.pointer != NULL and driver_usable():
-            report(cu.cuGraphDestroy(self.pointer), b"cuGraphDestroy")
+# What an executable can change about a node: kind of node -> class of the view, filled by _executable_nodes.
+cdef dict executable_classes = {}
 
 
-cdef GraphHandle new_graph_handle(CUgraph pointer, bint owned, object root):
-    cdef GraphHandle handle = GraphHandle.__new__(GraphHandle)
-    handle.pointer, handle.owned, handle.root = pointer, owned, root
-    return handle
+cdef class Attachments:
+    def __cinit__(self):
+        self.changed, self.retired = {}, []
+
+
+cdef Attachments _attachments_of(GraphHandle graph):
+    cdef Attachments made = Attachments.__new__(Attachments)
+    made.kept = graph.hierarchy.attachments()
+    return made
 
 
 cdef class Graph:
     """A graph ready to run: all of it is submitted by one call (``CUgraphExec``).
 
-    Made by :meth:`GraphBuilder.complete`. It lives on without the builder, and keeps what the builder's graph keeps
-    until its last launch is over.
+    Made by :meth:`GraphBuilder.complete` and :meth:`GraphDefinition.instantiate`. It lives on without them, and keeps
+    what its nodes need until its last launch is over. ``graph[node]`` gives a view of what became of a node of the
+    definition, through which the parameters of the coming launches can be changed.
     """
 
     def __init__(self, *args, **kwargs):
-        raise factory_error("Graph", "GraphBuilder.complete")
+        raise factory_error("Graph", "GraphBuilder.complete() or GraphDefinition.instantiate()")
 
     def __dealloc__(self):
         cdef CUgraphExec pointer = self.pointer
@@ -104,6 +113,8 @@ cdef class Graph:
         with nogil:
             status = cu.cuGraphLaunch(pointer, native)
         check(status, b"cuGraphLaunch")
+        if self.attachments.changed:
+            _mark_launch(self.attachments, queue)
 
     def upload(self, stream):
         """Bring the graph to the device ahead of its first launch (``cuGraphUpload``).
@@ -124,15 +135,17 @@ cdef class Graph:
     def update(self, source):
         """Take over the parameters of another graph of the same shape (``cuGraphExecUpdate``).
 
+        What views of single nodes have changed is overwritten.
+
         Parameters
         ----------
-        source : GraphBuilder
-            Has ended building a graph with the same nodes and edges.
+        source : GraphBuilder or GraphDefinition
+            A graph with the same nodes and edges; a builder must have ended building it.
 
         Raises
         ------
         CUDAError
-            When the graphs differ in more than parameters; this one stays as it was.
+            When the graphs differ in more than parameters; this one stays as it was. The text names the node.
         ValueError
             When the builder is closed or has not ended building.
         """
@@ -141,22 +154,68 @@ cdef class Graph:
         cdef CUgraph graph
         cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
+        cdef CUuserObject native
+        cdef Attachments attachments
         from cupola.graph._builder import GraphBuilder
+        from cupola.graph._definition import GraphDefinition
 
-        if not isinstance(source, GraphBuilder):
-            raise TypeError(f"source must be a GraphBuilder, got {type(source).__name__}")
-        handle = source._finished()
-        graph = handle.pointer
+        if isinstance(source, GraphBuilder):
+            handle = source._finished()
+        elif isinstance(source, GraphDefinition):
+            handle = definition_handle(source)
+        else:
+            raise TypeError(f"source must be a GraphBuilder or GraphDefinition, got {type(source).__name__}")
+        graph = handle.open_pointer()
         memset(&info, 0, sizeof(info))
+        drop_released()
+        attachments = _attachments_of(handle)
+        native = attach(graph, attachments)
         with nogil:
             status = cu.cuGraphExecUpdate(pointer, graph, &info)
+        detach(graph, native)
         if status == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
             name, meaning = _UPDATE_ERRORS.get(<int>info.result, (f"result {<int>info.result}", "unknown"))
+            where = f": {_describe(handle, info.errorNode)}" if info.errorNode != NULL else ""
+            if info.errorFromNode != NULL:
+                where += f", which depends on {_describe(handle, info.errorFromNode)}"
             raise CUDAError(
-                f"Graph update failed: {meaning} ({name})",
+                f"Graph update failed: {meaning}{where} ({name})",
                 name="CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", status=<int>status, call="cuGraphExecUpdate",
             )
         check(status, b"cuGraphExecUpdate")
+        self.attachments = attachments
+
+    def __getitem__(self, node):
+        """A view of the counterpart of a node of the definition: :class:`ExecutableKernelNode` and its siblings."""
+        from cupola.graph import _executable_nodes  # noqa: F401  its classes announce themselves
+
+        self.open_pointer()
+        if not isinstance(node, GraphNode):
+            raise TypeError(f"expected a GraphNode, got {type(node).__name__}")
+        if not node.is_valid:
+            raise RuntimeError("source graph node is no longer valid")
+        cls = executable_classes.get(type(node))
+        if cls is None:
+            raise TypeError(f"what became of a {type(node).__name__} cannot be changed in an executable graph")
+        return cls._of(self, node)
+
+    cdef int change(self, object node, Parameters parameters) except -1:
+        """Give the counterpart of a node other parameters (``cuGraphExecNodeSetParams``)."""
+        cdef CUgraphExec pointer = self.open_pointer()
+        cdef CUgraphNode native = (<GraphNode>node).open_pointer()
+        cdef Attachments attachments = self.attachments
+        cdef CUresult status
+        drop_released()
+        _drop_retired(attachments)
+        with nogil:
+            status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
+        check(status, b"cuGraphExecNodeSetParams")
+        before = attachments.changed.get(<uintptr_t>native)
+        attachments.changed[<uintptr_t>native] = parameters.record.kept
+        if before and attachments.launched is not None:
+            attachments.retired.append((attachments.launched, before))
+            attachments.shared = True
+        return 0
 
     @property
     def handle(self):
@@ -181,6 +240,7 @@ cdef class Graph:
             return
         with nogil:
             status = cu.cuGraphExecDestroy(pointer)
+        self.attachments = None     # the driver keeps them until the last launch is over
         drop_released()
         check(status, b"cuGraphExecDestroy")
 
@@ -188,7 +248,62 @@ cdef class Graph:
         raise TypeError("a Graph cannot be pickled")
 
 
-cdef Graph instantiate(CUgraph graph, CUcontext context, object options):
+cdef int _mark_launch(Attachments attachments, Stream queue) except -1:
+    """Note when the launch just made, and with it all before it, is over: objects may have to be kept until then."""
+    cdef CUstreamCaptureStatus capture
+    cdef CUcontext context = queue.find_context()
+    cdef Event event = attachments.launched
+    check(cu.cuStreamIsCapturing(queue.pointer, &capture), b"cuStreamIsCapturing")
+    if capture != CU_STREAM_CAPTURE_STATUS_NONE:
+        return 0
+    if event is None or attachments.shared or event.context != context:
+        event = new_event(context, False, False)
+    check(cu.cuEventRecord(event.pointer, queue.pointer), b"cuEventRecord")
+    attachments.launched, attachments.shared = event, False
+    return 0
+
+
+cdef int _drop_retired(Attachments attachments) except -1:
+    """Let go of what nodes needed before they were changed, once the launches of that time are over."""
+    cdef list retired = attachments.retired
+    while retired and cu.cuEventQuery((<Event>retired[0][0]).pointer) != CUDA_ERROR_NOT_READY:
+        retired.pop(0)
+    return 0
+
+
+cdef str _describe(GraphHandle graph, CUgraphNode node):
+    """A node for a message; it may be one of a graph inside this one."""
+    cdef GraphNode found
+    for found in list_nodes(graph):
+        if found.pointer == node:
+            return repr(found)
+    return f"the node {<uintptr_t>node:#x} of a graph inside this one"
+
+
+cdef int print_dot(CUgraph graph, object path, object options) except -1:
+    cdef bytes name
+    cdef const char* file_name
+    cdef unsigned int flags = 0
+    cdef CUresult status
+    from cupola.graph._options import GraphDebugPrintOptions
+
+    if not isinstance(path, str):
+        raise TypeError(f"path must be a str, got {type(path).__name__}")
+    if options is not None:
+        if not isinstance(options, GraphDebugPrintOptions):
+            raise TypeError(f"options must be GraphDebugPrintOptions, got {type(options).__name__}")
+        flags = options._flags()
+    name = path.encode()
+    file_name = name
+    with nogil:
+        status = cu.cuGraphDebugDotPrint(graph, file_name, flags)
+    return check(status, b"cuGraphDebugDotPrint")
+
+
+cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
+    cdef CUgraph graph = handle.open_pointer()
+    cdef Attachments attachments = _attachments_of(handle)
+    cdef CUuserObject native
     cdef CUDA_GRAPH_INSTANTIATE_PARAMS parameters
     cdef CUgraphExec pointer = NULL
     cdef Graph result
@@ -204,16 +319,20 @@ cdef Graph instantiate(CUgraph graph, CUcontext context, object options):
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
         if options.use_node_priority:
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+    native = attach(graph, attachments)
     with nogil:
         status = cu.cuGraphInstantiateWithParams(&pointer, graph, &parameters)
+    detach(graph, native)
     if parameters.result_out != CUDA_GRAPH_INSTANTIATE_SUCCESS and parameters.result_out != CUDA_GRAPH_INSTANTIATE_ERROR:
         if status == CUDA_SUCCESS and pointer != NULL:
             cu.cuGraphExecDestroy(pointer)
         reason = _REFUSALS.get(<int>parameters.result_out, f"for an unknown reason ({<int>parameters.result_out})")
-        raise RuntimeError(f"the graph cannot be made executable: {reason}")
+        where = f", at {_describe(handle, parameters.hErrNode_out)}" if parameters.hErrNode_out != NULL else ""
+        raise RuntimeError(f"the graph cannot be made executable: {reason}{where}")
     check(status, b"cuGraphInstantiateWithParams")
     result = Graph.__new__(Graph)
     result.pointer = pointer
     result.context = context
     result.born = resets
+    result.attachments = attachments
     return result

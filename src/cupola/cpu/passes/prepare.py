@@ -13,8 +13,8 @@ def prepare(module: ast.Module, function: ast.Function) -> ast.Function:
     """A kernel made self-contained, ready for `analyse`. The module stays as it is.
 
     Afterwards calls go to functions without a body only, with registers as arguments and results; static variables of
-    called functions are among the kernel's ``variables``; the carry is an operand; conditions of graphs are set by stores; and ``.param`` space holds nothing
-    but the kernel's parameters.
+    called functions are among the kernel's ``variables``; the carry is an operand; conditions of graphs are set by
+    stores; and ``.param`` space holds nothing but the kernel's parameters.
 
     Raises
     ------

@@ -1,0 +1,5 @@
+from cupola.graph._node cimport NodeMaker
+
+
+cdef class GraphDefinition(NodeMaker):
+    pass

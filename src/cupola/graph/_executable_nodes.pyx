@@ -1,0 +1,201 @@
+"""Views of the nodes of an executable graph, which change what its coming launches do."""
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport CUgraphNode, CUresult, check, cu
+from cupola.graph._graph cimport Graph, executable_classes
+from cupola.graph._node cimport GraphNode, definition_handle
+from cupola.graph._parameters cimport (
+    Parameters, callback_parameters, child_parameters, event_parameters, kernel_parameters, memcpy_parameters,
+    memset_parameters, node_context,
+)
+
+from cupola.graph._node_kinds import (
+    ChildGraphNode, EventRecordNode, EventWaitNode, HostCallbackNode, KernelNode, MemcpyNode, MemsetNode,
+)
+
+
+cdef class ExecutableGraphNode:
+    """What became of a node of a definition in one executable graph; ``graph[node]`` gives it.
+
+    Changes alter the coming launches of that graph, and nothing else; the parameters are always given in full. A later
+    :meth:`Graph.update` overwrites them. That the node belongs to the executable is checked by the driver.
+    """
+    cdef Graph graph
+    cdef GraphNode node
+    cdef object __weakref__
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(f"{type(self).__name__} objects are made by graph[node]")
+
+    @classmethod
+    def _of(cls, Graph graph not None, GraphNode node not None):
+        cdef ExecutableGraphNode view = cls.__new__(cls)
+        view.graph, view.node = graph, node
+        return view
+
+    cdef int check_usable(self) except -1:
+        self.graph.open_pointer()
+        if not self.node.is_valid:
+            raise RuntimeError("source graph node is no longer valid")
+        return 0
+
+    cdef int change(self, Parameters parameters) except -1:
+        return self.graph.change(self.node, parameters)
+
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} cannot be pickled")
+
+    def __repr__(self):
+        return f"<{type(self).__name__} node={<uintptr_t>self.node.pointer:#x} graph={<uintptr_t>self.graph.pointer:#x}>"
+
+
+cdef class _SwitchableNode(ExecutableGraphNode):
+    @property
+    def is_enabled(self):
+        """bool: whether the node does its work (``cuGraphNodeGetEnabled``)."""
+        cdef unsigned int enabled = 0
+        self.check_usable()
+        check(
+            cu.cuGraphNodeGetEnabled(self.graph.open_pointer(), self.node.open_pointer(), &enabled),
+            b"cuGraphNodeGetEnabled",
+        )
+        return enabled != 0
+
+    def enable(self):
+        """Have the node do its work again (``cuGraphNodeSetEnabled``)."""
+        self.switch(1)
+
+    def disable(self):
+        """Have the node do nothing, like an empty one, until it is enabled; it keeps its parameters."""
+        self.switch(0)
+
+    cdef int switch(self, unsigned int enabled) except -1:
+        self.check_usable()
+        return check(
+            cu.cuGraphNodeSetEnabled(self.graph.open_pointer(), self.node.open_pointer(), enabled),
+            b"cuGraphNodeSetEnabled",
+        )
+
+
+cdef class ExecutableKernelNode(_SwitchableNode):
+    """A kernel launch in an executable graph."""
+
+    def update(self, *, config, kernel, args):
+        """Change the launch.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            Without cluster, and not cooperative.
+        kernel : Kernel
+            What to run.
+        args : tuple
+            All its arguments. The graph keeps the memory of Buffers, and all other objects.
+        """
+        cdef Parameters parameters
+        self.check_usable()
+        parameters = kernel_parameters(config, kernel, tuple(args))
+        parameters.native.kernel.ctx = node_context(self.node.record())
+        self.change(parameters)
+
+
+cdef class ExecutableMemsetNode(_SwitchableNode):
+    """A fill in an executable graph."""
+
+    def update(self, *, dst, value, width, height=1, pitch=0):
+        """Change the fill.
+
+        Parameters
+        ----------
+        dst, value, width, height, pitch
+            As for :meth:`GraphDefinition.memset`. The memory of an address is the caller's to keep.
+        """
+        self.check_usable()
+        self.change(memset_parameters(dst, value, width, height, pitch, None, node_context(self.node.record())))
+
+
+cdef class ExecutableMemcpyNode(_SwitchableNode):
+    """A copy in an executable graph."""
+
+    def update(self, *, dst, src, size):
+        """Change the copy.
+
+        Parameters
+        ----------
+        dst, src, size
+            As for :meth:`GraphDefinition.memcpy`. The memory of addresses is the caller's to keep.
+        """
+        self.check_usable()
+        self.change(memcpy_parameters(dst, src, size, None, None, node_context(self.node.record())))
+
+
+cdef class ExecutableChildGraphNode(ExecutableGraphNode):
+    """A graph inside an executable graph."""
+
+    def update(self, child):
+        """Take over the parameters of another graph.
+
+        Parameters
+        ----------
+        child : GraphDefinition
+            With the same nodes and edges.
+        """
+        self.check_usable()
+        self.change(child_parameters(definition_handle(child)))
+
+
+cdef class ExecutableEventRecordNode(ExecutableGraphNode):
+    """The recording of an event in an executable graph."""
+
+    def update(self, event):
+        """Record another event.
+
+        Parameters
+        ----------
+        event : Event
+            Kept by the graph, closed or not.
+        """
+        self.check_usable()
+        self.change(event_parameters(event, True))
+
+
+cdef class ExecutableEventWaitNode(ExecutableGraphNode):
+    """The wait for an event in an executable graph."""
+
+    def update(self, event):
+        """Wait for another event.
+
+        Parameters
+        ----------
+        event : Event
+            Kept by the graph, closed or not.
+        """
+        self.check_usable()
+        self.change(event_parameters(event, False))
+
+
+cdef class ExecutableHostCallbackNode(ExecutableGraphNode):
+    """A call of a function on the host in an executable graph."""
+
+    def update(self, fn, *, user_data=None):
+        """Call something else.
+
+        Parameters
+        ----------
+        fn, user_data
+            As for :meth:`GraphDefinition.callback`.
+        """
+        self.check_usable()
+        self.change(callback_parameters(fn, user_data))
+
+
+executable_classes.update({
+    KernelNode: ExecutableKernelNode,
+    MemsetNode: ExecutableMemsetNode,
+    MemcpyNode: ExecutableMemcpyNode,
+    ChildGraphNode: ExecutableChildGraphNode,
+    EventRecordNode: ExecutableEventRecordNode,
+    EventWaitNode: ExecutableEventWaitNode,
+    HostCallbackNode: ExecutableHostCallbackNode,
+})

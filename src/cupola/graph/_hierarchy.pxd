@@ -1,0 +1,49 @@
+"""Graphs that are being defined, with the graphs inside them."""
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport CUcontext, CUgraph, CUgraphNode
+
+
+cdef class Record:
+    """What is known of a node beside what the driver tells."""
+    cdef tuple kept             # the objects that the node needs; other graphs take references of their own
+    cdef object subject         # what it does: Kernel, SharedEvent, callable, GraphCondition; or None
+    cdef CUcontext context      # it was made in; NULL: unknown
+    cdef int form               # of a conditional node: the CUgraphConditionalNodeType
+    cdef tuple place            # allocation: (device id, memory type, peers); copy: what each side keeps
+    cdef tuple bodies           # addresses of the graphs inside
+
+
+cdef class Hierarchy:
+    """A graph that is no part of another, and all that is inside it: they live and die together."""
+    cdef CUgraph root           # NULL: the stream that captures it was not asked yet, or it is gone
+    cdef bint owned             # destroyed with this object
+    cdef bint gone              # destroyed by somebody else, as an unfinished capture is
+    cdef object handles         # weak: address of a graph -> GraphHandle
+    cdef dict records           # address of a graph -> {address of a node -> Record}
+    cdef object __weakref__
+
+    cdef Record find(self, CUgraph graph, CUgraphNode node)
+    cdef Record note(self, CUgraph graph, CUgraphNode node, Record record)      # returns the record
+    cdef int drop(self, CUgraph graph, CUgraphNode node) except -1              # and what was below the node
+    cdef tuple attachments(self)                                                # of all nodes
+
+
+cdef class GraphHandle:
+    """One graph of a hierarchy: there is one object for each graph at a time."""
+    cdef CUgraph pointer
+    cdef Hierarchy hierarchy
+    cdef GraphHandle parent     # the graph around this one, None for the root
+    cdef CUgraphNode holder     # the node there that this graph belongs to
+    cdef bint dead              # that node was destroyed, or has got another graph
+    cdef object nodes           # weak: address of a node -> GraphNode
+    cdef object __weakref__
+
+    cdef bint is_valid(self)
+    cdef CUgraph open_pointer(self) except NULL     # RuntimeError when it is no longer valid
+    cdef int bury(self, CUgraphNode node) except -1         # the node is gone: so is what was below it
+
+
+cdef Hierarchy new_hierarchy(CUgraph root, bint owned)
+cdef GraphHandle graph_handle(Hierarchy hierarchy, CUgraph pointer, GraphHandle parent, CUgraphNode holder)

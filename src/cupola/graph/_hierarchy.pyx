@@ -1,0 +1,105 @@
+"""Graphs that are being defined, with the graphs inside them.
+
+Child graphs and the bodies of conditional nodes belong to nodes, so one graph is the root of a tree and the only one that
+can be destroyed. Everything Python knows of the tree hangs on one `Hierarchy`: each view of a part keeps it alive, and
+with it the root. Nothing in it refers back to the views but weakly, so that a tree goes with its last view, not when the
+collector finds a cycle.
+"""
+
+import weakref
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport CUgraph, CUgraphNode, cu, driver_usable, report
+
+
+cdef class Record:
+    def __cinit__(self):
+        self.kept = self.bodies = ()
+
+
+cdef class Hierarchy:
+    def __dealloc__(self):
+        if self.owned and not self.gone and self.root != NULL and driver_usable():
+            report(cu.cuGraphDestroy(self.root), b"cuGraphDestroy")
+
+    cdef Record find(self, CUgraph graph, CUgraphNode node):
+        cdef dict records = self.records.get(<uintptr_t>graph)
+        return None if records is None else records.get(<uintptr_t>node)
+
+    cdef Record note(self, CUgraph graph, CUgraphNode node, Record record):
+        self.records.setdefault(<uintptr_t>graph, {})[<uintptr_t>node] = record
+        return record
+
+    cdef int drop(self, CUgraph graph, CUgraphNode node) except -1:
+        cdef dict records = self.records.get(<uintptr_t>graph)
+        cdef Record record = None if records is None else records.pop(<uintptr_t>node, None)
+        if record is not None:
+            for body in record.bodies:
+                _drop_graph(self, body)
+        return 0
+
+    cdef tuple attachments(self):
+        cdef list kept = []
+        cdef dict records
+        cdef Record record
+        for records in self.records.values():
+            for record in records.values():
+                kept.extend(record.kept)
+        return tuple(kept)
+
+
+cdef int _drop_graph(Hierarchy self, object address) except -1:
+    cdef dict records = self.records.pop(address, None)
+    cdef Record record
+    if records is not None:
+        for record in records.values():
+            for body in record.bodies:
+                _drop_graph(self, body)
+    return 0
+
+
+cdef class GraphHandle:
+
+    cdef bint is_valid(self):
+        cdef GraphHandle handle = self
+        while handle is not None:
+            if handle.dead:
+                return False
+            handle = handle.parent
+        return not self.hierarchy.gone
+
+    cdef CUgraph open_pointer(self) except NULL:
+        if not self.is_valid():
+            raise RuntimeError("GraphDefinition is no longer valid")
+        return self.pointer
+
+    cdef int bury(self, CUgraphNode node) except -1:
+        cdef GraphHandle handle
+        self.hierarchy.drop(self.pointer, node)
+        for address, handle in list(self.hierarchy.handles.items()):
+            if handle.parent is self and handle.holder == node:
+                handle.dead = True
+                # Its address may be given to another graph.
+                del self.hierarchy.handles[address]
+            elif not handle.is_valid():     # further below
+                del self.hierarchy.handles[address]
+        return 0
+
+
+cdef Hierarchy new_hierarchy(CUgraph root, bint owned):
+    cdef Hierarchy hierarchy = Hierarchy.__new__(Hierarchy)
+    hierarchy.root, hierarchy.owned = root, owned
+    hierarchy.handles, hierarchy.records = weakref.WeakValueDictionary(), {}
+    return hierarchy
+
+
+cdef GraphHandle graph_handle(Hierarchy hierarchy, CUgraph pointer, GraphHandle parent, CUgraphNode holder):
+    cdef GraphHandle handle = hierarchy.handles.get(<uintptr_t>pointer)
+    if handle is None:
+        handle = GraphHandle.__new__(GraphHandle)
+        handle.pointer, handle.hierarchy = pointer, hierarchy
+        handle.parent, handle.holder = parent, holder
+        handle.nodes = weakref.WeakValueDictionary()
+        hierarchy.handles[<uintptr_t>pointer] = handle
+    return handle

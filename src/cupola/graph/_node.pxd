@@ -1,0 +1,41 @@
+"""Nodes of graphs that are being defined."""
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport CUgraphNode, CUgraphNodeType
+from cupola.graph._hierarchy cimport GraphHandle, Record
+from cupola.graph._parameters cimport Parameters
+
+
+cdef class NodeMaker:
+    """What makes nodes: a definition makes roots, a node makes nodes that depend on it."""
+    cdef GraphHandle home           # the graph that nodes are made in, or that this node is in
+    cdef object __weakref__
+    cdef CUgraphNode place(self) except? NULL       # what new nodes depend on; checked
+    cdef GraphNode make(self, Parameters parameters)
+
+
+cdef class GraphNode(NodeMaker):
+    cdef CUgraphNode pointer
+    cdef CUgraphNodeType kind
+    cdef bint destroyed
+    cdef CUgraphNode open_pointer(self) except NULL     # RuntimeError once destroyed
+    cdef Record record(self)                            # never None
+    cdef int change(self, Parameters parameters) except -1
+    cdef GraphHandle inner(self, uintptr_t graph)       # one of the graphs inside this node
+
+
+# The object for a node of a graph: the one that Python holds, or a new one of the class for its kind.
+cdef GraphNode node_object(GraphHandle graph, CUgraphNode pointer)
+
+# All nodes, and all edges as pairs, of a graph.
+cdef list list_nodes(GraphHandle graph)
+cdef list list_edges(GraphHandle graph)
+
+# The class for each CUgraphNodeType; conditional nodes have a function that tells. _node_kinds fills it.
+cdef dict node_classes
+
+# GraphDefinition stands above this module, and makes itself known here.
+cdef int announce_definition(object cls) except -1
+cdef NodeMaker wrap_definition(GraphHandle handle)
+cdef GraphHandle definition_handle(object definition)       # TypeError when it is none

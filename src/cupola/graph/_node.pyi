@@ -1,0 +1,96 @@
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from cupola.bindings.driver import CUgraphNode, CUgraphNodeType
+from cupola.core._buffer import Buffer
+from cupola.core._device import Device
+from cupola.core._event import Event
+from cupola.core._kernel import Kernel
+from cupola.core._launch_config import LaunchConfig
+from cupola.graph._adjacency import AdjacencySet
+from cupola.graph._condition import GraphCondition
+from cupola.graph._definition import GraphDefinition
+from cupola.graph._node_kinds import (
+    AllocNode,
+    ChildGraphNode,
+    EmptyNode,
+    EventRecordNode,
+    EventWaitNode,
+    FreeNode,
+    HostCallbackNode,
+    IfElseNode,
+    IfNode,
+    KernelNode,
+    MemcpyNode,
+    MemsetNode,
+    SwitchNode,
+    WhileNode,
+)
+from cupola.graph._older import GraphAllocOptions
+from cupola.typing import DevicePointerType
+
+class NodeMaker:
+    def launch(self, config: LaunchConfig, kernel: Kernel, *kernel_args: Any) -> KernelNode: ...
+    def allocate(
+        self,
+        size: int,
+        options: GraphAllocOptions | None = None,
+        *,
+        device: Device | int | None = None,
+        memory_type: str | None = None,
+        peer_access: Sequence[Device | int] | None = None,
+    ) -> AllocNode: ...
+    def deallocate(self, dptr: DevicePointerType) -> FreeNode: ...
+    def memset(
+        self,
+        dst: Buffer | DevicePointerType,
+        value: Any,
+        width: int,
+        height: int = 1,
+        pitch: int = 0,
+        *,
+        dst_owner: object = None,
+    ) -> MemsetNode: ...
+    def memcpy(
+        self,
+        dst: Buffer | DevicePointerType,
+        src: Buffer | DevicePointerType,
+        size: int,
+        *,
+        dst_owner: object = None,
+        src_owner: object = None,
+    ) -> MemcpyNode: ...
+    def record(self, event: Event) -> EventRecordNode: ...
+    def wait(self, event: Event) -> EventWaitNode: ...
+    def callback(self, fn: Callable[..., Any], *, user_data: Any = None) -> HostCallbackNode: ...
+    def embed(self, child: GraphDefinition) -> ChildGraphNode: ...
+    def if_then(self, condition: GraphCondition) -> IfNode: ...
+    def if_else(self, condition: GraphCondition) -> IfElseNode: ...
+    def while_loop(self, condition: GraphCondition) -> WhileNode: ...
+    def switch(self, condition: GraphCondition, count: int) -> SwitchNode: ...
+    def join(self, *nodes: GraphNode) -> EmptyNode: ...
+
+class GraphNode(NodeMaker):
+    @property
+    def type(self) -> CUgraphNodeType: ...
+    @property
+    def graph(self) -> GraphDefinition: ...
+    @property
+    def handle(self) -> CUgraphNode: ...
+    @property
+    def is_valid(self) -> bool: ...
+    def destroy(self) -> None: ...
+    @property
+    def pred(self) -> AdjacencySet: ...
+    @pred.setter
+    def pred(self, nodes: Iterable[GraphNode]) -> None: ...
+    @property
+    def succ(self) -> AdjacencySet: ...
+    @succ.setter
+    def succ(self, nodes: Iterable[GraphNode]) -> None: ...
+    def _neighbours(self, before: bool) -> list[GraphNode]: ...
+    def _link(self, others: Iterable[object], before: bool) -> None: ...
+    def _unlink(self, others: Iterable[object], before: bool) -> None: ...
+    def _is_beside(self, other: object) -> bool: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...

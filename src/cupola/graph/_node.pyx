@@ -1,0 +1,613 @@
+"""Nodes of graphs that are being defined, and what makes them."""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport uintptr_t
+
+from cupola.core._cuda cimport (
+    CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CUDA_SUCCESS, CUgraph,
+    CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUresult, check, cu, driver_module,
+)
+from cupola.graph._hierarchy cimport GraphHandle, Record, graph_handle
+from cupola.graph._parameters cimport (
+    Parameters, allocation_parameters, callback_parameters, child_parameters, conditional_parameters, empty_parameters,
+    event_parameters, free_parameters, kernel_parameters, memcpy_parameters, memset_parameters, require_context,
+)
+from cupola.graph._retained cimport drop_released
+
+cdef dict node_classes = {}
+cdef object definition_class = None
+
+
+cdef int announce_definition(object cls) except -1:
+    global definition_class
+    definition_class = cls
+    return 0
+
+
+cdef NodeMaker wrap_definition(GraphHandle handle):
+    cdef NodeMaker definition = definition_class.__new__(definition_class)
+    definition.home = handle
+    return definition
+
+
+cdef GraphHandle definition_handle(object definition):
+    if not isinstance(definition, definition_class):
+        raise TypeError(f"expected a GraphDefinition, got {type(definition).__name__}")
+    return (<NodeMaker>definition).home
+
+
+cdef class NodeMaker:
+    # The methods of GraphDefinition and GraphNode alike: what is made depends on the node, if it is one.
+
+    def launch(self, config, kernel, *kernel_args):
+        """Add a node that launches a kernel.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            Of a launch without cluster and not cooperative.
+        kernel : Kernel
+            What to run; the graph keeps it.
+        *kernel_args
+            As for :func:`.launch`. The graph keeps the memory of Buffers, closed or not, and all other objects.
+
+        Returns
+        -------
+        KernelNode
+
+        Raises
+        ------
+        NotImplementedError
+            For a launch with cluster, or a cooperative one: capture it with a :class:`GraphBuilder`.
+        """
+        self.place()
+        return self.make(kernel_parameters(config, kernel, kernel_args))
+
+    def allocate(self, size, options=None, *, device=None, memory_type=None, peer_access=None):
+        """Add a node that allocates memory. Its address is known at once, and the same for all launches.
+
+        Parameters
+        ----------
+        size : int
+            Bytes, at least 1.
+        options : GraphAllocOptions, optional
+            The older way to give the rest.
+        device : Device or int, optional
+            Where; by default the device of the current context.
+        memory_type : GraphMemoryType or str, optional
+            ``"device"`` (default), ``"host"`` or ``"managed"``.
+        peer_access : list of (Device or int), optional
+            Devices that get read and write access beside it.
+
+        Returns
+        -------
+        AllocNode
+
+        Raises
+        ------
+        ValueError
+            For an unknown `memory_type`, or managed memory with a driver older than CUDA 13.0.
+        """
+        if options is not None:
+            if device is not None or memory_type is not None or peer_access is not None:
+                raise TypeError("GraphAllocOptions are the older spelling of the keyword arguments: give one of them")
+            device, memory_type, peer_access = options.device, options.memory_type, options.peer_access
+        self.place()
+        return self.make(allocation_parameters(size, device, memory_type, peer_access))
+
+    def deallocate(self, dptr):
+        """Add a node that frees memory which an allocation node allocated.
+
+        Parameters
+        ----------
+        dptr : int
+            Its address, :attr:`AllocNode.dptr`.
+
+        Returns
+        -------
+        FreeNode
+        """
+        self.place()
+        return self.make(free_parameters(dptr))
+
+    def memset(self, dst, value, width, height=1, pitch=0, *, dst_owner=None):
+        """Add a node that fills memory.
+
+        Parameters
+        ----------
+        dst : Buffer or int
+            What to fill; the graph keeps the memory of a Buffer.
+        value : int or bytes-like
+            An int from 0 to 255, or a pattern of 1, 2 or 4 bytes: an element.
+        width : int
+            Elements in a row.
+        height : int
+            Rows.
+        pitch : int
+            Bytes from row to row, when there are several.
+        dst_owner : object, optional
+            Kept by the graph; for a `dst` that is an address.
+
+        Returns
+        -------
+        MemsetNode
+        """
+        self.place()
+        return self.make(memset_parameters(dst, value, width, height, pitch, dst_owner, require_context()))
+
+    def memcpy(self, dst, src, size, *, dst_owner=None, src_owner=None):
+        """Add a node that copies memory.
+
+        Parameters
+        ----------
+        dst, src : Buffer or int
+            Where to, and where from; the graph keeps the memory of Buffers. An address that CUDA does not know counts
+            as one on the device.
+        size : int
+            Bytes, at least 1.
+        dst_owner, src_owner : object, optional
+            Kept by the graph; for a `dst` or `src` that is an address.
+
+        Returns
+        -------
+        MemcpyNode
+        """
+        self.place()
+        return self.make(memcpy_parameters(dst, src, size, dst_owner, src_owner, require_context()))
+
+    def record(self, event):
+        """Add a node that records an event.
+
+        Parameters
+        ----------
+        event : Event
+            Kept by the graph, closed or not.
+
+        Returns
+        -------
+        EventRecordNode
+        """
+        self.place()
+        return self.make(event_parameters(event, True))
+
+    def wait(self, event):
+        """Add a node that waits for an event.
+
+        Parameters
+        ----------
+        event : Event
+            Kept by the graph, closed or not.
+
+        Returns
+        -------
+        EventWaitNode
+        """
+        self.place()
+        return self.make(event_parameters(event, False))
+
+    def callback(self, fn, *, user_data=None):
+        """Add a node that calls a function on the host. It must not call CUDA.
+
+        Parameters
+        ----------
+        fn : callable or ctypes function pointer
+            A callable without parameters: its result is ignored, and its exceptions go to ``sys.unraisablehook``. Or a
+            pointer of type ``CFUNCTYPE(None, c_void_p)``. The graph keeps it alive.
+        user_data : int or bytes-like, optional
+            For a function pointer: an address to pass, or bytes, of which the graph keeps a copy.
+
+        Returns
+        -------
+        HostCallbackNode
+        """
+        self.place()
+        return self.make(callback_parameters(fn, user_data))
+
+    def embed(self, child):
+        """Add a node that runs a copy of another graph.
+
+        Parameters
+        ----------
+        child : GraphDefinition
+            Without allocations, releases and conditional nodes. It stays independent of the copy.
+
+        Returns
+        -------
+        ChildGraphNode
+        """
+        self.place()
+        return self.make(child_parameters(definition_handle(child)))
+
+    def if_then(self, condition):
+        """Add a node with a body that runs when the condition is not zero.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph; each drives one node.
+
+        Returns
+        -------
+        IfNode
+            Its :attr:`~IfNode.then` is to be filled.
+        """
+        self.place()
+        return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_IF, 1, require_context()))
+
+    def if_else(self, condition):
+        """Add a node with two bodies: the first runs when the condition is not zero, else the second.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph; each drives one node.
+
+        Returns
+        -------
+        IfElseNode
+            Its :attr:`~IfElseNode.then` and :attr:`~IfElseNode.else_` are to be filled.
+        """
+        self.place()
+        return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_IF, 2, require_context()))
+
+    def while_loop(self, condition):
+        """Add a node with a body that runs again and again, as long as the condition is not zero before it.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph; each drives one node.
+
+        Returns
+        -------
+        WhileNode
+            Its :attr:`~WhileNode.body` is to be filled.
+        """
+        self.place()
+        return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_WHILE, 1, require_context()))
+
+    def switch(self, condition, count):
+        """Add a node with `count` bodies, of which the condition selects one; none when it is `count` or more.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this graph; each drives one node.
+        count : int
+            Number of bodies.
+
+        Returns
+        -------
+        SwitchNode
+            Its :attr:`~ConditionalNode.branches` are to be filled.
+        """
+        self.place()
+        return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_SWITCH, count, require_context()))
+
+    def join(self, *nodes):
+        """Add an empty node that depends on all the nodes given, and on this one if it is a node.
+
+        Parameters
+        ----------
+        *nodes : GraphNode
+            Of this graph.
+
+        Returns
+        -------
+        EmptyNode
+        """
+        cdef CUgraphNode before = self.place()
+        cdef GraphNode node
+        cdef list addresses = []
+        for other in nodes:
+            if not isinstance(other, GraphNode):
+                raise TypeError(f"expected GraphNode, got {type(other).__name__}")
+            node = <GraphNode>other
+            address = <uintptr_t>node.open_pointer()
+            if address != <uintptr_t>before and address not in addresses:
+                addresses.append(address)
+        if before != NULL:
+            addresses.append(<uintptr_t>before)
+        return _add(self.home, empty_parameters(), addresses)
+
+    cdef CUgraphNode place(self) except? NULL:
+        self.home.open_pointer()
+        return NULL
+
+    cdef GraphNode make(self, Parameters parameters):
+        cdef CUgraphNode before = self.place()
+        return _add(self.home, parameters, [<uintptr_t>before] if before != NULL else [])
+
+    def __getattr__(self, name):
+        from cupola.graph._older import attribute
+
+        return attribute(self, name)
+
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} cannot be pickled")
+
+
+cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
+    cdef size_t count = len(addresses)
+    cdef CUgraph native = graph.open_pointer()
+    cdef CUgraphNode made = NULL
+    cdef CUgraphNode* before = <CUgraphNode*>PyMem_Malloc((count + 1) * sizeof(CUgraphNode))
+    cdef CUresult status
+    cdef size_t i
+    if before == NULL:
+        raise MemoryError()
+    drop_released()
+    for i in range(count):
+        before[i] = <CUgraphNode><uintptr_t>addresses[i]
+    with nogil:
+        status = cu.cuGraphAddNode(&made, native, before, NULL, count, &parameters.native)
+    PyMem_Free(before)
+    check(status, b"cuGraphAddNode")
+    node = node_classes[<int>parameters.native.type]
+    if not isinstance(node, type):
+        parameters.record.bodies = tuple([
+            <uintptr_t>parameters.native.conditional.phGraph_out[i] for i in range(parameters.native.conditional.size)
+        ])
+    graph.hierarchy.note(native, made, parameters.record)
+    return node_object(graph, made)
+
+
+cdef GraphNode node_object(GraphHandle graph, CUgraphNode pointer):
+    cdef GraphNode node = graph.nodes.get(<uintptr_t>pointer)
+    cdef CUgraphNodeType kind
+    if node is not None:
+        return node
+    check(cu.cuGraphNodeGetType(pointer, &kind), b"cuGraphNodeGetType")
+    cls = node_classes.get(<int>kind, GraphNode)
+    if not isinstance(cls, type):
+        cls = cls(graph, <uintptr_t>pointer)
+    node = cls.__new__(cls)
+    node.home, node.pointer, node.kind = graph, pointer, kind
+    graph.nodes[<uintptr_t>pointer] = node
+    return node
+
+
+cdef class GraphNode(NodeMaker):
+    """A piece of work in a :class:`GraphDefinition`, and what it depends on.
+
+    The methods of definitions and nodes make nodes; those of a node make nodes that depend on it. As long as the
+    program holds a node, it gets the very same object wherever the node comes up.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(f"{type(self).__name__} objects are made by the methods of GraphDefinition and GraphNode")
+
+    cdef CUgraphNode place(self) except? NULL:
+        return self.open_pointer()
+
+    cdef CUgraphNode open_pointer(self) except NULL:
+        if self.destroyed:
+            raise RuntimeError("GraphNode has been destroyed")
+        if not self.home.is_valid():
+            raise RuntimeError("GraphNode belongs to an invalid GraphDefinition")
+        return self.pointer
+
+    cdef Record record(self):
+        cdef Record found = self.home.hierarchy.find(self.home.pointer, self.pointer)
+        return Record.__new__(Record) if found is None else found
+
+    cdef GraphHandle inner(self, uintptr_t graph):
+        cdef Record record = self.record()
+        if graph not in record.bodies:      # of a node that somebody else made: from now on it is known
+            record.bodies = (*record.bodies, graph)
+            self.home.hierarchy.note(self.home.pointer, self.pointer, record)
+        return graph_handle(self.home.hierarchy, <CUgraph>graph, self.home, self.pointer)
+
+    cdef int change(self, Parameters parameters) except -1:
+        """Give the node other parameters, and what they need (``cuGraphNodeSetParams``)."""
+        cdef CUgraphNode pointer = self.open_pointer()
+        cdef CUresult status
+        drop_released()
+        with nogil:
+            status = cu.cuGraphNodeSetParams(pointer, &parameters.native)
+        check(status, b"cuGraphNodeSetParams")
+        if self.record().bodies:        # a child graph, which has been replaced
+            self.home.bury(pointer)
+        self.home.hierarchy.note(self.home.pointer, pointer, parameters.record)
+        return 0
+
+    @property
+    def type(self):
+        """cupola.bindings.driver.CUgraphNodeType: the kind of node."""
+        self.open_pointer()
+        return driver_module.CUgraphNodeType(<int>self.kind)
+
+    @property
+    def graph(self):
+        """GraphDefinition: the graph that the node is in."""
+        return wrap_definition(self.home)
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUgraphNode: the native handle, null once destroyed."""
+        return driver_module.CUgraphNode(<uintptr_t>self.pointer if self.is_valid else 0)
+
+    @property
+    def is_valid(self):
+        """bool: False once the node, or its graph, was destroyed."""
+        return not self.destroyed and self.home.is_valid()
+
+    def destroy(self):
+        """Remove the node with its edges, and let go of what it needs (``cuGraphDestroyNode``).
+
+        Executables that were made before keep it. Doing so twice is fine.
+
+        Raises
+        ------
+        CUDAError
+            In a graph that has allocations or releases the driver removes no node; nothing has changed then.
+        """
+        cdef CUgraphNode pointer
+        cdef CUresult status
+        if self.destroyed:
+            return
+        pointer = self.open_pointer()
+        with nogil:
+            status = cu.cuGraphDestroyNode(pointer)
+        check(status, b"cuGraphDestroyNode")
+        self.destroyed = True
+        self.home.nodes.pop(<uintptr_t>pointer, None)
+        self.home.bury(pointer)
+
+    @property
+    def pred(self):
+        """AdjacencySet: the nodes that this one depends on, a live set; assigning replaces them."""
+        from cupola.graph._adjacency import AdjacencySet
+
+        self.open_pointer()
+        return AdjacencySet(self, True)
+
+    @pred.setter
+    def pred(self, nodes):
+        _assign(self.pred, nodes)
+
+    @property
+    def succ(self):
+        """AdjacencySet: the nodes that depend on this one, a live set; assigning replaces them."""
+        from cupola.graph._adjacency import AdjacencySet
+
+        self.open_pointer()
+        return AdjacencySet(self, False)
+
+    @succ.setter
+    def succ(self, nodes):
+        _assign(self.succ, nodes)
+
+    def _neighbours(self, bint before):
+        """The nodes that this one depends on, or those that depend on it."""
+        cdef CUgraphNode pointer = self.open_pointer()
+        cdef CUgraphNode* nodes
+        cdef CUgraphEdgeData* data
+        cdef size_t count = 0
+        _list_neighbours(pointer, before, NULL, NULL, &count)
+        nodes = <CUgraphNode*>PyMem_Malloc((count + 1) * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData)))
+        if nodes == NULL:
+            raise MemoryError()
+        try:
+            data = <CUgraphEdgeData*>(nodes + count + 1)
+            if count != 0:
+                _list_neighbours(pointer, before, nodes, data, &count)
+            return [node_object(self.home, nodes[i]) for i in range(count)]
+        finally:
+            PyMem_Free(nodes)
+
+    def _link(self, others, bint before):
+        """Add edges from or to other nodes, which must be of this graph; all in one call (``cuGraphAddDependencies``)."""
+        _change_edges(self, others, before, True)
+
+    def _unlink(self, others, bint before):
+        """Remove edges from or to other nodes (``cuGraphRemoveDependencies``)."""
+        _change_edges(self, others, before, False)
+
+    def _is_beside(self, other):
+        """Whether another node is of the same graph."""
+        return isinstance(other, GraphNode) and (<GraphNode>other).is_valid and (<GraphNode>other).home is self.home
+
+    def __eq__(self, other):
+        # A destroyed node equals nothing but itself: its address may be given to another one.
+        if not isinstance(other, GraphNode):
+            return NotImplemented
+        if self is other:
+            return True
+        return (
+            self.pointer == (<GraphNode>other).pointer and self.home is (<GraphNode>other).home and self.is_valid and other.is_valid
+        )
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.pointer)
+
+    def __repr__(self):
+        if not self.is_valid:
+            return "<GraphNode destroyed>"
+        return f"<{type(self).__name__} handle={<uintptr_t>self.pointer:#x}{self._details()}>"
+
+    def _details(self):
+        """What a node's repr says beside its handle."""
+        return ""
+
+
+cdef int _assign(object neighbours, object nodes) except -1:
+    nodes = list(nodes)
+    neighbours.clear()
+    neighbours.update(nodes)
+    return 0
+
+
+cdef int _list_neighbours(CUgraphNode node, bint before, CUgraphNode* nodes, CUgraphEdgeData* data,
+                          size_t* count) except -1:
+    if before:
+        return check(cu.cuGraphNodeGetDependencies(node, nodes, data, count), b"cuGraphNodeGetDependencies")
+    return check(cu.cuGraphNodeGetDependentNodes(node, nodes, data, count), b"cuGraphNodeGetDependentNodes")
+
+
+cdef int _change_edges(GraphNode self, object others, bint before, bint add) except -1:
+    cdef CUgraphNode pointer = self.open_pointer()
+    cdef CUgraph graph = self.home.open_pointer()
+    cdef list nodes = list(others)
+    cdef size_t count = len(nodes), i
+    cdef GraphNode other
+    cdef CUgraphNode* ours
+    cdef CUgraphNode* theirs
+    cdef CUgraphNode* sources
+    cdef CUgraphNode* targets
+    cdef CUresult status
+    if count == 0:
+        return 0
+    # The driver takes pairs in turn and stops at a bad one; a node with itself is the only one left that can be bad.
+    nodes.sort(key=lambda node: node is not self)
+    ours = <CUgraphNode*>PyMem_Malloc(2 * count * sizeof(CUgraphNode))
+    if ours == NULL:
+        raise MemoryError()
+    theirs = ours + count
+    for i in range(count):
+        other = <GraphNode>nodes[i]
+        ours[i], theirs[i] = pointer, other.pointer
+    sources, targets = (theirs, ours) if before else (ours, theirs)
+    with nogil:
+        if add:
+            status = cu.cuGraphAddDependencies(graph, sources, targets, NULL, count)
+        else:
+            status = cu.cuGraphRemoveDependencies(graph, sources, targets, NULL, count)
+    PyMem_Free(ours)
+    return check(status, b"cuGraphAddDependencies" if add else b"cuGraphRemoveDependencies")
+
+
+cdef list list_nodes(GraphHandle graph):
+    cdef CUgraph native = graph.open_pointer()
+    cdef CUgraphNode* nodes
+    cdef size_t count = 0, i
+    check(cu.cuGraphGetNodes(native, NULL, &count), b"cuGraphGetNodes")
+    nodes = <CUgraphNode*>PyMem_Malloc((count + 1) * sizeof(CUgraphNode))
+    if nodes == NULL:
+        raise MemoryError()
+    try:
+        if count != 0:
+            check(cu.cuGraphGetNodes(native, nodes, &count), b"cuGraphGetNodes")
+        return [node_object(graph, nodes[i]) for i in range(count)]
+    finally:
+        PyMem_Free(nodes)
+
+
+cdef list list_edges(GraphHandle graph):
+    cdef CUgraph native = graph.open_pointer()
+    cdef CUgraphNode* sources
+    cdef CUgraphNode* targets
+    cdef CUgraphEdgeData* data
+    cdef size_t count = 0, i
+    check(cu.cuGraphGetEdges(native, NULL, NULL, NULL, &count), b"cuGraphGetEdges")
+    sources = <CUgraphNode*>PyMem_Malloc((count + 1) * (2 * sizeof(CUgraphNode) + sizeof(CUgraphEdgeData)))
+    if sources == NULL:
+        raise MemoryError()
+    targets = sources + count + 1
+    data = <CUgraphEdgeData*>(targets + count + 1)
+    try:
+        if count != 0:
+            check(cu.cuGraphGetEdges(native, sources, targets, data, &count), b"cuGraphGetEdges")
+        return [(node_object(graph, sources[i]), node_object(graph, targets[i])) for i in range(count)]
+    finally:
+        PyMem_Free(sources)

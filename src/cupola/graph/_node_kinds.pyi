@@ -1,0 +1,129 @@
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cupola.core._buffer import Buffer
+from cupola.core._event import Event
+from cupola.core._kernel import Kernel
+from cupola.core._launch_config import LaunchConfig
+from cupola.graph._condition import GraphCondition
+from cupola.graph._definition import GraphDefinition
+from cupola.graph._node import GraphNode
+from cupola.typing import DevicePointerType, GraphConditionalType
+
+class EmptyNode(GraphNode): ...
+
+class KernelNode(GraphNode):
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+    @property
+    def shmem_size(self) -> int: ...
+    @property
+    def config(self) -> LaunchConfig: ...
+    @property
+    def kernel(self) -> Kernel: ...
+    def update(
+        self, *, config: LaunchConfig | None = None, kernel: Kernel | None = None, args: Iterable[Any] | None = None
+    ) -> None: ...
+
+class AllocNode(GraphNode):
+    @property
+    def dptr(self) -> int: ...
+    @property
+    def bytesize(self) -> int: ...
+    @property
+    def device_id(self) -> int: ...
+    @property
+    def memory_type(self) -> str: ...
+    @property
+    def peer_access(self) -> tuple[int, ...]: ...
+
+class FreeNode(GraphNode):
+    @property
+    def dptr(self) -> int: ...
+
+class MemsetNode(GraphNode):
+    @property
+    def dptr(self) -> int: ...
+    @property
+    def value(self) -> int: ...
+    @property
+    def element_size(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def pitch(self) -> int: ...
+    def update(
+        self,
+        *,
+        dst: Buffer | DevicePointerType = None,
+        value: Any = None,
+        width: int | None = None,
+        height: int | None = None,
+        pitch: int | None = None,
+        dst_owner: object = None,
+    ) -> None: ...
+
+class MemcpyNode(GraphNode):
+    @property
+    def dst(self) -> int: ...
+    @property
+    def src(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def update(
+        self,
+        *,
+        dst: Buffer | DevicePointerType = None,
+        src: Buffer | DevicePointerType = None,
+        size: int | None = None,
+        dst_owner: object = None,
+        src_owner: object = None,
+    ) -> None: ...
+
+class EventRecordNode(GraphNode):
+    @property
+    def event(self) -> Event: ...
+    def update(self, event: Event) -> None: ...
+
+class EventWaitNode(GraphNode):
+    @property
+    def event(self) -> Event: ...
+    def update(self, event: Event) -> None: ...
+
+class HostCallbackNode(GraphNode):
+    @property
+    def callback(self) -> Callable[[], Any] | None: ...  # type: ignore[override]
+    def update(self, fn: Callable[..., Any], *, user_data: Any = None) -> None: ...
+
+class ChildGraphNode(GraphNode):
+    @property
+    def child_graph(self) -> GraphDefinition: ...
+    def update(self, child: GraphDefinition) -> None: ...
+
+class ConditionalNode(GraphNode):
+    @property
+    def condition(self) -> GraphCondition | None: ...
+    @property
+    def cond_type(self) -> GraphConditionalType | None: ...
+    @property
+    def branches(self) -> tuple[GraphDefinition, ...]: ...
+
+class IfNode(ConditionalNode):
+    @property
+    def then(self) -> GraphDefinition: ...
+
+class IfElseNode(ConditionalNode):
+    @property
+    def then(self) -> GraphDefinition: ...
+    @property
+    def else_(self) -> GraphDefinition: ...
+
+class WhileNode(ConditionalNode):
+    @property
+    def body(self) -> GraphDefinition: ...
+
+class SwitchNode(ConditionalNode): ...

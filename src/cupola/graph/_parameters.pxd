@@ -1,0 +1,34 @@
+"""Parameters of graph nodes, from Python values to CUgraphNodeParams."""
+
+from cupola.core._cuda cimport CUcontext, CUgraphNodeParams
+from cupola.core._kernel cimport Kernel
+from cupola.graph._hierarchy cimport GraphHandle, Record
+
+
+cdef class Parameters:
+    cdef CUgraphNodeParams native
+    cdef Record record          # of a node with these parameters
+    cdef void* memory           # that `native` points to
+    cdef object alive           # what `native` points into, until the driver has copied it
+
+
+cdef CUcontext require_context() except NULL        # the current one; RuntimeError when there is none
+cdef CUcontext node_context(Record record) except NULL      # that of the node, as far as it is known, or the current one
+
+cdef Parameters empty_parameters()
+cdef Parameters kernel_parameters(object config, object kernel, tuple arguments)
+# The same kernel with the arguments that a node has, which are copied.
+cdef Parameters repeated_parameters(object config, Kernel kernel, void** arguments)
+cdef Parameters memset_parameters(object dst, object value, object width, object height, object pitch, object owner,
+                                  CUcontext context)
+cdef Parameters memcpy_parameters(object dst, object src, object size, object dst_owner, object src_owner,
+                                  CUcontext context)
+cdef Parameters event_parameters(object event, bint record)
+cdef Parameters callback_parameters(object fn, object user_data)
+cdef Parameters child_parameters(GraphHandle child)
+cdef Parameters allocation_parameters(object size, object device, object memory_type, object peers)
+cdef Parameters free_parameters(object dptr)
+cdef Parameters conditional_parameters(object condition, int form, object count, CUcontext context)
+
+# Of a copy: keep what `dst` says for the one side and `src` for the other.
+cdef int keep_sides(Record record, Record dst, Record src) except -1

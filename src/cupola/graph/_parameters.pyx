@@ -1,0 +1,308 @@
+"""Parameters of graph nodes, from Python values to CUgraphNodeParams.
+
+A node of a definition, a change of it, and a change of its counterpart in an executable take the same parameters
+(``cuGraphAddNode``, ``cuGraphNodeSetParams``, ``cuGraphExecNodeSetParams``), so they are made in one place: here, with
+the objects that must stay alive for them.
+"""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.object cimport PyObject
+from libc.stdint cimport uint32_t, uintptr_t
+from libc.string cimport memcpy, memset
+
+from cupola.core._arguments cimport Slot, operands, pack
+from cupola.core._buffer cimport Buffer, fill_pattern
+from cupola.core._context cimport current_context
+from cupola.core._cuda cimport (
+    CU_GRAPH_NODE_TYPE_CONDITIONAL,
+    CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_HOST,
+    CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+    CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
+    CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_SUCCESS, CUdevice, CUdeviceptr, CUgraphConditionalNodeType,
+    CUgraphNodeType, CUmemAccessDesc, CUmemorytype, check, cu, initialise,
+)
+from cupola.core._device cimport Device
+from cupola.core._event cimport Event, share_event
+from cupola.core._kernel cimport Kernel
+from cupola.core._launch_config cimport LaunchConfig
+from cupola.graph._callback cimport HostCall, prepare_callback
+from cupola.graph._condition cimport GraphCondition
+
+cdef extern from "Python.h":
+    PyObject** PySequence_Fast_ITEMS(object) noexcept
+
+cdef tuple MEMORY_TYPES = ("device", "host", "managed")
+
+
+cdef class Parameters:
+    def __dealloc__(self):
+        PyMem_Free(self.memory)
+
+
+cdef Parameters _parameters(CUgraphNodeType kind):
+    cdef Parameters made = Parameters.__new__(Parameters)
+    memset(&made.native, 0, sizeof(made.native))
+    made.native.type = kind
+    made.record = Record.__new__(Record)
+    return made
+
+
+cdef int _obtain(Parameters made, size_t size) except -1:
+    made.memory = PyMem_Calloc(1, size)
+    if made.memory == NULL:
+        raise MemoryError()
+    return 0
+
+
+cdef CUcontext require_context() except NULL:
+    cdef CUcontext context
+    initialise()
+    context = current_context()
+    if context == NULL:
+        raise RuntimeError("no context is current on this thread: call Device.set_current() first")
+    return context
+
+
+cdef CUcontext node_context(Record record) except NULL:
+    return record.context if record.context != NULL else require_context()
+
+
+cdef Parameters empty_parameters():
+    return _parameters(CU_GRAPH_NODE_TYPE_EMPTY)
+
+
+# --- kernels ----------------------------------------------------------------------------------------------
+
+
+cdef int _check_config(object config) except -1:
+    if not isinstance(config, LaunchConfig):
+        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
+    if config.cluster is not None or config.is_cooperative:
+        raise NotImplementedError(
+            "explicit kernel nodes have neither clusters nor cooperative launches: capture the launch with a GraphBuilder"
+        )
+    return 0
+
+
+cdef Parameters kernel_shape(object config, object kernel):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_KERNEL)
+    cdef LaunchConfig shape
+    _check_config(config)
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a Kernel, not {type(kernel).__name__}")
+    shape = <LaunchConfig>config
+    made.native.kernel.kern = (<Kernel>kernel).pointer
+    made.native.kernel.ctx = made.record.context = require_context()
+    made.native.kernel.gridDimX = shape.native.gridDimX
+    made.native.kernel.gridDimY = shape.native.gridDimY
+    made.native.kernel.gridDimZ = shape.native.gridDimZ
+    made.native.kernel.blockDimX = shape.native.blockDimX
+    made.native.kernel.blockDimY = shape.native.blockDimY
+    made.native.kernel.blockDimZ = shape.native.blockDimZ
+    made.native.kernel.sharedMemBytes = shape.native.sharedMemBytes
+    made.record.subject = kernel
+    return made
+
+
+cdef Parameters kernel_parameters(object config, object kernel, tuple arguments):
+    cdef Parameters made = kernel_shape(config, kernel)
+    cdef Py_ssize_t count = len(arguments)
+    cdef PyObject** items = PySequence_Fast_ITEMS(arguments)
+    cdef void** pointers
+    _obtain(made, (count + 1) * (sizeof(Slot) + sizeof(void*)))
+    pointers = <void**>(<Slot*>made.memory + count + 1)
+    pack(<Kernel>kernel, items, count, pointers, <Slot*>made.memory)
+    made.alive = arguments
+    made.native.kernel.kernelParams = pointers
+    made.record.kept = operands(<Kernel>kernel, items, count)
+    return made
+
+
+cdef Parameters repeated_parameters(object config, Kernel kernel, void** arguments):
+    cdef Parameters made = kernel_shape(config, kernel)
+    cdef tuple sizes = tuple([info.size for info in kernel.arguments_info])
+    cdef Py_ssize_t count = len(sizes), i
+    cdef size_t size
+    cdef void** pointers
+    cdef char* value
+    _obtain(made, (count + 1) * sizeof(void*) + sum(sizes))
+    pointers = <void**>made.memory
+    value = <char*>(pointers + count + 1)
+    for i in range(count):
+        size = sizes[i]
+        memcpy(value, arguments[i], size)
+        pointers[i] = value
+        value += size
+    made.native.kernel.kernelParams = pointers
+    return made
+
+
+# --- memory -----------------------------------------------------------------------------------------------
+
+
+cdef uintptr_t _operand(str name, object value, object owner, list kept) except? 0:
+    if isinstance(value, Buffer):
+        if owner is not None:
+            raise ValueError(f"{name}_owner cannot be used when {name} is a Buffer: the Buffer owns its memory")
+        kept.append((<Buffer>value).open_allocation())
+        return (<Buffer>value).pointer
+    if not isinstance(value, int) and not hasattr(type(value), "__int__"):
+        raise TypeError(f"{name} must be a Buffer or an address as int, not {type(value).__name__}")
+    if isinstance(owner, Buffer):
+        kept.append((<Buffer>owner).open_allocation())
+    elif owner is not None:
+        kept.append(owner)
+    return int(value)
+
+
+cdef Parameters memset_parameters(object dst, object value, object width, object height, object pitch, object owner,
+                                  CUcontext context):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_MEMSET)
+    cdef uint32_t pattern = 0
+    cdef list kept = []
+    made.native.memset.dst = _operand("dst", dst, owner, kept)
+    made.native.memset.elementSize = fill_pattern(value, &pattern)
+    made.native.memset.value = pattern
+    made.native.memset.width = width
+    made.native.memset.height = height
+    made.native.memset.pitch = pitch
+    made.native.memset.ctx = made.record.context = context
+    made.record.kept = tuple(kept)
+    return made
+
+
+cdef CUmemorytype _memory_type(uintptr_t address) noexcept:
+    """Host memory that CUDA knows, or else device memory: what a graph will allocate is not known to it yet."""
+    cdef unsigned int found = 0
+    if cu.cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, <CUdeviceptr>address) != CUDA_SUCCESS:
+        return CU_MEMORYTYPE_DEVICE
+    return CU_MEMORYTYPE_HOST if found == CU_MEMORYTYPE_HOST else CU_MEMORYTYPE_DEVICE
+
+
+cdef Parameters memcpy_parameters(object dst, object src, object size, object dst_owner, object src_owner,
+                                  CUcontext context):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_MEMCPY)
+    cdef list of_target = [], of_source = []
+    cdef uintptr_t target = _operand("dst", dst, dst_owner, of_target)
+    cdef uintptr_t source = _operand("src", src, src_owner, of_source)
+    made.native.memcpy.copyParams.dstMemoryType = _memory_type(target)
+    if made.native.memcpy.copyParams.dstMemoryType == CU_MEMORYTYPE_HOST:
+        made.native.memcpy.copyParams.dstHost = <void*>target
+    else:
+        made.native.memcpy.copyParams.dstDevice = target
+    made.native.memcpy.copyParams.srcMemoryType = _memory_type(source)
+    if made.native.memcpy.copyParams.srcMemoryType == CU_MEMORYTYPE_HOST:
+        made.native.memcpy.copyParams.srcHost = <void*>source
+    else:
+        made.native.memcpy.copyParams.srcDevice = source
+    made.native.memcpy.copyParams.WidthInBytes = size
+    made.native.memcpy.copyParams.Height = made.native.memcpy.copyParams.Depth = 1
+    made.native.memcpy.copyCtx = made.record.context = context
+    made.record.place = (of_target, of_source)
+    keep_sides(made.record, made.record, made.record)
+    return made
+
+
+cdef int keep_sides(Record record, Record dst, Record src) except -1:
+    of_target = dst.place[0] if dst.place is not None else []
+    of_source = src.place[1] if src.place is not None else []
+    record.place, record.kept = (of_target, of_source), (*of_target, *of_source)
+    return 0
+
+
+cdef Parameters allocation_parameters(object size, object device, object memory_type, object peers):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+    cdef str kind = "device" if memory_type is None else str(memory_type) if isinstance(memory_type, str) else ""
+    cdef list others = [Device(peer).device_id for peer in peers or ()]
+    cdef CUmemAccessDesc* access
+    cdef CUdevice number = 0
+    cdef int version = 0
+    cdef Py_ssize_t i
+    if kind not in MEMORY_TYPES:
+        raise ValueError(f"memory_type must be one of {', '.join(MEMORY_TYPES)}, got {memory_type!r}")
+    if device is not None:
+        number = Device(device).device_id
+    else:
+        require_context()
+        check(cu.cuCtxGetDevice(&number), b"cuCtxGetDevice")
+    if kind == "managed":
+        initialise()
+        check(cu.cuDriverGetVersion(&version), b"cuDriverGetVersion")
+        if version < 13000:
+            raise ValueError("managed memory in graphs needs a driver for CUDA 13.0 or later")
+    made.native.alloc.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE
+    made.native.alloc.poolProps.allocType = (
+        CU_MEM_ALLOCATION_TYPE_MANAGED if kind == "managed" else CU_MEM_ALLOCATION_TYPE_PINNED
+    )
+    if kind == "host":
+        made.native.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_HOST
+    else:
+        made.native.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE
+        made.native.alloc.poolProps.location.id = number
+    if others:
+        _obtain(made, len(others) * sizeof(CUmemAccessDesc))
+        access = <CUmemAccessDesc*>made.memory
+        for i in range(len(others)):
+            access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE
+            access[i].location.id = others[i]
+            access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        made.native.alloc.accessDescs = access
+        made.native.alloc.accessDescCount = len(others)
+    made.native.alloc.bytesize = size
+    made.record.place = (number, kind, tuple(others))
+    return made
+
+
+cdef Parameters free_parameters(object dptr):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_MEM_FREE)
+    made.native.free.dptr = int(dptr)
+    return made
+
+
+# --- the rest ---------------------------------------------------------------------------------------------
+
+
+cdef Parameters event_parameters(object event, bint record):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_EVENT_RECORD if record else CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+    if not isinstance(event, Event):
+        raise TypeError(f"event must be an Event, not {type(event).__name__}")
+    made.record.subject = share_event(<Event>event)
+    made.record.kept = (made.record.subject,)
+    if record:
+        made.native.eventRecord.event = (<Event>event).pointer
+    else:
+        made.native.eventWait.event = (<Event>event).pointer
+    return made
+
+
+cdef Parameters callback_parameters(object fn, object user_data):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_HOST)
+    cdef HostCall call
+    made.record.kept = prepare_callback(fn, user_data, &call)
+    made.native.host.fn = call.function
+    made.native.host.userData = call.data
+    return made
+
+
+cdef Parameters child_parameters(GraphHandle child):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_GRAPH)
+    made.native.graph.graph = child.open_pointer()
+    made.record.kept = child.hierarchy.attachments()
+    if child.parent is not None:
+        # What was captured is kept by the root, of which the driver copies nothing here.
+        made.record.kept += (child.hierarchy,)
+    return made
+
+
+cdef Parameters conditional_parameters(object condition, int form, object count, CUcontext context):
+    cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_CONDITIONAL)
+    if not isinstance(condition, GraphCondition):
+        raise TypeError(f"condition must be a GraphCondition, got {type(condition).__name__}")
+    made.native.conditional.handle = (<GraphCondition>condition).value
+    made.native.conditional.type = <CUgraphConditionalNodeType>form
+    made.native.conditional.size = count
+    made.native.conditional.ctx = made.record.context = context
+    made.record.subject, made.record.form = condition, form
+    return made
