@@ -55,6 +55,7 @@ def main() -> None:
     import numpy as np
 
     from .contenders import CONTENDERS
+    from .field_kernels import FIELD_BENCHMARKS
     from .kernels import BENCHMARKS
 
     print(
@@ -63,7 +64,7 @@ def main() -> None:
     print(f"{'kernel':28}{'gcc':>14}" + "".join(f"{name:>12}" for name in list(CONTENDERS)[1:]))
     rows: list[dict[str, Any]] = []
     wrong = 0
-    for benchmark in BENCHMARKS:
+    for benchmark in BENCHMARKS + FIELD_BENCHMARKS:
         if options.names and not any(name in benchmark.name for name in options.names):
             continue
         row: dict[str, Any] = {"kernel": benchmark.name}

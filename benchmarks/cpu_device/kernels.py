@@ -33,6 +33,7 @@ class Benchmark:
     reset: bool = False
     note: str = ""
     opencl_options: list[str] = field(default_factory=list)
+    c_options: list[str] = field(default_factory=list)
 
 
 def _random(*shape: int) -> Array:
@@ -120,8 +121,7 @@ REDUCTION = Benchmark(
             } while (seen != before);
         }
     }""",
-    c=r"""#pragma GCC optimize("fast-math")
-    void k(const float* restrict x, float* restrict out, int n) {
+    c=r"""void k(const float* restrict x, float* restrict out, int n) {
         float a = 0;
         for (int i = 0; i < n; ++i) a += x[i];
         *out += a;
@@ -134,6 +134,7 @@ REDUCTION = Benchmark(
     numpy=lambda x, out, n: out.__setitem__(0, x.sum()),
     tolerance=1e-4,
     reset=True,
+    c_options=["-ffast-math"],
 )
 
 M = 512
