@@ -108,7 +108,11 @@ class Variant:
 
     def _facts(self) -> Facts:
         analysis = passes.analyse(
-            self.kernel.function, width=self.shape.width, x_is_contiguous=self.shape.contiguous, suspends=suspends
+            self.kernel.function,
+            width=self.shape.width,
+            x_is_contiguous=self.shape.contiguous,
+            rows_are_whole=self.shape.contiguous and self.shape.full,
+            suspends=suspends,
         )
         return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape, _spinning_edges(analysis))
 

@@ -21,6 +21,10 @@ def kernel(body: str, before: str = "") -> tuple[ast.Module, ast.Function]:
     return module, module.functions["k"]
 
 
-def analysed(body: str, before: str = "", *, width: int = 32, x_is_contiguous: bool = True) -> Analysis:
+def analysed(
+    body: str, before: str = "", *, width: int = 32, x_is_contiguous: bool = True, rows_are_whole: bool = True
+) -> Analysis:
     module, function = kernel(body, before)
-    return analyse(prepare(module, function), width=width, x_is_contiguous=x_is_contiguous)
+    return analyse(
+        prepare(module, function), width=width, x_is_contiguous=x_is_contiguous, rows_are_whole=rows_are_whole
+    )

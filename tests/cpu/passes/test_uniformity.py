@@ -53,6 +53,29 @@ setp.lt.u32 %p2, %r1, 7;        // varying
         ("shr.u32 %r9, %r1, 4;", None),
         ("and.b32 %r9, %r1, 4;", None),
         ("and.b32 %r9, %r2, 4;", 0),
+        # The lane and the warp of a thread.
+        ("and.b32 %r9, %r1, 31;", 1),
+        ("and.b32 %r9, %r1, 63;", 1),
+        ("and.b32 %r9, %r1, 95;", 1),
+        ("and.b32 %r9, %r1, 15;", None),
+        ("and.b32 %r9, %r1, 48;", None),
+        ("and.b32 %r9, %r1, 96;", 0),
+        ("and.b32 %r9, %r1, -32;", 0),
+        ("and.b32 %r8, %r1, 127; shr.u32 %r9, %r8, 5;", 0),
+        ("shr.u32 %r9, %r1, 5;", 0),
+        ("shr.s32 %r9, %r1, 6;", 0),
+        ("shr.u32 %r9, %r1, 40;", 0),
+        ("mov.u32 %r8, 5; shr.u32 %r9, %r1, %r8;", 0),
+        ("shr.u32 %r9, %r1, %r2;", None),
+        ("mov.u32 %r8, %laneid; shr.u32 %r9, %r8, 5;", 0),
+        ("mov.u32 %r8, %ntid.x; mad.lo.s32 %r7, %r2, %r8, %r1; shr.u32 %r9, %r7, 5;", 0),
+        ("mad.lo.s32 %r7, %r2, 96, %r1; and.b32 %r9, %r7, 31;", 1),
+        ("mad.lo.s32 %r7, %r2, 24, %r1; and.b32 %r9, %r7, 31;", None),
+        ("mad.lo.s32 %r7, %r4, 32, %r1; and.b32 %r9, %r7, 31;", None),
+        ("shl.b32 %r8, %r2, 1; mul.lo.s32 %r7, %r8, 64; add.s32 %r6, %r1, %r7; shr.u32 %r9, %r6, 5;", 0),
+        ("add.s32 %r6, %r1, 1; shr.u32 %r9, %r6, 5;", None),
+        ("mov.u32 %r7, %r1; mov.u32 %r7, %r4; shr.u32 %r9, %r7, 5;", None),
+        ("@%p1 mov.u32 %r7, %r1; shr.u32 %r9, %r7, 5;", None),
         ("selp.b32 %r9, %r1, %r1, %p1;", 1),
         ("selp.b32 %r9, %r1, %r2, %p1;", None),
         ("selp.b32 %r9, %r3, %r2, %p2;", None),
@@ -266,3 +289,10 @@ def test_constants_and_locals() -> None:
     assert {name: value.value for name, value in analysis.constants.items()} == {"%r1": 12, "%f1": 0x3F800000}
     assert analysis.local == {"%r1", "%r2", "%r4"}
     assert analysis.live_in(analysis.blocks[1]) == ["%f1", "%r3"]
+
+
+def test_lanes_in_rows_that_are_no_multiple_of_the_width() -> None:
+    text = f"{START} mov.u32 %r8, %ntid.x; mad.lo.s32 %r7, %r2, %r8, %r1; shr.u32 %r9, %r7, 5; ret;"
+    assert analysed(text, rows_are_whole=False).shape("%r9") is None
+    assert analysed(text, x_is_contiguous=False).shape("%r9") is None
+    assert analysed("mov.u32 %r1, %tid.x; shr.u32 %r9, %r1, 4; ret;", width=16).shape("%r9") == 0

@@ -102,6 +102,7 @@ class Body:
             in_frame=independent,
             inexact=inexact,
             floats=float_registers(self.blocks),
+            warp_lines=facts.analysis.warp_lines,
         )
         self.control = Control(self)
         self.groups: dict[int, Group] = {}

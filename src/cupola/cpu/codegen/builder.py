@@ -208,6 +208,8 @@ class Builder:
             return None
         x, y = a.line(), b.line()
         name = op.split()[0]
+        if x is not None and x.whole and b.integer is not None and name in ("and", "lshr", "ashr"):
+            return self._whole_binary(name, x, b)
         if x is None or y is None or name not in ("add", "sub", "mul", "shl"):
             return None
         bits = BITS[a.type]
@@ -224,6 +226,18 @@ class Builder:
             origin = replace(line.origin, scale=line.origin.scale * factor) if line.origin is not None else None
         base = self.binary(name, Value(x.base, a.type), Value(y.base, b.type)).ir
         return Affine(base, signed(stride, bits), self.both(x.exact, y.exact), origin)
+
+    def _whole_binary(self, name: str, line: Affine, b: Value) -> Affine | None:
+        """Masking or shifting a multiple of the width plus the lane number, which then are apart or gone."""
+        number, lane_bits = b.integer, self.width - 1
+        assert number is not None
+        if name == "and":
+            stride = {lane_bits: 1, 0: 0}.get(number & lane_bits)
+        else:
+            stride = 0 if 1 << number > lane_bits else None
+        if stride is None:
+            return None
+        return Affine(self.binary(name, Value(line.base, b.type), b).ir, stride, whole=stride == 1)
 
     def _common_origin(self, x: Affine, y: Affine, sign: int) -> Origin | None:
         """The origin of a sum (of a difference: with sign -1), when one is enough to describe it."""

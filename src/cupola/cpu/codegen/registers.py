@@ -12,7 +12,7 @@ threads reach together only what is needed afterwards is saved, and uniform and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -87,6 +87,7 @@ class Registers:
         in_frame: bool,
         inexact: Mapping[str, Inexact],
         floats: frozenset[str] = frozenset(),
+        warp_lines: Set[str] = frozenset(),
     ) -> None:
         self.builder = builder
         self.declared = declared
@@ -94,6 +95,8 @@ class Registers:
         self.inexact = inexact
         self.floats = floats
         """Registers of which `nans` says that they hold results of f32 arithmetic only."""
+        self.warp_lines = warp_lines
+        """Registers that are a multiple of the width plus the lane number where they are affine."""
         self.first_lane: Callable[[], Value] = lambda: constant("i32", 0)
         """Tells a lane that runs the current block."""
         self.irregular: dict[str, Inexact] = {}
@@ -155,6 +158,10 @@ class Registers:
         if value is None and name in self.homes:
             value = self._load_home(name, self.homes[name])
             value = self.values[name] = replace(value, raw_nan=name in self.floats)
+        if name in self.warp_lines and value is not None:
+            line = value.affine
+            if line is not None and line.stride == 1 and line.exact == "true" and value.type == "i32":
+                value = replace(value, affine=replace(line, whole=True))
         return value
 
     def read(self, name: str, type: str, *, raw_nans: bool = False) -> Value:

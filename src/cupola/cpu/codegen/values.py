@@ -47,13 +47,15 @@ class Affine:
     """Lane ``i`` holds ``base + i * stride`` modulo the width of the type, provided that ``exact`` is true.
 
     ``base`` and ``exact`` are LLVM operands: a scalar of the value's type, and an i1. When it is known how the lanes
-    come off the line if ``exact`` is false, ``origin`` says so.
+    come off the line if ``exact`` is false, ``origin`` says so. ``whole`` says that ``base`` is a multiple of the
+    number of lanes, and the stride 1.
     """
 
     base: str
     stride: int
     exact: str = "true"
     origin: Origin | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from cupola.cpu.passes.divergence import Divergence
 from cupola.cpu.passes.liveness import Liveness
 from cupola.cpu.passes.loops import Loop, order_blocks
 from cupola.cpu.passes.uniformity import UNIFORM, VARYING, Shape, Uniformity, _Unknown
+from cupola.cpu.passes.warp_lines import WarpLines
 from cupola.cpu.ptx import ast
 
 __all__ = ["UNIFORM", "VARYING", "Analysis", "Shape", "analyse"]
@@ -38,6 +39,8 @@ class Analysis:
         Registers that never carry a value from one block to another (nor around a loop): they are written before
         they are read in every run of the block, so an unguarded write need not keep the old value of lanes that
         do not run.
+    warp_lines : set of str
+        Registers that are a multiple of the width plus the lane number, wherever they are affine with stride 1.
     liveness : Liveness
     """
 
@@ -49,6 +52,7 @@ class Analysis:
     shapes: dict[str, Shape]
     constants: dict[str, ast.Immediate]
     local: set[str]
+    warp_lines: set[str]
     liveness: Liveness
 
     def shape(self, register: str) -> Shape:
@@ -80,6 +84,7 @@ def analyse(
     *,
     width: int,
     x_is_contiguous: bool,
+    rows_are_whole: bool = False,
     suspends: Callable[[ast.Instruction], bool] = waits_for_warps,
 ) -> Analysis:
     """Analyse a function that `prepare` has made ready.
@@ -93,6 +98,8 @@ def analyse(
     x_is_contiguous : bool
         All lanes of a warp have the same ``%tid.y`` and ``%tid.z``, and ``%tid.x`` goes up by one from lane to lane:
         blockDim.x is a multiple of the width, or the block has one row only.
+    rows_are_whole : bool
+        blockDim.x is a multiple of the width.
     suspends : callable, optional
         Which instructions end a block because the warp may be suspended there; barriers by default.
 
@@ -115,27 +122,31 @@ def analyse(
     order = order_blocks(blocks)
     liveness = Liveness(order.blocks)
     registers = {name: function.registers[name] for name in liveness.bit}
-    local, constants = _definitions(order.blocks, liveness)
+    local, constants, single = _definitions(order.blocks, liveness)
     shapes: dict[str, Shape] = {}
+    numbers = {name: immediate.value for name, immediate in constants.items() if immediate.kind == "int"}
+    lines = WarpLines(width, numbers, x_is_contiguous=x_is_contiguous, rows_are_whole=rows_are_whole)
     if width > 1:
+        lines.find((instruction for block in order.blocks for instruction in block.code()), single)
         uniformity = Uniformity(
             x_is_contiguous=x_is_contiguous,
             has_local=any(variable.space == "local" for variable in function.variables),
+            warp_lines=lines,
         )
-        uniformity.constants = {
-            name: immediate.value for name, immediate in constants.items() if immediate.kind == "int"
-        }
+        uniformity.constants = numbers
         for block in order.blocks:
             for instruction, effect in zip(block.code(), block.effects, strict=True):
                 uniformity.add(instruction, effect)
         Divergence(order, liveness, uniformity)
         uniformity.solve()
         shapes = {name: shape for name, shape in uniformity.shapes.items() if not isinstance(shape, _Unknown)}
-    return Analysis(function, width, order.blocks, order.loops, registers, shapes, constants, local, liveness)
+    return Analysis(
+        function, width, order.blocks, order.loops, registers, shapes, constants, local, lines.lines, liveness
+    )
 
 
-def _definitions(blocks: list[Block], liveness: Liveness) -> tuple[set[str], dict[str, ast.Immediate]]:
-    """Registers that stay within a block, and those that hold a constant."""
+def _definitions(blocks: list[Block], liveness: Liveness) -> tuple[set[str], dict[str, ast.Immediate], set[str]]:
+    """Registers that stay within a block, those that hold a constant, and those with one definition."""
     home: dict[str, Block | None] = {}
     count: dict[str, int] = {}
     constants: dict[str, ast.Immediate] = {}
@@ -152,4 +163,5 @@ def _definitions(blocks: list[Block], liveness: Liveness) -> tuple[set[str], dic
                 if isinstance(target, ast.Register) and isinstance(source, ast.Immediate):
                     constants[target.name] = source
     local = {name for name, block in home.items() if block is not None and not liveness.bit[name] & across}
-    return local, {name: value for name, value in constants.items() if count[name] == 1}
+    single = {name for name, number in count.items() if number == 1}
+    return local, {name: value for name, value in constants.items() if name in single}, single

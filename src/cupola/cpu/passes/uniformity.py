@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cupola.cpu.passes.effects import Effects, operand_kinds
+from cupola.cpu.passes.warp_lines import WarpLines
 from cupola.cpu.ptx import ast
 
 UNIFORM = 0
@@ -46,11 +47,14 @@ class Uniformity:
         Lanes of a warp differ in ``%tid.x`` only, by one from each to the next.
     has_local : bool
         The function has variables in local memory, so a generic address may point to a lane's own memory.
+    warp_lines : WarpLines
+        Registers that count up from a multiple of the width.
     """
 
-    def __init__(self, *, x_is_contiguous: bool, has_local: bool) -> None:
+    def __init__(self, *, x_is_contiguous: bool, has_local: bool, warp_lines: WarpLines) -> None:
         self.x_is_contiguous = x_is_contiguous
         self.has_local = has_local
+        self.warp_lines = warp_lines
         self.shapes: dict[str, State] = {}
         self.constants: dict[str, int] = {}  # registers that hold one known integer
         self._instructions: list[tuple[ast.Instruction, Effects]] = []
@@ -265,6 +269,29 @@ class Uniformity:
             return VARYING
         return _stride(first << amount) if 0 <= amount < int(instruction.modifiers[-1][1:]) else VARYING
 
+    def _shift_right(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
+        """shr: what is left of a warp's line without the lane number is uniform."""
+        lines, amount = self.warp_lines, self.warp_lines.number(instruction.operands[2])
+        if (
+            self._is_line(instruction.operands[1], sources)
+            and amount is not None
+            and 1 << min(amount, 32) >= lines.width
+        ):
+            return UNIFORM if instruction.modifiers[-1][1:] == "32" else VARYING
+        return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
+
+    def _and(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
+        mask = self.warp_lines.number(instruction.operands[2])
+        if mask is not None and self._is_line(instruction.operands[1], sources):
+            if self.warp_lines.keeps_lane(mask):
+                return 1
+            if self.warp_lines.drops_lane(mask):
+                return UNIFORM
+        return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
+
+    def _is_line(self, operand: ast.Operand, sources: list[Shape]) -> bool:
+        return isinstance(operand, ast.Register) and operand.name in self.warp_lines.lines and sources[0] == 1
+
     def _negate(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         shape = sources[0]
         return VARYING if shape is None or (shape and instruction.modifiers[-1] not in _INTEGERS) else -shape
@@ -328,6 +355,8 @@ _RULES: dict[str, Callable[[Uniformity, ast.Instruction, list[Shape]], Shape | t
     "mul": Uniformity._product,
     "mad": Uniformity._product,
     "shl": Uniformity._shift,
+    "shr": Uniformity._shift_right,
+    "and": Uniformity._and,
     "neg": Uniformity._negate,
     "selp": Uniformity._choice,
     "ld": Uniformity._load,

@@ -19,27 +19,40 @@ struct places {
 
 static uint32_t everyone(const cpu_context *context) { return UINT32_MAX >> (32 - context->width); }
 
-/* Are the accesses of all lanes of the mask aligned and inside [base, base + size)? */
-static bool all_inside(const cpu_context *context, cpu_site site, uint32_t mask, const uint64_t *addresses,
-                       uint64_t base, uint64_t size) {
-    if (size < site.size) return false;
-    const uint64_t valid = size - site.size + 1, misaligned = site.size - 1u;
+/* These helpers are all that stands between machine code and its data, and comparing 64-bit numbers takes vector
+ * instructions that not every x86-64 has: the loader picks the variant for the processor. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define CPU_VARIANTS __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CPU_VARIANTS
+#endif
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE bool lanes_inside(uint32_t width, uint32_t mask, uint32_t misaligned, const uint64_t *addresses,
+                                uint64_t base, uint64_t valid) {
     uint64_t outside = 0;
-    if (mask == everyone(context)) {
-        for (uint32_t i = 0; i < context->width; i++)
-            outside |= (addresses[i] - base >= valid) | (addresses[i] & misaligned);
-    } else {
-        for (; mask; mask &= mask - 1) {
-            uint64_t address = addresses[__builtin_ctz(mask)];
-            outside |= (address - base >= valid) | (address & misaligned);
-        }
+    for (uint32_t i = 0; i < width; i++) {
+        uint64_t wrong = (uint64_t)(addresses[i] - base >= valid) | (addresses[i] & misaligned);
+        outside |= wrong & -(uint64_t)(mask >> i & 1);
     }
     return !outside;
 }
 
+/* Are the accesses of all lanes of the mask aligned and inside [base, base + size)? */
+ALWAYS_INLINE bool all_inside(const cpu_context *context, cpu_site site, uint32_t mask, const uint64_t *addresses,
+                              uint64_t base, uint64_t size) {
+    if (size < site.size) return false;
+    const uint64_t valid = size - site.size + 1;
+    const uint32_t misaligned = site.size - 1u, width = context->width;
+    if (width == CPU_WARP_THREADS)  // a loop of known length
+        return lanes_inside(CPU_WARP_THREADS, mask, misaligned, addresses, base, valid);
+    return lanes_inside(width, mask, misaligned, addresses, base, valid);
+}
+
 /* Find the elements of the lanes of the mask; false after a fault. `resolved` has room for an address of each lane. */
-static bool locate(cpu_context *context, const cpu_warp *warp, cpu_site site, uint32_t mask, const uint64_t *addresses,
-                   uint64_t *resolved, struct places *places) {
+ALWAYS_INLINE bool locate(cpu_context *context, const cpu_warp *warp, cpu_site site, uint32_t mask, const uint64_t *addresses,
+                          uint64_t *resolved, struct places *places) {
     *places = (struct places){addresses, 0, 0};
     const cpu_site_cache *cache = &context->sites[site.index];
     switch (site.space) {
@@ -76,6 +89,15 @@ static bool locate(cpu_context *context, const cpu_warp *warp, cpu_site site, ui
         }                                                                                                              \
         return 0;                                                                                                      \
     }                                                                                                                  \
+    if (count == 1) {                                                                                                  \
+        const uint32_t i = 0;                                                                                          \
+        for (; mask; mask &= mask - 1) {                                                                               \
+            const uint32_t lane = (uint32_t)__builtin_ctz(mask);                                                       \
+            TYPE *element = (TYPE *)(uintptr_t)(PLACE);                                                                \
+            COPY;                                                                                                      \
+        }                                                                                                              \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
     for (; mask; mask &= mask - 1) {                                                                                   \
         const uint32_t lane = (uint32_t)__builtin_ctz(mask);                                                           \
         TYPE *element = (TYPE *)(uintptr_t)(PLACE);                                                                    \
@@ -100,7 +122,7 @@ static bool locate(cpu_context *context, const cpu_warp *warp, cpu_site site, ui
 
 /* Load for each lane of the mask; `elements` receives, for each element of the access, an array with one of each
  * lane. Returns nonzero on a fault. */
-CPU_HELPER uint32_t cupola_load(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, void *elements) {
+CPU_HELPER CPU_VARIANTS uint32_t cupola_load(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, void *elements) {
     CPU_ACCESS_ARGUMENTS_USED
     const cpu_site site = unpack_site(packed);
     const uint32_t width = context->width, count = site.size / site.element;
@@ -110,7 +132,7 @@ CPU_HELPER uint32_t cupola_load(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses,
     BY_SIZE(LOAD, SCATTERED)
 }
 
-CPU_HELPER uint32_t cupola_store(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const void *elements) {
+CPU_HELPER CPU_VARIANTS uint32_t cupola_store(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const void *elements) {
     CPU_ACCESS_ARGUMENTS_USED
     const cpu_site site = unpack_site(packed);
     const uint32_t width = context->width, count = site.size / site.element;
@@ -154,7 +176,7 @@ static bool is_run(uint32_t mask) {
     return !(mask & (mask + 1));
 }
 
-CPU_HELPER uint32_t cupola_load_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, void *elements) {
+CPU_HELPER CPU_VARIANTS uint32_t cupola_load_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, void *elements) {
     const cpu_site site = unpack_site(packed);
     const uint32_t width = context->width, count = site.size / site.element;
     const uint64_t start = whole_line(context, site, mask, base, step);
@@ -172,7 +194,7 @@ CPU_HELPER uint32_t cupola_load_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64
     BY_SIZE(LOAD, ON_LINE)
 }
 
-CPU_HELPER uint32_t cupola_store_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, const void *elements) {
+CPU_HELPER CPU_VARIANTS uint32_t cupola_store_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, const void *elements) {
     const cpu_site site = unpack_site(packed);
     const uint32_t width = context->width, count = site.size / site.element;
     const uint64_t start = whole_line(context, site, mask, base, step);

@@ -1,0 +1,121 @@
+"""Which registers count up from a multiple of the warp's width.
+
+``threadIdx.x % 32`` and ``threadIdx.x / 32`` are how kernels name a lane and a warp. As a sum of the first lane's value
+and the lane number, ``%tid.x`` says nothing about them; but the first lane's value is a multiple of the width, so the
+low bits are the lane number and those above are the same in all lanes. Two sets of registers are kept: *multiples*,
+uniform multiples of the width, and *lines*, which are a multiple plus the lane number. Only registers with a single,
+unguarded definition are in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cupola.cpu.ptx import ast
+
+_WORDS = frozenset(["u32", "s32", "b32"])
+
+
+class WarpLines:
+    """What is known of registers as multiples of the width, and multiples plus lane number.
+
+    Parameters
+    ----------
+    width : int
+        Lanes of a warp, a power of two.
+    constants : mapping
+        Registers with one known integer.
+    x_is_contiguous : bool
+        ``%tid.x`` counts up by one over the lanes.
+    rows_are_whole : bool
+        ``%ntid.x`` is a multiple of the width.
+    """
+
+    def __init__(
+        self, width: int, constants: Mapping[str, int], *, x_is_contiguous: bool, rows_are_whole: bool
+    ) -> None:
+        self.width = width
+        self.constants = constants
+        self.x_is_contiguous = x_is_contiguous
+        self.rows_are_whole = rows_are_whole and x_is_contiguous
+        self.lines: set[str] = set()
+        self.multiples: set[str] = set()
+
+    def find(self, instructions: Iterable[ast.Instruction], single: set[str]) -> None:
+        """Fill both sets. ``single`` are the registers with one definition; definitions come before their uses."""
+        for instruction in instructions:
+            target = instruction.operands[0] if instruction.operands else None
+            if instruction.guard is None and isinstance(target, ast.Register) and target.name in single:
+                if self._is_multiple(instruction):
+                    self.multiples.add(target.name)
+                elif self._is_line(instruction):
+                    self.lines.add(target.name)
+
+    def keeps_lane(self, mask: int) -> bool:
+        """Whether ``line & mask`` is again a line: the mask has all bits of the lane number."""
+        return mask & (self.width - 1) == self.width - 1
+
+    def drops_lane(self, mask: int) -> bool:
+        """Whether ``line & mask`` is the same in all lanes: the mask has no bit of the lane number."""
+        return mask & (self.width - 1) == 0
+
+    def _is_line(self, instruction: ast.Instruction) -> bool:
+        sources = instruction.operands[1:]
+        match instruction.opcode, instruction.modifiers:
+            case "mov", (type,) if type in _WORDS:
+                return self._operand_is_line(sources[0])
+            case "add", (type,) if type in _WORDS:
+                first, second = sources
+                return (self._operand_is_line(first) and self._operand_is_multiple(second)) or (
+                    self._operand_is_line(second) and self._operand_is_multiple(first)
+                )
+            case "mad", ("lo", type) if type in _WORDS:
+                return self._is_product(sources[0], sources[1]) and self._operand_is_line(sources[2])
+            case "and", ("b32",):
+                mask = self.number(sources[1])
+                return mask is not None and self.keeps_lane(mask) and self._operand_is_line(sources[0])
+        return False
+
+    def _is_multiple(self, instruction: ast.Instruction) -> bool:
+        sources = instruction.operands[1:]
+        match instruction.opcode, instruction.modifiers:
+            case "mov", (type,) if type in _WORDS:
+                return self._operand_is_multiple(sources[0])
+            case "add" | "sub", (type,) if type in _WORDS:
+                return all(map(self._operand_is_multiple, sources))
+            case "mul", ("lo", type) if type in _WORDS:
+                return self._is_product(*sources)
+            case "mad", ("lo", type) if type in _WORDS:
+                return self._is_product(sources[0], sources[1]) and self._operand_is_multiple(sources[2])
+            case "shl", ("b32",):
+                return self._operand_is_multiple(sources[0])
+        return False
+
+    def _is_product(self, first: ast.Operand, second: ast.Operand) -> bool:
+        """A multiple times any number is a multiple, modulo 2**32 as well."""
+        return self._operand_is_multiple(first) or self._operand_is_multiple(second)
+
+    def _operand_is_line(self, operand: ast.Operand) -> bool:
+        match operand:
+            case ast.Register(name):
+                return name in self.lines
+            case ast.Special("laneid"):
+                return True
+            case ast.Special("tid", "x"):
+                return self.x_is_contiguous
+        return False
+
+    def _operand_is_multiple(self, operand: ast.Operand) -> bool:
+        match operand:
+            case ast.Register(name) if name in self.multiples:
+                return True
+            case ast.Special("ntid", "x"):
+                return self.rows_are_whole
+        number = self.number(operand)
+        return number is not None and number % self.width == 0
+
+    def number(self, operand: ast.Operand) -> int | None:
+        """The value of an integer operand that is known."""
+        if isinstance(operand, ast.Immediate) and operand.kind == "int":
+            return operand.value
+        return self.constants.get(operand.name) if isinstance(operand, ast.Register) else None
