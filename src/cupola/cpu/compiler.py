@@ -43,6 +43,10 @@ class KernelInfo:
     max_threads: int
     required_block: tuple[int, int, int] | None
     max_block: tuple[int, int, int] | None
+    required_cluster: tuple[int, int, int] | None
+    max_cluster: int
+    must_have_cluster: bool
+    blocks_are_clusters: bool
     ptx_version: int
     binary_version: int
 
@@ -114,7 +118,8 @@ class Variant:
             rows_are_whole=self.shape.contiguous and self.shape.full,
             suspends=suspends,
         )
-        return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape, _spinning_edges(analysis))
+        spinning, watching = _waiting_edges(analysis)
+        return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape, spinning, watching)
 
     def independent_address(self) -> int:
         """The address of the independent body (runtime/abi.h), compiled when a unit first needs it.
@@ -131,12 +136,17 @@ class Variant:
             return self._independent.address
 
 
-def _spinning_edges(analysis: passes.Analysis) -> frozenset[tuple[int, int]]:
-    """The edges that close loops in which a thread may wait for another one."""
+_Edges = frozenset[tuple[int, int]]
+
+
+def _waiting_edges(analysis: passes.Analysis) -> tuple[_Edges, _Edges]:
+    """The edges that close loops in which a thread may wait; those where it may wait for more than an mbarrier."""
     if analysis.loops:
-        return frozenset((loop.latch.index, loop.header.index) for loop in analysis.loops if loop.waits)
-    back = ((b.index, s.index) for b in analysis.blocks for s in b.successors if s.index <= b.index)
-    return frozenset(back)  # of an irreducible graph, whose loops are not known: all of them
+        loops = [loop for loop in analysis.loops if loop.waits]
+        spinning = frozenset((loop.latch.index, loop.header.index) for loop in loops)
+        return spinning, frozenset((loop.latch.index, loop.header.index) for loop in loops if loop.watches)
+    back = frozenset((b.index, s.index) for b in analysis.blocks for s in b.successors if s.index <= b.index)
+    return back, back  # of an irreducible graph, whose loops are not known: all of them
 
 
 class LoadedModule:
@@ -182,8 +192,9 @@ class LoadedModule:
 
     def _describe(self, function: ast.Function, layout: Layout, registers: dict[str, int]) -> KernelInfo:
         major, minor = self.module.version
-        required = function.directives.get("reqntid")
-        limit = required or function.directives.get("maxntid")
+        directives = function.directives
+        required = directives.get("reqntid")
+        limit = required or directives.get("maxntid")
         return KernelInfo(
             name=function.name,
             params=tuple((p.name, p.offset, p.size, p.align) for p in function.parameters),
@@ -195,6 +206,10 @@ class LoadedModule:
             max_threads=min(1024, _product(limit)) if limit else 1024,
             required_block=_dim3(required),
             max_block=_dim3(limit),
+            required_cluster=_dim3(directives.get("reqnctapercluster")),
+            max_cluster=_product(directives.get("maxclusterrank", (0,))),
+            must_have_cluster="explicitcluster" in directives and "reqnctapercluster" not in directives,
+            blocks_are_clusters="blocksareclusters" in directives,
             ptx_version=10 * major + minor,
             binary_version=BINARY_VERSION,
         )

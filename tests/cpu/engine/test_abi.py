@@ -27,11 +27,17 @@ def test_offsets_and_numbers(tmp_path: Path) -> None:
     facts += [("sizeof(cpu_site_cache)", abi.SITE_CACHE_BYTES)]
     facts += [
         (f"CPU_STATE_{name}", getattr(abi, name))
-        for name in ("DONE", "BARRIER", "YIELD", "INDEPENDENT", "WAITING", "FAULT", "SYNC")
+        for name in ("DONE", "BARRIER", "YIELD", "INDEPENDENT", "WAITING", "FAULT", "SYNC", "CLUSTER")
     ]
     facts += [(f"CPU_RESULT_{name}", getattr(abi, f"RESULT_{name}")) for name in ("NONE", "COUNT", "ALL", "ANY")]
-    facts += [(f"CPU_SPACE_{s.upper()}", number) for s, number in abi.SPACES.items() if s != "generic"]
-    facts += [("CPU_SITE_GENERIC", abi.SPACES["generic"])]
+    spaces = {s: number for s, number in abi.SPACES.items() if s not in ("generic", "cluster")}
+    facts += [(f"CPU_SPACE_{s.upper()}", number) for s, number in spaces.items()]
+    facts += [("CPU_SITE_GENERIC", abi.SPACES["generic"]), ("CPU_SITE_GENERIC", abi.SPACES["cluster"])]
+    facts += [
+        (f"CPU_MBARRIER_{name}", getattr(abi, f"MBARRIER_{name}"))
+        for name in ("DROP", "NO_COMPLETE", "PARITY", "TOGETHER", "COUNT_BITS")
+    ]
+    facts += [("CPU_RANK_SHIFT", abi.RANK_SHIFT)]
     facts += [("CPU_SITE_WRITE", abi.SITE_WRITE), ("CPU_SITE_CONTIGUOUS", abi.SITE_CONTIGUOUS)]
     facts += [("CPU_SHARED_WINDOW", abi.SHARED_WINDOW), ("CPU_LOCAL_WINDOW", abi.LOCAL_WINDOW)]
     facts += [("CPU_STATE(CPU_STATE_YIELD, 7)", abi.state(abi.YIELD, 7))]

@@ -85,6 +85,8 @@ def describe(
                 "it with cuMemPoolSetAccess (DeviceMemoryResource.peer_accessible_by), memory of another device's "
                 "cuMemAlloc needs cuCtxEnablePeerAccess"
             )
+        elif message:
+            neighbour = message
         elif space == 1:
             neighbour = _shared_memory(address, info.static_shared, dynamic_shared)
         elif space == 2:

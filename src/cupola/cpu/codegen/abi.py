@@ -26,6 +26,22 @@ CONTEXT: Final = {
     "budget": 96,
     "worker": 100,
     "grid_workspace": 104,
+    "clusterid.x": 112,
+    "clusterid.y": 116,
+    "clusterid.z": 120,
+    "cluster_ctarank": 124,
+    "nclusterid.x": 128,
+    "nclusterid.y": 132,
+    "nclusterid.z": 136,
+    "cluster_nctarank": 140,
+    "cluster_ctaid.x": 144,
+    "cluster_ctaid.y": 148,
+    "cluster_ctaid.z": 152,
+    "is_explicit_cluster": 156,
+    "cluster_nctaid.x": 160,
+    "cluster_nctaid.y": 164,
+    "cluster_nctaid.z": 168,
+    "nsmid": 172,
 }
 """Offsets in ``cpu_context``."""
 
@@ -43,26 +59,35 @@ WARP: Final = {
     "voters": 40,
     "diverged": 44,
     "site": 48,
-    "local": 56,
+    "watches": 52,
+    "turn": 56,
+    "local": 64,
 }
 """Offsets in ``cpu_warp``."""
 
 SITE_CACHE_BYTES: Final = 32
 
-DONE, BARRIER, YIELD, INDEPENDENT, WAITING, FAULT, SYNC = range(7)
+DONE, BARRIER, YIELD, INDEPENDENT, WAITING, FAULT, SYNC, CLUSTER = range(8)
 """Kinds of ``cpu_state``."""
 
 RESULT_NONE, RESULT_COUNT, RESULT_ALL, RESULT_ANY = range(4)
 """What a lane that waits at a barrier receives (``cpu_result``)."""
 
-SPACES: Final = {"global": 0, "shared": 1, "local": 2, "const": 3, "param": 4, "generic": 5}
-"""``cpu_space``, and ``CPU_SITE_GENERIC``."""
+SPACES: Final = {"global": 0, "shared": 1, "local": 2, "const": 3, "param": 4, "generic": 5, "cluster": 5}
+"""``cpu_space``, and ``CPU_SITE_GENERIC``, which is what the shared memory of a cluster is addressed by."""
 
 SITE_WRITE: Final = 1
 SITE_CONTIGUOUS: Final = 2
 
+MBARRIER_DROP: Final = 1
+MBARRIER_NO_COMPLETE: Final = 2
+MBARRIER_PARITY: Final = 4
+MBARRIER_TOGETHER: Final = 8
+MBARRIER_COUNT_BITS: Final = 20
+
 SHARED_WINDOW: Final = 1 << 56
 LOCAL_WINDOW: Final = 1 << 57
+RANK_SHIFT: Final = 24
 
 SIGNATURE: Final = (
     "ptr noalias %context, ptr noalias %warp, ptr noalias readonly align 16 dereferenceable({param_bytes}) %params, "

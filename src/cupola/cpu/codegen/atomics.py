@@ -47,6 +47,8 @@ def _type(instruction: ast.Instruction) -> str:
 def problem_with(instruction: ast.Instruction) -> str | None:
     """Why an atomic operation cannot be run, or None."""
     operation, type = _operation(instruction), _type(instruction)
+    if "mmio" in instruction.modifiers:
+        return "'.mmio' atomics need compute capability 10.0"
     if type not in _TYPES[operation]:
         return f"'{instruction.opcode}.{operation}' is not supported for the type '{type}'"
     return None
@@ -73,15 +75,28 @@ def atomic(body: Body, instruction: ast.Instruction) -> None:
         at = address_of(body, address, access.space)
         if index:
             at = body.builder.binary("add", at, constant(at.type, index * access.element))
-        results.append(_call(body, access, f"{operation}_{_TYPES[operation][name]}", at, value, compare))
+        # The first element stands for the whole vector, which must be aligned and inside.
+        checked = access if index else replace(access, count=len(values))
+        helper = helper_name(instruction, "shared" if access.space == "shared" else "atomic")
+        results.append(_call(body, checked, helper, at, value, compare))
     for target, value in zip(targets if vector else (destination,), results, strict=True):
         body.write(target, value, signed=name[0] == "s")
 
 
-def _call(body: Body, access: Access, name: str, address: Value, value: Value, compare: Value | None) -> Value:
+def element_bytes(instruction: ast.Instruction) -> int:
+    """Bytes of one element."""
+    return BITS[LLVM_TYPE[_type(instruction)]] // 8
+
+
+def helper_name(instruction: ast.Instruction, kind: str) -> str:
+    """The helper that does the operation on elements: ``"shared"`` on offsets, ``"atomic"`` on generic addresses."""
+    operation = _operation(instruction)
+    return f"cupola_{kind}_{operation}_{_TYPES[operation][_type(instruction)]}"
+
+
+def _call(body: Body, access: Access, helper: str, address: Value, value: Value, compare: Value | None) -> Value:
     builder, control = body.builder, body.control
     _, packed = site_of(body, access, row=False)
-    helper = f"cupola_{'shared' if access.space == 'shared' else 'atomic'}_{name}"
     addresses = lane_addresses(body, address)
     operands = body.spill("operands", value)
     compares = body.spill("compares", compare) if compare is not None else "null"

@@ -38,7 +38,8 @@ class Site:
 class Facts:
     """What the emitter gets to know about a kernel.
 
-    ``spinning`` holds the edges (from block, to block) that close a loop in which a thread may wait for others.
+    ``spinning`` holds the edges (from block, to block) that close a loop in which a thread may wait for others,
+    ``watching`` those of them where it may wait for something else than an mbarrier.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Facts:
     layout: Layout
     shape: Shape
     spinning: frozenset[tuple[int, int]]
+    watching: frozenset[tuple[int, int]] = frozenset()
 
 
 class Body:

@@ -203,7 +203,7 @@ class Control:
         """In the independent body, before the instruction at which threads meet: gather who comes along."""
         if self.body.independent:
             index = self.meeting_index(block)
-            self._add(index, self.mask)
+            self.add_threads(index, self.mask)
             self.dispatch_from(0)
             self._begin_independent(f"meeting{block.index}", index)
             self.body.registers.begin_block()
@@ -280,7 +280,7 @@ class Control:
         if target is None or target.returns_only:
             self.leave()
         elif self.body.independent:
-            self._add(self.entry_index(target), self.mask)
+            self.add_threads(self.entry_index(target), self.mask)
             self._dispatch([target])
         elif target.index in self.regions:
             self._enter(target, self.mask)
@@ -321,7 +321,7 @@ class Control:
         ways = [merged[i] for i in sorted(merged)]
         for target, mask in ways:
             if self.body.independent:
-                self._add(self.entry_index(target), mask)
+                self.add_threads(self.entry_index(target), mask)
             elif target.index in self.regions:
                 self._enter(target, mask)
             elif index in self.regions:
@@ -362,7 +362,7 @@ class Control:
             mask = self.builder.binary("or", self.load(f"m{target.index}"), mask)
         self.store(f"m{target.index}", mask)
 
-    def _add(self, index: int, mask: Value) -> None:
+    def add_threads(self, index: int, mask: Value) -> None:
         """Add threads to a mask of the frame."""
         pointer = self.frame_mask(index)
         there = Value(self.builder.emit(f"load i32, ptr {pointer}"), "i32")
@@ -376,6 +376,14 @@ class Control:
 
     def _is_spinning(self, target: Block) -> bool:
         return (self.block.index, target.index) in self.body.facts.spinning
+
+    def _watches(self, target: Block) -> Value:
+        return constant("i32", (self.block.index, target.index) in self.body.facts.watching)
+
+    def give_way_if(self, condition: str) -> None:
+        """Give way at the next opportunity, when an i1 says so."""
+        budget = self.load("budget")
+        self.store("budget", Value(self.builder.emit(f"select i1 {condition}, i32 1, i32 {budget.ir}"), "i32"))
 
     def _spend(self) -> str:
         """Count down the budget; the i1 that says that it is spent."""
@@ -396,6 +404,7 @@ class Control:
             mask = self.load(f"m{target.index}")
             others = builder.binary("xor", self.live(), mask)
         self.body.store_field("diverged", others)
+        self.body.store_field("watches", self._watches(target))
         self._yield_targets.add(target.index)
         self.suspend_everything(abi.YIELD, self.entry_index(target), mask)
         builder.label(stay)
@@ -414,6 +423,8 @@ class Control:
     def _dispatch(self, targets: list[Block]) -> None:
         """End a block of the independent body: go to the next block that has threads."""
         if any(self._is_spinning(target) for target in targets):
+            watched = any(self._watches(target).integer for target in targets if self._is_spinning(target))
+            self.body.store_field("watches", constant("i32", watched))
             self.store("start", constant("i32", self.entry_index(self.block) + 2))
             self.builder.line(f"br i1 {self._spend()}, label %give.way, label %dispatch")
         else:
@@ -516,7 +527,8 @@ class Control:
         for index in self.regions:
             self.store(f"m{index}", NOBODY)
         if body.independent:
-            self.store("start", NOBODY)
+            self.store("start", body.load_field(builder, "%warp", abi.WARP["turn"], "i32"))
+            body.store_field("turn", NOBODY)
             builder.line(f"switch i32 {state.ir}, label %dispatch [ i32 0, label %begin ]")
         else:
             points = [f"i32 {code}, label %{label}" for code, label in self._resume_points]
@@ -606,4 +618,5 @@ class Control:
         kind = builder.emit(f"select i1 {over}, i32 {abi.state(abi.DONE)}, i32 {abi.state(abi.WAITING)}")
         builder.line(f"ret i32 {kind}")
         builder.label("give.way")
+        self.body.store_field("turn", self.load("start"))
         builder.line(f"ret i32 {abi.state(abi.YIELD)}")

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
+from . import abi, bulk, mbarriers
+from .addresses import address_of
 from .bounds import Access
 from .builder import constant
-from .memory import load_access, store_access
+from .memory import call_accessor, lane_addresses, load_access, store_access
+from .values import Value
 
 if TYPE_CHECKING:
     from .body import Body
@@ -19,31 +22,66 @@ _WORDS = {4: ("i32", 1), 8: ("i32", 2), 16: ("i32", 4)}
 def problem_with(instruction: ast.Instruction) -> str | None:
     """Why a copy cannot be run, or None."""
     modifiers = instruction.modifiers
-    if modifiers[0] != "async" or "bulk" in modifiers or "mbarrier" in modifiers:
-        return "bulk copies and copies that signal an mbarrier are not supported"
+    if "bulk" in modifiers:
+        return bulk.problem_with(instruction)
+    if len(instruction.operands) > 2:
+        size = instruction.operands[2]
+        sizes = (16,) if "cg" in modifiers else tuple(_WORDS)
+        if not isinstance(size, ast.Immediate) or size.value not in sizes:
+            return f"it copies {' or '.join(map(str, sizes))} bytes"
     return None
 
 
 def copy_async(body: Body, instruction: ast.Instruction) -> None:
-    """``cp.async``: copy 4, 8 or 16 bytes; what lies beyond the size of the source becomes zero."""
+    """``cp.async`` and its relatives."""
     modifiers = instruction.modifiers
-    if any(modifier in ("commit_group", "wait_group", "wait_all") for modifier in modifiers):
+    if "bulk" in modifiers:
+        bulk.copy(body, instruction)
+    elif "mbarrier" in modifiers:
+        mbarriers.arrive_for_copies(body, instruction)
+    elif not {"commit_group", "wait_group", "wait_all"}.isdisjoint(modifiers):
         return
-    builder = body.builder
+    else:
+        _copy(body, instruction)
+
+
+def _copy(body: Body, instruction: ast.Instruction) -> None:
+    """Copy 4, 8 or 16 bytes; what lies beyond the size of the source is not read, and becomes zero."""
     destination, source, size = instruction.operands[:3]
     assert isinstance(size, ast.Immediate) and isinstance(source, ast.Address)
+    present = _present(body, instruction, size.value)
+    if present is not None:
+        _copy_some(body, instruction, present, size.value)
+        return
     type, count = _WORDS[size.value]
     values = load_access(body, Access(instruction, "global", type, count, write=False, volatile=False), source)
-    has_size = len(instruction.operands) > 3 and "L2::cache_hint" not in modifiers or len(instruction.operands) > 4
-    if has_size:
-        present = body.operand(instruction.operands[3], "i32")
-        for index, value in enumerate(values):
-            bytes_left = builder.binary("sub", present, constant("i32", 4 * index))
-            bits = builder.binary("shl", bytes_left, constant("i32", 3))
-            some = builder.compare("icmp sgt", bytes_left, constant("i32", 0))
-            all_four = builder.compare("icmp sge", bytes_left, constant("i32", 4))
-            shift = builder.binary("and", bits, constant("i32", 31))
-            low = builder.binary("sub", builder.binary("shl", constant("i32", 1), shift), constant("i32", 1))
-            kept = builder.select(all_four, constant("i32", -1), builder.select(some, low, constant("i32", 0)))
-            values[index] = builder.binary("and", value, kept)
     store_access(body, Access(instruction, "shared", type, count, write=True, volatile=False), destination, values)
+
+
+def _present(body: Body, instruction: ast.Instruction, size: int) -> Value | None:
+    """How many bytes the source has, of the operand that gives their number or says to ignore it; None: all."""
+    hinted = "L2::cache_hint" in instruction.modifiers
+    if len(instruction.operands) <= 3 + hinted:
+        return None
+    operand = instruction.operands[3]
+    if isinstance(operand, ast.Immediate):
+        return None if operand.value >= size else constant("i32", operand.value)
+    register = operand.register if isinstance(operand, ast.Negated) else operand
+    if isinstance(register, ast.Register) and body.registers.declared[register.name] == "pred":
+        return body.builder.select(body.operand(operand, "i1"), constant("i32", 0), constant("i32", size))
+    return body.operand(operand, "i32")
+
+
+def _copy_some(body: Body, instruction: ast.Instruction, present: Value, size: int) -> None:
+    destination, source = instruction.operands[:2]
+    sites = []
+    for space, write in (("shared", True), ("global", False)):
+        number = body.new_site(instruction, space, size, write=write)
+        sites.append(abi.pack_site(number, size, 4, space, write=write, contiguous=False))
+    to = lane_addresses(body, address_of(body, destination, "shared"), "to")
+    origin = lane_addresses(body, address_of(body, source, "global"), "from")
+    sizes = body.spill("sizes", present)
+    status = call_accessor(
+        body, "cupola_copy_some", "i32", sites[0], f"i64 {sites[1]}", f"ptr {to}", f"ptr {origin}", f"ptr {sizes}"
+    )
+    body.control.fault_if(body.builder.emit(f"icmp ne i32 {status}, 0"))

@@ -1,8 +1,8 @@
 """Kernels to LLVM IR: `emit_body` writes one body of a kernel, `problem_with` says what cannot be run.
 
 The work is divided: `control` (masks, branches), `meetings` (barriers), `memory` with `bounds`, `atomics`, `addresses`,
-`special` (special registers), `calls`; `registers` and `layout` know where things are kept. What an instruction
-computes is in the package `instructions`.
+`copies`, `bulk` and `mbarriers`, `special` (special registers), `calls`; `registers` and `layout` know where things are
+kept. What an instruction computes is in the package `instructions`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from dataclasses import dataclass
 
 from cupola.cpu.ptx import ast
 
-from . import addresses, atomics, calls, copies, instructions, matrix_memory, meetings, memory
+from . import addresses, atomics, bulk, calls, copies, instructions, matrix_memory, mbarriers, meetings, memory
 from .body import Body, Facts, Lowering, Site
 from .registers import Demand, Inexact, Kind
 
 LOWERINGS: dict[str, Lowering] = {
     "ld": memory.load,
     "ldu": memory.load,
-    "st": memory.store,
+    "st": lambda body, i: (bulk.store_async if "async" in i.modifiers else memory.store)(body, i),
     "atom": atomics.atomic,
-    "red": atomics.atomic,
+    "red": lambda body, i: (bulk.reduce_async if "async" in i.modifiers else atomics.atomic)(body, i),
     "cp": copies.copy_async,
     "cvta": addresses.convert_address,
     "isspacep": addresses.is_in_space,
     "mapa": addresses.map_to_rank,
+    "getctarank": addresses.rank_of,
+    "mbarrier": mbarriers.mbarrier,
     "bar": meetings.arrive,
     "barrier": meetings.arrive,
     "membar": calls.fence,
@@ -43,6 +45,12 @@ LOWERINGS: dict[str, Lowering] = {
 }
 """What lowers each instruction that does more than map values to values."""
 
+_REFUSED = {
+    "multimem": "there are no multicast objects, whose addresses it takes",
+    "clusterlaunchcontrol": "it needs compute capability 10.0",
+    "tensormap": "tensor copies (TMA) are not supported",
+}
+
 _CONTROL = frozenset(["bra", "brx", "ret", "exit"])
 
 
@@ -51,10 +59,14 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     opcode = instruction.opcode
     if opcode not in instructions.VIDEO and any(isinstance(operand, ast.Selector) for operand in instruction.operands):
         return "only video instructions take parts of registers, or a minus in front of one"
+    if opcode in _REFUSED:
+        return _REFUSED[opcode]
+    if opcode in ("red", "st") and "async" in instruction.modifiers:
+        return bulk.problem_with(instruction)
     if opcode in ("atom", "red"):
-        return "it is asynchronous" if "async" in instruction.modifiers else atomics.problem_with(instruction)
-    if opcode == "barrier" and "cluster" in instruction.modifiers:
-        return "thread block clusters are not supported"
+        return atomics.problem_with(instruction)
+    if opcode in ("ld", "st"):
+        return memory.problem_with(instruction)
     if opcode == "cp":
         return copies.problem_with(instruction)
     if opcode in ("wmma", "ldmatrix", "stmatrix"):

@@ -1,8 +1,9 @@
-"""Where threads meet: barriers of the block, and operations of the threads of a warp that are named in a mask.
+"""Where threads meet: barriers of the block and the cluster, operations of the threads of a warp named in a mask.
 
-PTX ISA, "bar, barrier" and "bar.warp.sync"; the ``.sync`` forms of shfl, vote, match, redux and elect wait in the same
-way "until all non-exited threads corresponding to membermask have executed" the instruction. Matrix instructions (PTX
-ISA 9.7.14) are for all threads of a warp. See control.py for what the two bodies do when threads are missing.
+PTX ISA, "bar, barrier", "bar.warp.sync" and "barrier.cluster"; the ``.sync`` forms of shfl, vote, match, redux and
+elect wait in the same way "until all non-exited threads corresponding to membermask have executed" the instruction.
+Matrix instructions (PTX ISA 9.7.14) are for all threads of a warp. See control.py for what the two bodies do when
+threads are missing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def is_meeting(block: Block) -> bool:
 def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None:
     """Write the instruction at which threads meet, and the end of its block."""
     if waits_for_warps(instruction):
-        _emit_barrier(body, block, instruction)
+        if "cluster" in instruction.modifiers:
+            _emit_cluster_wait(body, block, instruction)
+        else:
+            _emit_barrier(body, block, instruction)
         return
     if body.control.divided():
         if instruction.opcode == "bar" and body.independent:
@@ -151,37 +155,53 @@ def _emit_barrier(body: Body, block: Block, instruction: ast.Instruction) -> Non
     number, count, predicate = _barrier_operands(body, instruction)
     apart: list[str] = []
     if control.divided():
-        apart.append(builder.emit(f"icmp ne i32 {control.mask.ir}, {control.live().ir}"))
-    scalars = []
-    for value in (number, count):
-        scalars.append(_agreed(body, value, apart))
-    if apart:
-        here, together = builder.new_label("apart"), builder.new_label("together")
-        condition = apart[0]
-        for more in apart[1:]:
-            condition = builder.emit(f"or i1 {condition}, {more}")
-        builder.line(f"br i1 {condition}, label %{here}, label %{together}, !prof !2")
-        builder.label(here)
-        control.suspend_everything(abi.INDEPENDENT, control.meeting_index(block), control.mask)
-        builder.label(together)
+        apart.append(_somebody_is_missing(body))
+    scalars = [_agreed(body, value, apart) for value in (number, count)]
+    _give_up_if(body, block, apart)
     everybody = scalars[0].integer == scalars[1].integer == 0 and predicate is None
-    code, label = control.new_resume_point(abi.SYNC if everybody else abi.BARRIER, body.new_site(instruction))
     if not everybody:
         body.store_field("barrier", scalars[0])
         body.store_field("expected", scalars[1])
         body.store_field("votes", builder.ballot(predicate) if predicate is not None else constant("i32", 0))
-    if not control.always_full:
-        body.store_field("mask", control.live())
-    successor = block.successors[0]
-    body.registers.save(body.analysis.live_in(successor))
-    builder.line(f"ret i32 {code}")
-    builder.label(label)
-    body.registers.restore(body.analysis.live_in(successor))
-    body.registers.begin_block()
-    control.set_mask(control.load("live") if body.width > 1 else control.everyone)
+    _return_and_resume(body, block, instruction, abi.SYNC if everybody else abi.BARRIER)
     if predicate is not None:
         body.write(instruction.operands[0], _barrier_result(body, instruction))
-    control.resumed(successor)
+    control.resumed(block.successors[0])
+
+
+def _somebody_is_missing(body: Body) -> str:
+    """The i1 that says that not all live threads of the unit are here."""
+    return body.builder.emit(f"icmp ne i32 {body.control.mask.ir}, {body.control.live().ir}")
+
+
+def _give_up_if(body: Body, block: Block, apart: list[str]) -> None:
+    """Go on in the independent body when any of the conditions holds."""
+    if not apart:
+        return
+    builder, control = body.builder, body.control
+    here, together = builder.new_label("apart"), builder.new_label("together")
+    condition = apart[0]
+    for more in apart[1:]:
+        condition = builder.emit(f"or i1 {condition}, {more}")
+    builder.line(f"br i1 {condition}, label %{here}, label %{together}, !prof !2")
+    builder.label(here)
+    control.suspend_everything(abi.INDEPENDENT, control.meeting_index(block), control.mask)
+    builder.label(together)
+
+
+def _return_and_resume(body: Body, block: Block, instruction: ast.Instruction, kind: int) -> None:
+    """Return with all live threads of the unit waiting; then go on with them."""
+    builder, control = body.builder, body.control
+    code, label = control.new_resume_point(kind, body.new_site(instruction))
+    if not control.always_full:
+        body.store_field("mask", control.live())
+    live = body.analysis.live_in(block.successors[0])
+    body.registers.save(live)
+    builder.line(f"ret i32 {code}")
+    builder.label(label)
+    body.registers.restore(live)
+    body.registers.begin_block()
+    control.set_mask(control.load("live") if body.width > 1 else control.everyone)
 
 
 def _agreed(body: Body, value: Value, apart: list[str]) -> Value:
@@ -230,8 +250,16 @@ def _park_at_barrier(body: Body, block: Block, instruction: ast.Instruction) -> 
 
 
 def arrive(body: Body, instruction: ast.Instruction) -> None:
-    """``bar.arrive``: count the threads, and go on."""
+    """``bar.arrive`` and ``barrier.cluster.arrive``: count the threads, and go on."""
     builder, control = body.builder, body.control
+    if "cluster" in instruction.modifiers:
+        builder.declarations["declare i32 @cupola_cluster_arrive(ptr, ptr, i32, i32)"] = None
+        status = builder.emit(
+            f"call i32 @cupola_cluster_arrive(ptr %context, ptr %warp, i32 {control.lanes().ir}, "
+            f"i32 {body.new_site(instruction)})"
+        )
+        control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+        return
     number, count, _ = _barrier_operands(body, instruction)
     if not body.independent and body.width > 1:
         body.store_field("mask", control.live())
@@ -242,3 +270,24 @@ def arrive(body: Body, instruction: ast.Instruction) -> None:
         f"ptr {counts}, i32 {body.new_site(instruction)})"
     )
     control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+
+
+# The barrier of the cluster
+
+
+def _emit_cluster_wait(body: Body, block: Block, instruction: ast.Instruction) -> None:
+    """``barrier.cluster.wait``. Threads that need not wait go on at once."""
+    builder, control = body.builder, body.control
+    if not body.independent:
+        _give_up_if(body, block, [_somebody_is_missing(body)] if control.divided() else [])
+        _return_and_resume(body, block, instruction, abi.CLUSTER)
+        control.resumed(block.successors[0])
+        return
+    successor = control.entry_index(block.successors[0])
+    builder.declarations["declare i32 @cupola_cluster_park(ptr, ptr, i32, i32, i32)"] = None
+    free = builder.emit(
+        f"call i32 @cupola_cluster_park(ptr %context, ptr %warp, i32 {control.mask.ir}, i32 {successor}, "
+        f"i32 {body.new_site(instruction)})"
+    )
+    control.add_threads(successor, Value(free, "i32"))
+    control.dispatch_from(0)

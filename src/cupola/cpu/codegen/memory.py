@@ -21,6 +21,17 @@ from .values import Value
 if TYPE_CHECKING:
     from .body import Body
 
+_LARGEST = 16  # bytes
+
+
+def problem_with(instruction: ast.Instruction) -> str | None:
+    """Why a load or store cannot be run, or None."""
+    if "bulk" in instruction.modifiers:
+        return "'st.bulk' needs compute capability 10.0"
+    if Access.of(instruction, write=False).size > _LARGEST:
+        return "accesses of 256 bits need compute capability 10.0"
+    return None
+
 
 def load(body: Body, instruction: ast.Instruction) -> None:
     """``ld``, ``ldu``."""
@@ -343,7 +354,7 @@ def _scatter(body: Body, access: Access, address: Value, values: list[Value]) ->
     _call_lanes(body, "store", access, packed, lane_addresses(body, address), elements)
 
 
-def lane_addresses(body: Body, address: Value) -> str:
+def lane_addresses(body: Body, address: Value, name: str = "addresses") -> str:
     """A buffer with the address of each lane.
 
     Addresses that are known by scalars are made into a vector here, on the path that needs one.
@@ -351,7 +362,7 @@ def lane_addresses(body: Body, address: Value) -> str:
     builder, line = body.builder, address.affine
     if line is not None and (line.exact == "true" or line.origin is not None):
         address = builder.lanes_on_line(address.type, line)
-    return body.spill("addresses", builder.cast("zext", builder.splat(address), "i64"))
+    return body.spill(name, builder.cast("zext", builder.splat(address), "i64"))
 
 
 def _elements(body: Body, access: Access, buffer: str) -> list[Value]:

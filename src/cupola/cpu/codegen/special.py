@@ -1,4 +1,4 @@
-"""Special registers (PTX ISA, "Special Registers")."""
+"""Special registers (PTX ISA, "Special Registers"). Those that nothing sets here read as zero."""
 
 from __future__ import annotations
 
@@ -13,48 +13,41 @@ from .values import Affine, Value
 if TYPE_CHECKING:
     from .body import Body
 
-_CONTEXT_FIELDS = {
-    "total_smem_size": "shared_size",
-    "aggr_smem_size": "shared_size",
-    "dynamic_smem_size": "dynamic_shared",
+_CONTEXT_FIELDS = {"dynamic_smem_size": "dynamic_shared"} | {
+    name: name for name in ("cluster_ctarank", "cluster_nctarank", "is_explicit_cluster", "nsmid")
 }
+_CONTEXT_VECTORS = frozenset(["ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"])
 
 _CONSTANTS = {
-    "is_explicit_cluster": 0,
-    "cluster_ctarank": 0,
-    "cluster_nctarank": 1,
     "reserved_smem_offset_begin": 0,
     "reserved_smem_offset_end": 0,
     "reserved_smem_offset_cap": 0,
     "reserved_smem_offset_0": 0,
     "reserved_smem_offset_1": 0,
     "current_graph_exec": 0,
-    "nsmid": 132,
 }
-"""Of a device without clusters, whose blocks form one cluster each."""
+"""Shared memory begins with the program's own, and nothing launches graphs from the device."""
 
-_CLUSTER_VECTORS = {"clusterid": "ctaid", "nclusterid": "nctaid"}
+_SHARED_LOT = 128
+_SHARED_RESERVED = 1024
+"""Bytes: shared memory is given out in multiples of one, and the system takes the other for each block (sm_80 on)."""
 
 
 def read_special(body: Body, special: ast.Special) -> Value:
-    """The value of a special register, as an i32 or i64 (``is_explicit_cluster``: as an i1)."""
+    """The value of a special register, as an i32 or i64."""
     name, component = special.name.lstrip("%"), special.component
-    if component == "w" or (component is None and name in ("tid", "ntid", "ctaid", "nctaid")):
+    if component == "w" or (component is None and (name == "tid" or name in _CONTEXT_VECTORS)):
         return constant("i32", 0)
     if name == "tid":
         return _thread_index(body, component or "x")
-    if name in _CLUSTER_VECTORS:
-        name = _CLUSTER_VECTORS[name]
-    if name in ("ntid", "ctaid", "nctaid"):
+    if name in _CONTEXT_VECTORS:
         return body.context_field(f"{name}.{component}")
-    if name == "cluster_ctaid":
-        return constant("i32", 0)
-    if name == "cluster_nctaid":
-        return constant("i32", 1)
     if name in _CONTEXT_FIELDS:
         return body.context_field(_CONTEXT_FIELDS[name])
+    if name in ("total_smem_size", "aggr_smem_size"):
+        return _shared_size(body, with_reserved=name == "aggr_smem_size")
     if name in _CONSTANTS:
-        return constant("i1" if name == "is_explicit_cluster" else "i32", _CONSTANTS[name])
+        return constant("i64" if name == "current_graph_exec" else "i32", _CONSTANTS[name])
     if name == "gridid":
         return body.context_field("grid_id", "i64")
     if name in ("envreg1", "envreg2"):  # where cooperative groups find the address of the grid's barrier
@@ -68,6 +61,15 @@ def read_special(body: Body, special: ast.Special) -> Value:
     if name.startswith(("clock", "globaltimer")):
         return _clock(body, name)
     return constant("i64" if name.endswith("_64") else "i32", 0)  # %pm and other %envreg, which nothing sets
+
+
+def _shared_size(body: Body, *, with_reserved: bool) -> Value:
+    def size(b: Builder) -> Value:
+        whole = b.binary("add", body.context_field("shared_size"), constant("i32", _SHARED_LOT - 1))
+        lots = b.binary("and", whole, constant("i32", -_SHARED_LOT))
+        return b.binary("add", lots, constant("i32", _SHARED_RESERVED)) if with_reserved else lots
+
+    return body.at_entry(f"shared size {with_reserved}", size)
 
 
 def _thread_index(body: Body, component: str) -> Value:

@@ -131,6 +131,7 @@ static int model_attribute(const struct device *device, CUdevice_attribute attri
         case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return model->memory_clock;
         case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return model->memory_bus;
         case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: return model->double_ratio;
+        case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: return model->major >= 9;
         case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return model->copy_engines;
         case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return PCI_BUS_OF_FIRST + device->ordinal;
         case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return device->ordinal;

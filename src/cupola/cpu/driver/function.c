@@ -96,11 +96,15 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = attributes->carveout; break;
         case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *value = attributes->cluster_policy; break;
         case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: *value = attributes->non_portable_cluster; break;
-        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-        case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; break;
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *value = (int)info->must_have_cluster; break;
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: *value = 0; break;
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
+            const uint32_t *cluster = info->required_cluster[0] ? info->required_cluster : attributes->cluster;
+            *value = (int)cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+            break;
+        }
         default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not an attribute of functions", (int)attribute);
     }
     return CUDA_SUCCESS;
@@ -131,7 +135,12 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, struct 
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-            if (value > 1) return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device does not run clusters of blocks yet");
+            if (info->required_cluster[0])
+                return fail(CUDA_ERROR_NOT_PERMITTED,
+                            "the kernel was compiled for clusters of (%u, %u, %u) blocks (__cluster_dims__)",
+                            info->required_cluster[0], info->required_cluster[1], info->required_cluster[2]);
+            if (value < 0) return fail(CUDA_ERROR_INVALID_VALUE, "a cluster cannot have an extent of %d blocks", value);
+            attributes->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = (uint32_t)value;
             break;
         default: return fail(CUDA_ERROR_INVALID_VALUE, "attribute %d of functions cannot be set", (int)attribute);
     }

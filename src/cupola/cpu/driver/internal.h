@@ -208,7 +208,8 @@ struct fill {
 struct launch_attributes {
     uint8_t cooperative;
     int priority;
-    uint32_t cluster[3];
+    uint32_t cluster[3]; /* blocks; zeros: not given */
+    int portable_mode;   /* CUlaunchAttributePortableClusterMode */
 };
 
 struct op {
@@ -412,6 +413,7 @@ void images_sweep(void);                 /* free released images; takes the GIL,
 struct function_attributes {
     int max_dynamic_shared; /* bytes; -1: not set, what fits into shared_per_block */
     int carveout, cluster_policy, non_portable_cluster;
+    uint32_t cluster[3]; /* blocks a cluster must have; zeros: any */
     CUfunc_cache cache;
 };
 extern const struct function_attributes default_function_attributes;
@@ -473,6 +475,12 @@ int function_max_threads(CUfunction function);
 int occupancy_blocks(CUfunction function, int threads, size_t dynamic_shared); /* resident on a multiprocessor */
 CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
                         void **params, void **extra, const struct launch_attributes *attributes, struct op **op);
+CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes);
+
+/* The cluster of a launch, {1, 1, 1} without one, and whether somebody asked for it; or what is wrong with it (cluster.c). */
+CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *attributes, const uint32_t grid[3],
+                           uint32_t cluster[3], uint8_t *is_explicit);
+
 
 /* ---- what the memory, capture and graph files provide ---------------------------------------------------------- */
 

@@ -75,11 +75,6 @@ static CUresult check_shared(CUfunction function, unsigned dynamic_shared) {
 
 static CUresult check_attributes(CUfunction function, const unsigned grid[3], const unsigned block[3],
                                  unsigned dynamic_shared, const struct launch_attributes *attributes) {
-    const uint32_t *cluster = attributes->cluster;
-    if (cluster[0] * cluster[1] * cluster[2] > 1)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "clusters of (%u, %u, %u) blocks: the CPU device does not run clusters yet", cluster[0], cluster[1],
-                    cluster[2]);
     if (attributes->cooperative) {
         uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
         int resident = occupancy_blocks(function, (int)(block[0] * block[1] * block[2]), dynamic_shared) *
@@ -127,8 +122,19 @@ static CUresult copy_extra(CUfunction function, void **extra, char *target) {
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
 
-CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
-                        void **params, void **extra, const struct launch_attributes *attributes, struct op **result) {
+/* With .blocksareclusters a grid is given in clusters. */
+static void count_in_blocks(const cpu_kernel_info *info, unsigned grid[3]) {
+    for (int i = 0; i < 3; i++)
+        if (info->blocks_are_clusters && info->required_cluster[i] && grid[i] <= UINT_MAX / info->required_cluster[i])
+            grid[i] *= info->required_cluster[i];
+}
+
+CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const unsigned block[3],
+                        unsigned dynamic_shared, void **params, void **extra,
+                        const struct launch_attributes *attributes, struct op **result) {
+    static const struct launch_attributes none;
+    unsigned grid[] = {given_grid[0], given_grid[1], given_grid[2]};
+    count_in_blocks(function->image_kernel->info, grid);
     bool fits = grid[0] - 1 < MAX_GRID_X && grid[1] - 1 < MAX_GRID_YZ && grid[2] - 1 < MAX_GRID_YZ &&
                 block[0] - 1 < MAX_BLOCK_XY && block[1] - 1 < MAX_BLOCK_XY && block[2] - 1 < MAX_BLOCK_Z &&
                 block[0] * block[1] * block[2] <= MAX_THREADS;
@@ -136,6 +142,9 @@ CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsig
     RETURN_IF(check_threads(function, block));
     RETURN_IF(check_shared(function, dynamic_shared));
     if (attributes) RETURN_IF(check_attributes(function, grid, block, dynamic_shared, attributes));
+    uint32_t cluster[3];
+    uint8_t explicit_cluster;
+    RETURN_IF(cluster_of_launch(function, attributes ? attributes : &none, grid, cluster, &explicit_cluster));
     if (unlikely(params && extra))
         return fail(CUDA_ERROR_INVALID_VALUE, "kernelParams and extra are both given: use one of them");
     if (unlikely(!params && !extra && function->image_kernel->info->param_count))
@@ -199,6 +208,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
  * runs in order, so programmatic serialisation and completion events are kept by doing things later than allowed. */
 static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes, CUevent events[2],
                                 unsigned *event_count) {
+    *event_count = 0;
     if (config->numAttrs && !config->attrs) return fail_null("attrs");
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttributeValue *value = &config->attrs[i].value;
@@ -225,6 +235,12 @@ static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attr
                 if (value->deviceUpdatableKernelNode.deviceUpdatable)
                     return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no graph nodes that kernels can change");
                 break;
+            case CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE:
+                attributes->portable_mode = value->portableClusterSizeMode;
+                if ((unsigned)attributes->portable_mode > CU_LAUNCH_PORTABLE_CLUSTER_MODE_ALLOW_NON_PORTABLE)
+                    return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlaunchAttributePortableClusterMode",
+                                attributes->portable_mode);
+                break;
             case CU_LAUNCH_ATTRIBUTE_IGNORE:
             case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
             case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -233,13 +249,18 @@ static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attr
             case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
             case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
             case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-            case CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE: break;
+            case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: break;
             default:
                 return fail(CUDA_ERROR_INVALID_VALUE, "%d is not an attribute of launches", (int)config->attrs[i].id);
         }
     }
     return CUDA_SUCCESS;
+}
+
+CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes) {
+    CUevent events[2];
+    unsigned event_count;
+    return read_attributes(config, attributes, events, &event_count);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {

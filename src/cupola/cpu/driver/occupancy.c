@@ -123,46 +123,11 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_shared, CUfunct
     return CUDA_SUCCESS;
 }
 
-/* Without clusters, a cluster is one block. */
-static CUresult enter_clusters(CUfunction handle, const CUlaunchConfig *config, int *blocks) {
-    CUfunction function;
-    RETURN_IF(enter_function(handle, &function));
-    if (!config) return fail_null("config");
-    *blocks = occupancy_blocks(function, (int)(config->blockDimX * config->blockDimY * config->blockDimZ),
-                               config->sharedMemBytes);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction function, const CUlaunchConfig *config) {
-    int blocks;
-    RETURN_IF(enter_clusters(function, config, &blocks));
-    if (!size) return fail_null("clusterSize");
-    *size = blocks > 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction function, const CUlaunchConfig *config) {
-    int blocks;
-    CUcontext context;
-    RETURN_IF(enter_context(&context));
-    RETURN_IF(enter_clusters(function, config, &blocks));
-    if (!count) return fail_null("numClusters");
-    for (unsigned i = 0; i < config->numAttrs; i++)
-        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-            const CUlaunchAttributeValue *value = &config->attrs[i].value;
-            if (value->clusterDim.x * value->clusterDim.y * value->clusterDim.z > 1) blocks = 0;
-        }
-    *count = blocks * context->device->model->multiprocessors;
-    return CUDA_SUCCESS;
-}
-
 const struct entry occupancy_entries[] = {
     ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor),
     ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags),
     ENTRY(cuOccupancyMaxPotentialBlockSize),
     ENTRY(cuOccupancyMaxPotentialBlockSizeWithFlags),
     ENTRY(cuOccupancyAvailableDynamicSMemPerBlock),
-    ENTRY(cuOccupancyMaxPotentialClusterSize),
-    ENTRY(cuOccupancyMaxActiveClusters),
     {NULL, NULL, NULL},
 };

@@ -29,6 +29,7 @@ struct op *op_new_kernel(CUfunction function, const void *params) {
     op->kernel.function = function;
     handle_retain(function->module);
     op->kernel.launch.kernel = function->kernel;
+    op->kernel.attributes = (struct launch_attributes){0};
     op->kernel.launch.params = parameters_of(op);
     op->kernel.launch.param_bytes = bytes;
     op->kernel.launch.variables = function->module->variables;
@@ -118,7 +119,14 @@ static CUresult run_kernel(struct op *op) {
     launch->device = op->context->device->ordinal;
     launch->cooperative = op->kernel.attributes.cooperative;
     launch->context = op->context;
+    launch->multiprocessors = (uint32_t)op->context->device->model->multiprocessors;
     launch->fault.kind = CPU_FAULT_NONE;
+    CUresult wrong = cluster_of_launch(op->kernel.function, &op->kernel.attributes, launch->grid, launch->cluster,
+                                       &launch->explicit_cluster);
+    if (unlikely(wrong)) { /* of a graph node whose grid or attributes were changed */
+        context_fault(op->context, wrong, NULL, NULL);
+        return wrong;
+    }
     int fault = cpu_engine_run(launch);
     if (likely(!fault)) return CUDA_SUCCESS;
     CUresult status = (size_t)fault < sizeof fault_status / sizeof *fault_status && fault_status[fault]

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from cupola.cpu.passes.control_flow import Block, connect_predecessors
+from cupola.cpu.ptx import ast
 
 
 @dataclass(eq=False, slots=True)
@@ -38,6 +39,8 @@ class Loop:
     waits : bool
         It reads memory in a way that shows what other threads write meanwhile (atomics, volatile and ordered loads,
         ``mbarrier`` tests, ``nanosleep``): it may wait for them.
+    watches : bool
+        Something else than an ``mbarrier`` may end the waiting: other memory, a clock, what a call does.
     """
 
     header: Block
@@ -46,6 +49,7 @@ class Loop:
     parent: Loop | None = None
     exits: list[Block] = field(default_factory=list)
     waits: bool = False
+    watches: bool = False
 
 
 @dataclass(slots=True)
@@ -114,17 +118,25 @@ def order_blocks(blocks: list[Block]) -> Order:
     for loop in loops:
         loop.exits.sort(key=lambda block: block.index)
         loop.waits = any(map(_waits, loop.blocks))
+        loop.watches = any(map(_watches, loop.blocks))
     return Order(ordered, loops, innermost, forward)
 
 
 def _waits(block: Block) -> bool:
-    for instruction in block.instructions:
-        opcode = instruction.opcode
-        if opcode in ("atom", "nanosleep", "mbarrier"):
-            return True
-        if opcode == "ld" and not _WAITING_MODIFIERS.isdisjoint(instruction.modifiers):
-            return True
-    return False
+    return any(i.opcode in ("atom", "nanosleep", "mbarrier") or _reads_again(i) for i in block.instructions)
+
+
+def _reads_again(instruction: ast.Instruction) -> bool:
+    """Whether an instruction is a load that shows what others have written meanwhile."""
+    return instruction.opcode == "ld" and not _WAITING_MODIFIERS.isdisjoint(instruction.modifiers)
+
+
+def _watches(block: Block) -> bool:
+    return any(i.opcode in ("atom", "call") or _reads_again(i) or _reads_clock(i) for i in block.instructions)
+
+
+def _reads_clock(instruction: ast.Instruction) -> bool:
+    return any(isinstance(o, ast.Special) and o.name.startswith(("clock", "globaltimer")) for o in instruction.operands)
 
 
 def _reverse_post_order(entry: Block, successors: Callable[[Block], Iterable[Block]]) -> list[Block]:

@@ -315,6 +315,11 @@ class Uniformity:
         """Each lane gets a value of its own (atomics), or nothing is known (calls)."""
         return VARYING
 
+    def _phase(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
+        """mbarrier: what lanes find that look at one object is the same; when they arrive, each finds another state."""
+        looks = instruction.modifiers[0] in ("test_wait", "try_wait", "pending_count")
+        return UNIFORM if looks and all(source == UNIFORM for source in sources) else VARYING
+
     def _together(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         """bar.red: one result for the whole block."""
         return UNIFORM
@@ -365,9 +370,10 @@ _RULES: dict[str, Callable[[Uniformity, ast.Instruction, list[Shape]], Shape | t
     "vote": Uniformity._vote,
     "redux": Uniformity._vote,
     "elect": Uniformity._elect,
+    "mbarrier": Uniformity._phase,
     "bar": Uniformity._together,
     "barrier": Uniformity._together,
 }
-_RULES |= dict.fromkeys(["atom", "call", "fns", "mbarrier", "stacksave", "alloca"], Uniformity._different)
+_RULES |= dict.fromkeys(["atom", "call", "fns", "stacksave", "alloca"], Uniformity._different)
 _RULES |= dict.fromkeys(["tex", "tld4", "suld", "multimem", "ldmatrix", "movmatrix"], Uniformity._different)
 _RULES |= dict.fromkeys(["wmma", "mma", "wgmma", "tcgen05"], Uniformity._different)

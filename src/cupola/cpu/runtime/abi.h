@@ -23,7 +23,7 @@
 /* Called by machine code, by name. */
 #define CPU_HELPER __attribute__((visibility("default")))
 
-enum { CPU_WARP_THREADS = 32, CPU_BLOCK_THREADS = 1024, CPU_BARRIERS = 16 };
+enum { CPU_WARP_THREADS = 32, CPU_BLOCK_THREADS = 1024, CPU_BARRIERS = 16, CPU_CLUSTER_BLOCKS = 16 };
 
 /* What a body returned, and how to call it again (cpu_warp.state): a kind in the high byte, an index below. */
 enum cpu_state {
@@ -34,6 +34,7 @@ enum cpu_state {
     CPU_STATE_WAITING = 4,     /* from the independent body: no thread can go on before others arrive */
     CPU_STATE_FAULT = 5,       /* cpu_launch.fault says why */
     CPU_STATE_SYNC = 6,        /* + where to resume: as BARRIER, at barrier 0 for all threads, without a vote */
+    CPU_STATE_CLUSTER = 7,     /* + where to resume: all live threads of the unit are at barrier.cluster.wait */
 };
 #define CPU_STATE(kind, index) ((uint32_t)(kind) << 24 | (uint32_t)(index))
 #define CPU_STATE_KIND(state) ((state) >> 24)
@@ -58,6 +59,10 @@ typedef struct cpu_site {
 enum { CPU_SITE_GENERIC = 5 };
 enum { CPU_SITE_WRITE = 1, CPU_SITE_CONTIGUOUS = 2 };
 
+/* How a thread arrives at an mbarrier or waits for it. */
+enum { CPU_MBARRIER_DROP = 1, CPU_MBARRIER_NO_COMPLETE = 2, CPU_MBARRIER_PARITY = 4, CPU_MBARRIER_TOGETHER = 8 };
+enum { CPU_MBARRIER_COUNT_BITS = 20 };
+
 struct cpu_block;
 struct cpu_job;
 
@@ -76,7 +81,12 @@ typedef struct cpu_context {
     uint32_t budget;               /* trips of a waiting loop before it gives way */
     uint32_t worker;
     uint64_t grid_workspace; /* of a cooperative launch: address of a word that nobody uses, and the grid's barrier */
+    uint32_t clusterid[3], cluster_ctarank;
+    uint32_t nclusterid[3], cluster_nctarank;
+    uint32_t cluster_ctaid[3], is_explicit_cluster;
+    uint32_t cluster_nctaid[3], nsmid;
     /* For the runtime only. */
+    uint64_t progress; /* counts what may let somebody go on who could not */
     uint64_t param_bytes;
     uint32_t width;
     uint8_t *shared;
@@ -101,6 +111,8 @@ typedef struct cpu_warp {
     uint32_t agreed, voters;
     uint32_t diverged; /* CPU_STATE_YIELD: whether other threads of the unit wait for the loop to end */
     uint32_t site;     /* CPU_STATE_WAITING: the site of the last warp operation whose members were missing */
+    uint32_t watches;  /* CPU_STATE_YIELD: whether the loop looks at more than mbarriers */
+    uint32_t turn;     /* the independent body gave way: where it goes on to look for threads to run */
     uint8_t *local;    /* local memory of lane 0; that of lane i lies i * local_size behind */
     /* For the runtime only. */
     uint8_t *frame;
@@ -112,6 +124,8 @@ typedef struct cpu_warp {
     uint16_t spins;   /* how often in a row it gave way */
     uint32_t parked;  /* independent: lanes that wait at a barrier of the block ... */
     uint32_t syncing; /* ... or at bar.warp.sync */
+    uint32_t arrived; /* lanes that have arrived at the cluster's barrier, whose phase is not complete */
+    uint32_t stuck;   /* lanes whose last mbarrier wait found the phase incomplete; see cpu_lane */
     struct cpu_lane *lanes;
 } cpu_warp;
 

@@ -3,19 +3,16 @@
  * An address is in one of these spaces (PTX ISA, "State Spaces"): global memory, constants and parameters are
  * host addresses, found in the table of allocations; shared memory is an offset in the block's window; local
  * memory is an offset in the thread's own. A generic address may be any of them, told apart by the windows of
- * engine.h. */
+ * engine.h; it may also be in the shared memory of another block of the cluster, which shared::cluster addresses are
+ * treated as. */
 #include "access.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "memory.h"
 
 enum { WINDOW_SHIFT = 32 };
-
-static void *refuse(cpu_context *context, const cpu_warp *warp, int lane, int kind, cpu_site site, uint64_t address) {
-    cpu_fault_raise_access(context, warp, lane, kind, site, address);
-    return NULL;
-}
 
 int cpu_find(const cpu_context *context, cpu_site site, uint64_t address, uint64_t size, cpu_allocation *found) {
     const cpu_launch *launch = context->job->launch;
@@ -35,39 +32,101 @@ void cpu_remember(cpu_context *context, cpu_site site, uint64_t base, uint64_t s
     cache->limit = size >= skipped + width ? (size - skipped - width) / site.size + 1 : 0;
 }
 
-void *cpu_resolve(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address) {
+/* An access under examination. */
+struct access {
+    cpu_context *context;
+    const cpu_warp *warp;
+    int lane;
+    cpu_site site;
+    uint64_t size;
+};
+
+static void *refuse(const struct access *access, int kind, uint8_t space, uint64_t address, const char *details) {
+    cpu_site site = access->site;
+    site.space = space;
+    cpu_fault_raise_access(access->context, access->warp, access->lane, kind, site, address, access->size, details);
+    return NULL;
+}
+
+/* Shared memory of another block of the cluster, or of this one by its rank. */
+static void *in_cluster(const struct access *access, uint32_t address, const cpu_block **owner) {
+    const cpu_block *self = access->context->block;
+    const cpu_cluster *cluster = self->cluster;
+    uint32_t rank = (address >> CPU_RANK_SHIFT) - 1, offset = address & ((1u << CPU_RANK_SHIFT) - 1);
+    char details[160];
+    if (rank >= cluster->size) {
+        snprintf(details, sizeof details, "it is the shared memory of a block with rank %u, in a cluster of %u block%s",
+                 rank, cluster->size, cluster->size > 1 ? "s" : "");
+        return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, CPU_SPACE_SHARED, offset, details);
+    }
+    const cpu_block *block = *owner = cluster->blocks[rank];
+    uint32_t limit = access->context->shared_size;
+    if (offset >= limit || limit - offset < access->size) {
+        snprintf(details, sizeof details, "it is the shared memory of block (%u, %u, %u), rank %u of the cluster",
+                 block->ctaid[0], block->ctaid[1], block->ctaid[2], rank);
+        return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, CPU_SPACE_SHARED, offset, details);
+    }
+    if (!block->live) {
+        snprintf(details, sizeof details,
+                 "it is the shared memory of block (%u, %u, %u), rank %u of the cluster, which has exited: let all "
+                 "blocks meet at the cluster's barrier before one ends",
+                 block->ctaid[0], block->ctaid[1], block->ctaid[2], rank);
+        return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, CPU_SPACE_SHARED, offset, details);
+    }
+    return block->shared + offset;
+}
+
+/* With `found`, an allocation that the address is in is left there. */
+static void *resolve(const struct access *access, uint64_t address, uint32_t alignment, const cpu_block **owner,
+                     cpu_allocation *found) {
+    const cpu_context *context = access->context;
+    const cpu_site site = access->site;
+    uint64_t size = access->size, offset = address;
     uint8_t space = site.space;
-    uint64_t offset = address;
-    if (space != CPU_SPACE_SHARED && space != CPU_SPACE_LOCAL) {
+    if (space == CPU_SITE_GENERIC) {
         uint64_t window = address >> WINDOW_SHIFT << WINDOW_SHIFT;
-        if (space == CPU_SITE_GENERIC && window == CPU_SHARED_WINDOW) space = CPU_SPACE_SHARED;
-        if (space == CPU_SITE_GENERIC && window == CPU_LOCAL_WINDOW) space = CPU_SPACE_LOCAL;
-        if (space != site.space) {
+        if (window == CPU_SHARED_WINDOW || window == CPU_LOCAL_WINDOW) {
+            space = window == CPU_SHARED_WINDOW ? CPU_SPACE_SHARED : CPU_SPACE_LOCAL;
             offset = address - window;
-            site.space = space;
         }
     }
-    if (address & (site.size - 1u)) return refuse(context, warp, lane, CPU_FAULT_MISALIGNED, site, address);
+    if (address & (alignment - 1u)) return refuse(access, CPU_FAULT_MISALIGNED, space, offset, NULL);
     if (space == CPU_SPACE_SHARED) {
-        if (offset >= context->shared_size || context->shared_size - offset < site.size)
-            return refuse(context, warp, lane, CPU_FAULT_OUT_OF_BOUNDS, site, offset);
+        if (site.space == CPU_SITE_GENERIC && offset >> CPU_RANK_SHIFT) return in_cluster(access, (uint32_t)offset, owner);
+        if (offset >= context->shared_size || context->shared_size - offset < size)
+            return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, space, offset, NULL);
+        *owner = context->block;
         return context->shared + offset;
     }
     if (space == CPU_SPACE_LOCAL) {
-        if (offset >= context->local_size || context->local_size - offset < site.size)
-            return refuse(context, warp, lane, CPU_FAULT_OUT_OF_BOUNDS, site, offset);
-        return warp->local + (size_t)lane * context->local_size + offset;
+        if (offset >= context->local_size || context->local_size - offset < size)
+            return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, space, offset, NULL);
+        return access->warp->local + (size_t)access->lane * context->local_size + offset;
     }
     if (address - context->params < context->param_bytes) {
-        if (context->param_bytes - (address - context->params) < site.size || site.flags & CPU_SITE_WRITE)
-            return refuse(context, warp, lane, CPU_FAULT_OUT_OF_BOUNDS, site, address);
+        if (context->param_bytes - (address - context->params) < size || site.flags & CPU_SITE_WRITE)
+            return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, space, address, NULL);
         return (void *)(uintptr_t)address;
     }
-    cpu_allocation found;
-    int fault = cpu_find(context, site, address, site.size, &found);
-    if (fault) return refuse(context, warp, lane, fault, site, address);
-    cpu_remember(context, site, found.base, found.size);
+    int fault = cpu_find(context, site, address, size, found);
+    if (fault) return refuse(access, fault, space, address, NULL);
     return (void *)(uintptr_t)address;
+}
+
+void *cpu_resolve_range(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                        uint64_t size, uint32_t alignment, const cpu_block **owner) {
+    cpu_allocation found;
+    *owner = NULL;
+    return resolve(&(struct access){context, warp, lane, site, size}, address, alignment, owner, &found);
+}
+
+void *cpu_resolve(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address) {
+    cpu_allocation found = {.size = 0};
+    const cpu_block *owner;
+    void *place =
+        resolve(&(struct access){context, warp, lane, site, site.size}, address, site.size, &owner, &found);
+    if (place && found.size) cpu_remember(context, site, found.base, found.size);
+    return place;
 }
 
 /* ---- called by machine code --------------------------------------------------------------------------------- */

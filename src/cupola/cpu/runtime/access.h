@@ -15,6 +15,17 @@ static inline cpu_site unpack_site(uint64_t packed) {
     cpu_context *context, cpu_warp *warp, void *shared, cpu_site_cache *sites, uint64_t packed, uint32_t mask
 #define CPU_ACCESS_ARGUMENTS_USED (void)shared, (void)sites;
 
+/* The host address of a generic address in the shared memory of a block of the cluster, whose range of `span` bytes is all
+ * inside; else 0. */
+static inline uint64_t place_in_window(const cpu_context *context, cpu_site site, uint64_t address, uint64_t span) {
+    if (site.space != CPU_SITE_GENERIC || address >> 32 != CPU_SHARED_WINDOW >> 32) return 0;
+    const cpu_cluster *cluster = context->block->cluster;
+    uint32_t named = (uint32_t)address >> CPU_RANK_SHIFT, offset = (uint32_t)address & ((1u << CPU_RANK_SHIFT) - 1);
+    if (named > cluster->size || offset > context->shared_size || context->shared_size - offset < span) return 0;
+    const cpu_block *block = named ? cluster->blocks[named - 1] : context->block;
+    return block->live ? (uint64_t)(uintptr_t)(block->shared + offset) : 0;
+}
+
 struct cpu_allocation;
 
 /* The allocation around [address, address + size), or the kind of fault that an access of it is. */
@@ -35,6 +46,16 @@ static inline void *cpu_resolve_cached(cpu_context *context, const cpu_warp *war
     if (__builtin_expect(offset < cache->size && cache->size - offset >= site.size && !(address & (site.size - 1u)), 1))
         return (void *)(uintptr_t)address;
     return cpu_resolve(context, warp, lane, site, address);
+}
+
+/* As cpu_resolve, for any range of bytes, whose address must be a multiple of `alignment`. In a cluster, `owner` receives the
+ * block whose shared memory it is; NULL: it is none. Leaves the site's cache as it is. */
+void *cpu_resolve_range(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                        uint64_t size, uint32_t alignment, const cpu_block **owner);
+
+/* The generic address of the same place in the shared memory of the block with a rank. */
+static inline uint64_t address_in_rank(uint64_t address, uint32_t rank) {
+    return (address & ~(UINT64_C(0xFF) << CPU_RANK_SHIFT)) | (uint64_t)(rank + 1) << CPU_RANK_SHIFT;
 }
 
 #endif

@@ -5,14 +5,12 @@
  * arrived counts for 32, however few they are. */
 #include "scheduler.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 static uint32_t *frame_masks(const cpu_warp *warp) { return (uint32_t *)warp->frame; }
 
 /* The threads that count as arrived at a barrier with a count: whole warps as 32. */
-static uint32_t counted(const cpu_block *block, const cpu_barrier *barrier) {
+uint32_t cpu_barrier_counted(const cpu_block *block, const cpu_barrier *barrier) {
     uint32_t live[CPU_BLOCK_THREADS / CPU_WARP_THREADS] = {0};
     for (uint32_t i = 0; i < block->warp_count; i++) {
         const cpu_warp *warp = &block->warps[i];
@@ -27,7 +25,7 @@ static uint32_t counted(const cpu_block *block, const cpu_barrier *barrier) {
 }
 
 /* Let everybody who waits at the barrier go on. */
-static void release(cpu_block *block, uint32_t id) {
+void cpu_barrier_release(cpu_block *block, uint32_t id) {
     cpu_barrier *barrier = &block->barriers[id];
     for (uint32_t i = 0; i < block->warp_count; i++) {
         cpu_warp *warp = &block->warps[i];
@@ -58,8 +56,8 @@ static void release(cpu_block *block, uint32_t id) {
 
 static bool release_if_complete(cpu_block *block, uint32_t id) {
     const cpu_barrier *barrier = &block->barriers[id];
-    if (barrier->expected ? counted(block, barrier) < barrier->expected : barrier->arrived < block->live) return false;
-    release(block, id);
+    if (barrier->expected ? cpu_barrier_counted(block, barrier) < barrier->expected : barrier->arrived < block->live) return false;
+    cpu_barrier_release(block, id);
     return true;
 }
 
@@ -104,6 +102,12 @@ bool cpu_warp_sync_release(cpu_warp *warp) {
     return released != 0;
 }
 
+uint32_t cpu_barrier_site(const cpu_context *context, const cpu_warp *warp) {
+    const cpu_variant *variant = context->job->launch->variant;
+    uint32_t index = warp->state & 0xFFFFFF;
+    return index && index <= variant->resume_count ? variant->resume_sites[index - 1] : UINT32_MAX;
+}
+
 /* ---- called by machine code --------------------------------------------------------------------------------- */
 
 /* The barriers of the lanes in `mask` exist? Otherwise a fault. */
@@ -130,7 +134,7 @@ CPU_HELPER uint32_t cupola_barrier_arrive(cpu_context *context, cpu_warp *warp, 
             if (ids[__builtin_ctz(left)] == id) group |= left & -left;
         arrive(context->block, warp, group, id, counts[lane], 0);
         context->block->barriers[id].voters -= (uint32_t)__builtin_popcount(group);
-        release_if_complete(context->block, id);
+        context->progress += release_if_complete(context->block, id);
         mask &= ~group;
     }
     return 0;
@@ -159,119 +163,4 @@ CPU_HELPER void cupola_warp_park(cpu_context *context, cpu_warp *warp, uint32_t 
         warp->lanes[lane] = (struct cpu_lane){members[lane], site, successor, CPU_RESULT_NONE, 0};
         warp->syncing |= 1u << lane;
     }
-}
-
-/* ---- deadlocks ---------------------------------------------------------------------------------------------- */
-
-struct text {
-    char *at;
-    size_t left;
-};
-
-__attribute__((format(printf, 2, 3))) static void append(struct text *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int written = vsnprintf(text->at, text->left, format, arguments);
-    va_end(arguments);
-    if (written < 0) return;
-    size_t step = (size_t)written < text->left ? (size_t)written : text->left ? text->left - 1 : 0;
-    text->at += step;
-    text->left -= step;
-}
-
-/* The linear index of a thread as its coordinates in the block. */
-static void append_thread(struct text *text, const cpu_context *context, uint32_t thread) {
-    append(text, "(%u, %u, %u)", context->thread_ids[0][thread], context->thread_ids[1][thread],
-           context->thread_ids[2][thread]);
-}
-
-/* "thread (0, 0, 0) to (31, 0, 0)" for the threads of a set given by a function of the index. */
-static void append_group(struct text *text, const cpu_context *context, const uint32_t *set) {
-    uint32_t first = UINT32_MAX, last = 0, count = 0;
-    for (uint32_t i = 0; i < CPU_BLOCK_THREADS; i++) {
-        if (!(set[i / 32] >> i % 32 & 1)) continue;
-        if (first == UINT32_MAX) first = i;
-        last = i;
-        count++;
-    }
-    append(text, count == 1 ? "thread " : "%u threads from ", count);
-    append_thread(text, context, first);
-    if (count > 1) {
-        append(text, " to ");
-        append_thread(text, context, last);
-    }
-}
-
-uint32_t cpu_barrier_site(const cpu_context *context, const cpu_warp *warp) {
-    const cpu_variant *variant = context->job->launch->variant;
-    uint32_t index = warp->state & 0xFFFFFF;
-    return index && index <= variant->resume_count ? variant->resume_sites[index - 1] : UINT32_MAX;
-}
-
-void cpu_barrier_deadlock(cpu_context *context) {
-    const cpu_block *block = context->block;
-    char message[sizeof ((cpu_fault *)0)->message];
-    struct text text = {message, sizeof message};
-    uint32_t site = UINT32_MAX;
-    const cpu_warp *culprit = &block->warps[0];
-    int culprit_lane = 0;
-    *message = 0;
-    uint32_t warp_op[32] = {0}, member_wait[32] = {0}, at[CPU_BARRIERS][32] = {{0}};
-    for (uint32_t i = 0; i < block->warp_count; i++) {
-        const cpu_warp *warp = &block->warps[i];
-        uint32_t shift = warp->first % 32, word = warp->first / 32, at_barrier = 0;
-        if (warp->status != CPU_WARP_BLOCKED) continue;
-        if (!warp->independent) {
-            at_barrier = warp->live;
-            at[warp->barrier][word] |= warp->live << shift;
-        }
-        for (uint32_t left = warp->parked; left; left &= left - 1) {
-            int lane = __builtin_ctz(left);
-            at[warp->lanes[lane].barrier][word] |= (left & -left) << shift;
-        }
-        at_barrier |= warp->parked;
-        member_wait[word] |= warp->syncing << shift;
-        uint32_t stuck = warp->live & ~at_barrier & ~warp->syncing;
-        warp_op[word] |= stuck << shift;
-        if (site == UINT32_MAX && warp->live) {
-            culprit = warp;
-            culprit_lane = __builtin_ctz(warp->live);
-            uint32_t lanes = warp->parked | warp->syncing;
-            if (warp->independent && lanes) culprit_lane = __builtin_ctz(lanes);
-            site = !warp->independent ? cpu_barrier_site(context, warp)
-                   : lanes            ? warp->lanes[culprit_lane].site
-                                      : warp->site;
-        }
-    }
-    const char *separator = "";
-    for (int id = 0; id < CPU_BARRIERS; id++) {
-        uint32_t any = 0;
-        for (int i = 0; i < 32; i++) any |= at[id][i];
-        if (!any) continue;
-        append(&text, "%s", separator);
-        append_group(&text, context, at[id]);
-        const cpu_barrier *barrier = &block->barriers[id];
-        if (barrier->expected)
-            append(&text, " wait at barrier %d for %u threads, of which %u have arrived", id, barrier->expected,
-                   counted(block, barrier));
-        else
-            append(&text, " wait at barrier %d for all %u threads of the block that have not exited", id, block->live);
-        separator = "; ";
-    }
-    const struct {
-        const uint32_t *set;
-        const char *what;
-    } rest[] = {{member_wait, "wait at __syncwarp() for members that do not come"},
-                {warp_op, "wait in a warp operation (shuffle, vote, match, reduce, matrix product) for members that do "
-                          "not come to it"}};
-    for (int k = 0; k < 2; k++) {
-        uint32_t any = 0;
-        for (int i = 0; i < 32; i++) any |= rest[k].set[i];
-        if (!any) continue;
-        append(&text, "%s", separator);
-        append_group(&text, context, rest[k].set);
-        append(&text, " %s", rest[k].what);
-        separator = "; ";
-    }
-    cpu_fault_raise(context, culprit, culprit_lane, CPU_FAULT_BARRIER, site, "%s", message);
 }

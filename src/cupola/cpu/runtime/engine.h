@@ -10,9 +10,13 @@
 
 /* Generic addresses. Global memory, constants and pinned host memory are host addresses; the shared and local
  * windows start at non-canonical addresses, which no host pointer can be, and whose low 32 bits are zero, so
- * that truncating a shared address to 32 bits (as libcu++ does) gives the offset in the window. */
+ * that truncating a shared address to 32 bits (as libcu++ does) gives the offset in the window.
+ *
+ * In a cluster, the shared memory of the block with rank r begins at (r + 1) << CPU_RANK_SHIFT in the window, for all of
+ * its blocks; what a block calls its own, PTX's shared::cta, is at the beginning. */
 #define CPU_SHARED_WINDOW (UINT64_C(1) << 56)
 #define CPU_LOCAL_WINDOW (UINT64_C(1) << 57)
+enum { CPU_RANK_SHIFT = 24 };
 
 enum cpu_fault_kind {
     CPU_FAULT_NONE,
@@ -36,7 +40,7 @@ typedef struct cpu_fault {
     uint32_t size;
     uint8_t is_write, space;
     uint32_t block[3], thread[3];
-    char message[512]; /* what an assertion said, or details, UTF-8 */
+    char message[1024]; /* what an assertion said, or details, UTF-8 */
 } cpu_fault;
 
 typedef struct cpu_kernel cpu_kernel;   /* a kernel of a loaded module; caches its compiled variants */
@@ -46,6 +50,9 @@ typedef struct cpu_launch {
     cpu_kernel *kernel;
     const cpu_variant *variant;
     uint32_t grid[3], block[3];
+    uint32_t cluster[3];       /* in blocks; divides the grid */
+    uint32_t multiprocessors;  /* of the modelled GPU, for %nsmid */
+    uint8_t explicit_cluster;  /* the launch or the kernel asks for clusters, of one block perhaps */
     uint32_t dynamic_shared;   /* bytes */
     const void *params;        /* 16-byte aligned private copy, readable up to param_bytes + 64 */
     size_t param_bytes;
@@ -78,6 +85,9 @@ int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *al
 typedef struct cpu_kernel_info {
     uint32_t static_shared, local_bytes, const_bytes, registers, max_threads, param_bytes, param_count;
     uint32_t required_block[3], max_block[3]; /* zero when the kernel does not say */
+    uint32_t required_cluster[3];             /* likewise */
+    uint32_t max_cluster;                     /* blocks a cluster, 0: the kernel does not say */
+    uint32_t must_have_cluster, blocks_are_clusters;
     uint32_t ptx_version, binary_version;     /* as CU_FUNC_ATTRIBUTE_PTX_VERSION: major * 10 + minor */
 } cpu_kernel_info;
 const cpu_kernel_info *cpu_kernel_get_info(const cpu_kernel *kernel);

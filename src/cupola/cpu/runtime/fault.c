@@ -37,14 +37,15 @@ void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int k
 }
 
 void cpu_fault_raise_access(cpu_context *context, const cpu_warp *warp, int lane, int kind, cpu_site site,
-                            uint64_t address) {
+                            uint64_t address, uint64_t size, const char *details) {
     cpu_fault *fault = claim(context, warp, lane, kind);
     if (!fault) return;
     fault->site = site.index;
     fault->address = address;
-    fault->size = site.size;
+    fault->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
     fault->is_write = site.flags & CPU_SITE_WRITE;
     fault->space = site.space == CPU_SITE_GENERIC ? CPU_SPACE_GLOBAL : site.space;
+    snprintf(fault->message, sizeof fault->message, "%s", details ? details : "");
 }
 
 /* ---- called by machine code --------------------------------------------------------------------------------- */

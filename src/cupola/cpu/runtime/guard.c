@@ -49,7 +49,8 @@ void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument) {
     sigjmp_buf here;
     if (sigsetjmp(here, 0)) {
         cpu_site site = {.index = UINT32_MAX, .space = CPU_SPACE_GLOBAL};
-        cpu_fault_raise_access(context, NULL, 0, CPU_FAULT_OUT_OF_BOUNDS, site, (uint64_t)(uintptr_t)fault_address);
+        cpu_fault_raise_access(context, NULL, 0, CPU_FAULT_OUT_OF_BOUNDS, site, (uint64_t)(uintptr_t)fault_address,
+                               0, NULL);
         return;
     }
     escape = &here;

@@ -87,10 +87,14 @@ static int read_info(cpu_kernel *kernel, PyObject *info) {
         {"const_bytes", &to->const_bytes},     {"registers", &to->registers},
         {"max_threads", &to->max_threads},     {"param_bytes", &to->param_bytes},
         {"ptx_version", &to->ptx_version},     {"binary_version", &to->binary_version},
+        {"max_cluster", &to->max_cluster},     {"must_have_cluster", &to->must_have_cluster},
+        {"blocks_are_clusters", &to->blocks_are_clusters},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (get_uint32(info, fields[i].name, fields[i].to)) return -1;
-    if (get_dim3(info, "required_block", to->required_block) || get_dim3(info, "max_block", to->max_block)) return -1;
+    if (get_dim3(info, "required_block", to->required_block) || get_dim3(info, "max_block", to->max_block) ||
+        get_dim3(info, "required_cluster", to->required_cluster))
+        return -1;
     return read_params(kernel, info);
 }
 

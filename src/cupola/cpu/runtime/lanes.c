@@ -67,6 +67,12 @@ ALWAYS_INLINE bool locate(cpu_context *context, const cpu_warp *warp, cpu_site s
         break;
     default:
         if (all_inside(context, site, mask, addresses, cache->base, cache->size)) return true;
+        uint64_t start = addresses[__builtin_ctz(mask)] >> CPU_RANK_SHIFT << CPU_RANK_SHIFT;
+        uint64_t window = place_in_window(context, site, start, 0);
+        if (window && all_inside(context, site, mask, addresses, start, context->shared_size)) {
+            places->origin = window - start;
+            return true;
+        }
     }
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
@@ -158,6 +164,8 @@ static uint64_t whole_line(cpu_context *context, cpu_site site, uint32_t mask, u
     const cpu_site_cache *cache = &context->sites[site.index];
     uint64_t offset = low - cache->base;
     if (offset < cache->size && cache->size - offset >= span) return base;
+    uint64_t window = place_in_window(context, site, low, span);
+    if (window) return window + (base - low);
     cpu_allocation found;
     if (cpu_find(context, site, low, span, &found)) return 0;
     cpu_remember(context, site, found.base, found.size);

@@ -43,7 +43,7 @@ static const char *string_at(struct arguments *arguments, uint64_t address, size
     if (!cpu_memory_find(address, &found)) {
         cpu_site site = {.index = arguments->site, .size = 1, .element = 1, .space = CPU_SPACE_GLOBAL};
         cpu_fault_raise_access(arguments->context, arguments->warp, arguments->lane, CPU_FAULT_OUT_OF_BOUNDS, site,
-                               address);
+                               address, 1, NULL);
         return NULL;
     }
     const char *text = (const char *)(uintptr_t)address;

@@ -5,7 +5,9 @@
  * When all units of a block only spin (waiting for another block, another stream or the host), the worker puts
  * the block aside and begins the next one, until as many are resident as the modelled GPU would hold; then it
  * goes round. So any block may wait for any other that fits on the GPU beside it, which is what cooperative
- * launches promise and what hand-written grid barriers rely on. */
+ * launches promise and what hand-written grid barriers rely on.
+ *
+ * The blocks of a cluster are one thing to the worker: they begin together, run in turn, and are put aside together. */
 #include "scheduler.h"
 
 #include <pthread.h>
@@ -26,7 +28,14 @@ enum {
     RESIDENT_BLOCKS = 4224, /* 132 SMs with 32 blocks each */
     RESIDENT_BYTES = 1 << 30,
     ROW_BYTES = 32 * 32,    /* a warp's lanes with the largest access each */
+    STUCK_NANOSECONDS = 1000000000, /* so long do threads look at mbarriers only, until that is called a deadlock */
 };
+
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 /* ---- memory of resident blocks ------------------------------------------------------------------------------ */
 
@@ -146,12 +155,15 @@ static void block_free(cpu_block *block, struct keepsakes *kept) {
     kept->spare_count++;
 }
 
-static void block_begin(cpu_block *block, const cpu_launch *launch, uint64_t index) {
-    block->index = index;
-    uint64_t row = index / launch->grid[0];
-    block->ctaid[0] = (uint32_t)(index % launch->grid[0]);
-    block->ctaid[1] = (uint32_t)(row % launch->grid[1]);
-    block->ctaid[2] = (uint32_t)(row / launch->grid[1]);
+/* The place of a thing with an index in a box. */
+static void place_in(const uint32_t extent[3], uint64_t index, uint32_t place[3]) {
+    uint64_t row = index / extent[0];
+    place[0] = (uint32_t)(index % extent[0]);
+    place[1] = (uint32_t)(row % extent[1]);
+    place[2] = (uint32_t)(row / extent[1]);
+}
+
+static void block_begin(cpu_block *block, const cpu_launch *launch) {
     block->live = launch->block[0] * launch->block[1] * launch->block[2];
     cpu_body body = launch->variant->body;
     uint32_t width = launch->variant->width, left = block->live;
@@ -165,7 +177,8 @@ static void block_begin(cpu_block *block, const cpu_launch *launch, uint64_t ind
         warp->status = CPU_WARP_READY;
         warp->independent = 0;
         warp->spins = 0;
-        warp->parked = warp->syncing = 0;
+        warp->parked = warp->syncing = warp->arrived = warp->stuck = 0;
+        warp->turn = 0;
     }
     if (block->busy_barriers) {
         memset(block->barriers, 0, sizeof block->barriers);
@@ -173,9 +186,57 @@ static void block_begin(cpu_block *block, const cpu_launch *launch, uint64_t ind
     }
 }
 
+/* ---- the blocks of a cluster -------------------------------------------------------------------------------- */
+
+static void cluster_free(cpu_block *leader, struct keepsakes *kept) {
+    for (uint32_t rank = leader->own.size; rank-- > 0;) block_free(leader->own.blocks[rank], kept);
+}
+
+/* Blocks for a cluster; the one of rank 0 stands for it. NULL when there is no memory. */
+static cpu_block *cluster_new(const cpu_launch *launch, uint32_t size, const struct layout *layout,
+                              struct keepsakes *kept) {
+    cpu_block *leader = NULL;
+    for (uint32_t rank = 0; rank < size; rank++) {
+        cpu_block *block = block_new(launch, layout, kept);
+        if (!block) {
+            if (leader) cluster_free(leader, kept);
+            return NULL;
+        }
+        if (!rank) {
+            leader = block;
+            leader->own = (cpu_cluster){.size = 0};
+        }
+        block->cluster = &leader->own;
+        block->rank = rank;
+        leader->own.blocks[leader->own.size++] = block;
+    }
+    return leader;
+}
+
+/* Begin the cluster with an index in the grid of clusters. */
+static void cluster_begin(cpu_context *context, cpu_block *leader, const cpu_launch *launch, uint64_t index) {
+    cpu_cluster *cluster = &leader->own;
+    cluster->block = cluster->unit = 0;
+    cluster->watches = false;
+    cluster->stuck_since = 0;
+    place_in(context->nclusterid, index, leader->clusterid);
+    for (uint32_t rank = 0; rank < cluster->size; rank++) {
+        cpu_block *block = cluster->blocks[rank];
+        if (rank) memcpy(block->clusterid, leader->clusterid, sizeof block->clusterid);
+        if (cluster->size > 1) {
+            place_in(launch->cluster, rank, block->cluster_ctaid);
+            for (int i = 0; i < 3; i++)
+                block->ctaid[i] = block->clusterid[i] * launch->cluster[i] + block->cluster_ctaid[i];
+        } else {
+            memcpy(block->ctaid, block->clusterid, sizeof block->ctaid);
+        }
+        block_begin(block, launch);
+    }
+}
+
 /* ---- one block ---------------------------------------------------------------------------------------------- */
 
-enum outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_FAULTED };
+enum outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_WAITING, BLOCK_FAULTED };
 
 /* Continue a unit whose whole state is in its frame with the body in which its lanes are independent. */
 static bool make_independent(cpu_context *context, cpu_warp *warp) {
@@ -189,6 +250,7 @@ static bool make_independent(cpu_context *context, cpu_warp *warp) {
     warp->independent = 1;
     warp->seen = warp->mask;
     warp->spins = 0;
+    warp->turn = 0;
     return true;
 }
 
@@ -221,19 +283,19 @@ static uint32_t run_in_step(cpu_context *context, cpu_block *block, uint32_t *ot
 }
 
 /* What became of a unit whose body returned `state`: false after a fault. */
-static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint32_t state, bool *moved) {
+static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint32_t state) {
     uint32_t kind = CPU_STATE_KIND(state);
     warp->state = state;
     uint32_t alive = kind == CPU_STATE_DONE ? 0 : warp->mask;
     if (warp->live != alive) {
         block->live -= (uint32_t)(__builtin_popcount(warp->live) - __builtin_popcount(alive));
         warp->live = alive;
-        *moved = true;
+        context->progress++;
     }
     switch (kind) {
     case CPU_STATE_DONE:
         warp->status = CPU_WARP_FINISHED;
-        *moved = true;
+        context->progress++;
         return true;
     case CPU_STATE_SYNC:
         warp->barrier = warp->expected = warp->votes = 0;
@@ -243,13 +305,20 @@ static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint3
         cpu_fault_raise(context, warp, __builtin_ctz(warp->mask), CPU_FAULT_BARRIER, cpu_barrier_site(context, warp),
                         "barrier %u does not exist (there are 0 to 15)", warp->barrier);
         return false;
+    case CPU_STATE_CLUSTER:
+        context->progress++;
+        warp->spins = 0;
+        warp->barrier = CPU_CLUSTER_BARRIER;
+        if (warp->arrived & warp->live) warp->status = CPU_WARP_BLOCKED;
+        return true;
     case CPU_STATE_YIELD:
+        if (warp->watches || !warp->stuck) block->cluster->watches = true;
         return !warp->diverged || ++warp->spins < SPINS_TO_DIVERGE || make_independent(context, warp);
     case CPU_STATE_INDEPENDENT:
-        *moved = true;
+        context->progress++;
         return make_independent(context, warp);
     case CPU_STATE_WAITING:
-        *moved = true;
+        context->progress++;
         if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
         return true;
     default: /* CPU_STATE_FAULT */
@@ -257,7 +326,7 @@ static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint3
     }
     cpu_barrier_arrive(block, warp);
     warp->spins = 0;
-    *moved = true;
+    context->progress++;
     return true;
 }
 
@@ -267,20 +336,33 @@ static bool all_ready(const cpu_block *block) {
     return true;
 }
 
-/* Run the block until it is done, or until its units do nothing but spin for so many passes. */
-static enum outcome advance(cpu_context *context, cpu_block *block, int patience) {
+static void enter(cpu_context *context, cpu_block *block) {
     memcpy(context->ctaid, block->ctaid, sizeof context->ctaid);
+    memcpy(context->clusterid, block->clusterid, sizeof context->clusterid);
+    if (block->cluster->size > 1) {
+        memcpy(context->cluster_ctaid, block->cluster_ctaid, sizeof context->cluster_ctaid);
+        context->cluster_ctarank = block->rank;
+    }
     context->block = block;
     context->shared = block->shared;
+}
+
+/* Run the block until it is done, until its units do nothing but spin for so many passes, or until all of them wait. */
+static enum outcome advance(cpu_context *context, cpu_block *block, int patience) {
+    enter(context, block);
     for (int idle = 0; idle < patience;) {
-        bool ran = false, moved = false;
+        uint64_t progress = context->progress;
+        bool ran = false;
         uint32_t i = 0;
         if (all_ready(block)) {
             uint32_t state, count = run_in_step(context, block, &state);
-            if (!count) return BLOCK_DONE;
+            if (!count) {
+                block->live = 0;
+                return BLOCK_DONE;
+            }
             for (; i < count; i++) {
                 cpu_warp *warp = &block->warps[i];
-                if (!settle(context, block, warp, i == count - 1 ? state : warp->state, &moved)) return BLOCK_FAULTED;
+                if (!settle(context, block, warp, i == count - 1 ? state : warp->state)) return BLOCK_FAULTED;
             }
             ran = true;
         }
@@ -288,18 +370,59 @@ static enum outcome advance(cpu_context *context, cpu_block *block, int patience
             cpu_warp *warp = &block->warps[i];
             if (warp->status != CPU_WARP_READY) continue;
             ran = true;
-            if (!settle(context, block, warp, run_unit(context, block, warp), &moved)) return BLOCK_FAULTED;
+            if (!settle(context, block, warp, run_unit(context, block, warp))) return BLOCK_FAULTED;
         }
         if (block->live == 0) return BLOCK_DONE;
         if (block->busy_barriers && cpu_barrier_release_complete(block)) {
-            moved = true;
+            context->progress++;
         } else if (!ran) {
-            cpu_barrier_deadlock(context);
-            return BLOCK_FAULTED;
+            if (!cpu_cluster_release(block->cluster)) return BLOCK_WAITING;
+            context->progress++;
         }
-        idle = moved ? 0 : idle + 1;
+        idle = context->progress != progress ? 0 : idle + 1;
     }
     return BLOCK_STALLED;
+}
+
+/* The same with the blocks of a cluster. */
+static enum outcome advance_together(cpu_context *context, cpu_cluster *cluster, int patience) {
+    if (cluster->size == 1) return advance(context, cluster->blocks[0], patience);
+    for (int idle = 0; idle < patience;) {
+        uint64_t progress = context->progress;
+        bool alive = false, spins = false;
+        for (uint32_t rank = 0; rank < cluster->size; rank++) {
+            cpu_block *block = cluster->blocks[rank];
+            if (!block->live) continue;
+            enum outcome outcome = advance(context, block, 1);
+            if (outcome == BLOCK_FAULTED) return outcome;
+            if (outcome == BLOCK_DONE) context->progress++;
+            spins |= outcome == BLOCK_STALLED;
+            alive |= block->live != 0;
+        }
+        if (!alive) return BLOCK_DONE;
+        if (context->progress == progress && !spins) {
+            if (!cpu_cluster_release(cluster)) return BLOCK_WAITING;
+            context->progress++;
+        }
+        idle = context->progress != progress ? 0 : idle + 1;
+    }
+    return BLOCK_STALLED;
+}
+
+/* Whether a cluster that stalled can never go on: for some time all of its threads have waited for each other, and for
+ * mbarriers, which nobody else can reach. */
+static bool is_stuck(cpu_cluster *cluster, bool progressed) {
+    bool hopeful = progressed || cluster->watches || !cpu_mbarrier_stuck(cluster);
+    cluster->watches = false;
+    if (hopeful) {
+        cluster->stuck_since = 0;
+        return false;
+    }
+    if (!cluster->stuck_since) {
+        cluster->stuck_since = nanoseconds();
+        return false;
+    }
+    return nanoseconds() - cluster->stuck_since > STUCK_NANOSECONDS;
 }
 
 /* ---- a worker ----------------------------------------------------------------------------------------------- */
@@ -309,10 +432,10 @@ struct run {
     cpu_job *job;
     struct keepsakes *kept;
     struct layout layout;
-    cpu_block *first, *last; /* resident blocks that stalled, longest ago first */
+    cpu_block *first, *last; /* resident clusters that stalled, longest ago first */
     cpu_block *current;
     uint32_t residents, limit;
-    bool exhausted; /* no block is left that nobody began */
+    bool exhausted; /* no cluster is left that nobody began */
     void (*between)(cpu_job *, void *);
     void *argument;
 };
@@ -354,14 +477,15 @@ static void run_blocks(void *argument) {
         if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
         if (next == end && !run->exhausted && run->residents < run->limit) {
             if (end && run->between) run->between(job, run->argument);
-            next = atomic_fetch_add_explicit(&job->next_block, job->chunk, memory_order_relaxed);
-            run->exhausted = next >= job->block_count;
-            end = run->exhausted ? next : next + job->chunk < job->block_count ? next + job->chunk : job->block_count;
+            next = atomic_fetch_add_explicit(&job->next_cluster, job->chunk, memory_order_relaxed);
+            run->exhausted = next >= job->cluster_count;
+            end = next + job->chunk < job->cluster_count ? next + job->chunk : job->cluster_count;
+            if (run->exhausted) end = next;
         }
         cpu_block *block = run->current;
         run->current = NULL;
         if (next != end && run->residents < run->limit) {
-            if (!block) block = block_new(job->launch, &run->layout, run->kept);
+            if (!block) block = cluster_new(job->launch, job->cluster_size, &run->layout, run->kept);
             if (!block) {
                 if (!run->residents) {
                     cpu_fault_raise(&run->context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX,
@@ -371,20 +495,26 @@ static void run_blocks(void *argument) {
                 run->limit = run->residents;
                 continue;
             }
-            block_begin(block, job->launch, next++);
+            cluster_begin(&run->context, block, job->launch, next++);
         } else if (run->residents) {
-            if (block) block_free(block, run->kept);
+            if (block) cluster_free(block, run->kept);
             block = take_oldest(run);
         } else {
             run->current = block;
             return;
         }
         run->current = block;
-        switch (advance(&run->context, block, stalls < STALLS_TO_LEARN ? PATIENCE : LITTLE_PATIENCE)) {
+        uint64_t progress = run->context.progress;
+        switch (advance_together(&run->context, &block->own, stalls < STALLS_TO_LEARN ? PATIENCE : LITTLE_PATIENCE)) {
         case BLOCK_DONE:
             stalled_in_a_row = rounds = 0;
             break; /* run->current is begun again */
+        case BLOCK_WAITING: cpu_deadlock(&run->context, &block->own); return;
         case BLOCK_STALLED:
+            if (is_stuck(&block->own, run->context.progress != progress)) {
+                cpu_deadlock(&run->context, &block->own);
+                return;
+            }
             stalls++;
             run->current = NULL;
             put_aside(run, block);
@@ -416,7 +546,8 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
     struct keepsakes *kept = keepsakes();
     struct run run = {.job = job, .kept = kept, .layout = lay_out(launch), .between = between, .argument = argument};
     size_t affordable = RESIDENT_BYTES / run.layout.total;
-    run.limit = affordable < 1 ? 1 : affordable < RESIDENT_BLOCKS ? (uint32_t)affordable : RESIDENT_BLOCKS;
+    run.limit = (affordable < RESIDENT_BLOCKS ? (uint32_t)affordable : RESIDENT_BLOCKS) / job->cluster_size;
+    if (!run.limit) run.limit = 1;
     run.context = (cpu_context){
         .shared_size = variant->static_shared + launch->dynamic_shared,
         .ntid = {launch->block[0], launch->block[1], launch->block[2]},
@@ -430,6 +561,12 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         .budget = SPIN_BUDGET,
         .worker = worker,
         .grid_workspace = job->grid_workspace,
+        .nclusterid = {launch->grid[0] / launch->cluster[0], launch->grid[1] / launch->cluster[1],
+                       launch->grid[2] / launch->cluster[2]},
+        .cluster_nctaid = {launch->cluster[0], launch->cluster[1], launch->cluster[2]},
+        .cluster_nctarank = job->cluster_size,
+        .is_explicit_cluster = launch->explicit_cluster,
+        .nsmid = launch->multiprocessors,
         .param_bytes = launch->param_bytes,
         .width = variant->width,
         .sites = kept ? fresh_site_caches(kept, variant->site_count + 1) : NULL,
@@ -440,17 +577,11 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         return;
     }
     cpu_guard_call(&run.context, run_blocks, &run);
-    if (run.current) block_free(run.current, kept);
-    while (run.first) block_free(take_oldest(&run), kept);
+    if (run.current) cluster_free(run.current, kept);
+    while (run.first) cluster_free(take_oldest(&run), kept);
 }
 
 /* ---- a launch ----------------------------------------------------------------------------------------------- */
-
-static uint64_t nanoseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* %clock and %globaltimer: called by machine code. */
 CPU_HELPER uint64_t cupola_clock(void) { return nanoseconds(); }
@@ -481,11 +612,13 @@ static uint64_t new_grid_workspace(int device) {
 }
 
 int cpu_engine_run(cpu_launch *launch) {
-    uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    uint64_t threads = (uint64_t)cpu_pool_threads(), chunk = blocks / (threads * 32);
+    uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+    uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] / size;
+    uint64_t threads = (uint64_t)cpu_pool_threads(), chunk = clusters / (threads * 32);
     cpu_job job = {
         .launch = launch,
-        .block_count = blocks,
+        .cluster_count = clusters,
+        .cluster_size = size,
         .chunk = chunk < 1 ? 1 : chunk > 16 ? 16 : (uint32_t)chunk,
     };
     launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
@@ -493,10 +626,10 @@ int cpu_engine_run(cpu_launch *launch) {
         launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
         return CPU_FAULT_INTERNAL;
     }
-    struct progress progress = {.begin = threads > 1 && blocks > 1 ? nanoseconds() : 0,
-                                .offered = threads < 2 || blocks < 2};
+    struct progress progress = {.begin = threads > 1 && clusters > 1 ? nanoseconds() : 0,
+                                .offered = threads < 2 || clusters < 2};
     cpu_worker_run(&job, 0, progress.offered ? NULL : offer_when_long, &progress);
-    if (progress.offered && threads > 1 && blocks > 1) cpu_pool_withdraw(&job);
+    if (progress.offered && threads > 1 && clusters > 1) cpu_pool_withdraw(&job);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
     return atomic_load(&job.fault);
 }

@@ -46,7 +46,7 @@ int cpu_pool_threads(void) {
 }
 
 static bool has_work(const cpu_job *job) {
-    return atomic_load_explicit(&job->next_block, memory_order_relaxed) < job->block_count &&
+    return atomic_load_explicit(&job->next_cluster, memory_order_relaxed) < job->cluster_count &&
            !atomic_load_explicit(&job->fault, memory_order_relaxed);
 }
 

@@ -1,0 +1,109 @@
+/* Bulk copies (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk"), done at once when a thread issues them: waiting for a
+ * bulk group is no work then, and an mbarrier learns of the bytes right away. A thread copies between global memory,
+ * its block's shared memory and that of the cluster's other blocks, multiples of 16 bytes at multiples of 16. */
+#include "access.h"
+
+#include <string.h>
+
+enum { UNIT = 16 }; /* bytes */
+
+/* The two ends of a lane's copy; false after a fault. A range of no bytes may be anywhere. */
+static bool find_ends(cpu_context *context, const cpu_warp *warp, int lane, cpu_site target, cpu_site source,
+                      uint64_t to, uint64_t from, uint32_t size, void **written, const void **read) {
+    const cpu_block *owner;
+    if (size % UNIT) {
+        cpu_fault_raise(context, warp, lane, CPU_FAULT_INSTRUCTION, target.index,
+                        "a bulk copy of %u bytes: it must be a multiple of %d", size, UNIT);
+        return false;
+    }
+    *read = cpu_resolve_range(context, warp, lane, source, from, size, UNIT, &owner);
+    if (!*read) return false;
+    *written = cpu_resolve_range(context, warp, lane, target, to, size, UNIT, &owner);
+    return *written != NULL;
+}
+
+/* ---- called by machine code --------------------------------------------------------------------------------- */
+
+/* `packed` is the site of what is written, `source` of what is read. `barriers` is NULL for copies of a bulk group. With
+ * `ranks`, each lane writes to the blocks whose bits are set there, and signals their mbarriers. */
+CPU_HELPER uint32_t cupola_bulk_copy(CPU_ACCESS_ARGUMENTS, uint64_t source, const uint64_t *to, const uint64_t *from,
+                                     const uint32_t *sizes, const uint64_t *barriers, const uint32_t *ranks) {
+    CPU_ACCESS_ARGUMENTS_USED
+    const cpu_site written = unpack_site(packed), read = unpack_site(source);
+    for (; mask; mask &= mask - 1) {
+        const int lane = __builtin_ctz(mask);
+        uint32_t left = ranks ? ranks[lane] & 0xFFFF : 1;
+        for (; left; left &= left - 1) {
+            uint64_t target = to[lane], barrier = barriers ? barriers[lane] : 0;
+            if (ranks) {
+                target = address_in_rank(target, (uint32_t)__builtin_ctz(left));
+                barrier = address_in_rank(barrier, (uint32_t)__builtin_ctz(left));
+            }
+            void *end;
+            const void *begin;
+            if (!find_ends(context, warp, lane, written, read, target, from[lane], sizes[lane], &end, &begin)) return 1;
+            memmove(end, begin, sizes[lane]);
+            if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barrier, sizes[lane])) return 1;
+        }
+    }
+    return 0;
+}
+
+/* One of the helpers of atomics.c. */
+typedef uint32_t atomic_lanes(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const void *operands,
+                              const void *compares, void *results);
+
+/* Each element of the source goes into that of the target by an atomic operation on elements of the given size. */
+CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, const uint64_t *to, const uint64_t *from,
+                                       const uint32_t *sizes, const uint64_t *barriers, atomic_lanes *operation,
+                                       uint32_t element) {
+    const cpu_site written = unpack_site(packed), read = unpack_site(source);
+    for (; mask; mask &= mask - 1) {
+        const int lane = __builtin_ctz(mask);
+        void *end;
+        const void *begin;
+        if (!find_ends(context, warp, lane, written, read, to[lane], from[lane], sizes[lane], &end, &begin)) return 1;
+        for (uint32_t done = 0; done < sizes[lane];) {
+            uint64_t addresses[UNIT];
+            uint64_t operands[UNIT], results[UNIT];
+            uint32_t count = 0;
+            for (; count < UNIT && done < sizes[lane]; count++, done += element) addresses[count] = to[lane] + done;
+            memcpy(operands, (const uint8_t *)begin + done - (size_t)count * element, (size_t)count * element);
+            if (operation(context, warp, shared, sites, packed, (1u << count) - 1, addresses, operands, NULL, results))
+                return 1;
+        }
+        if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barriers[lane], sizes[lane])) return 1;
+    }
+    return 0;
+}
+
+/* What st.async and red.async do after their access. */
+CPU_HELPER uint32_t cupola_bulk_signal(CPU_ACCESS_ARGUMENTS, const uint64_t *barriers, uint32_t bytes) {
+    CPU_ACCESS_ARGUMENTS_USED
+    for (; mask; mask &= mask - 1) {
+        const int lane = __builtin_ctz(mask);
+        if (cpu_mbarrier_complete(context, warp, lane, unpack_site(packed), barriers[lane], bytes)) return 1;
+    }
+    return 0;
+}
+
+/* cp.async of lanes whose source may be shorter than what is written: the rest becomes zero, and is not read. */
+CPU_HELPER uint32_t cupola_copy_some(CPU_ACCESS_ARGUMENTS, uint64_t source, const uint64_t *to, const uint64_t *from,
+                                     const uint32_t *sizes) {
+    CPU_ACCESS_ARGUMENTS_USED
+    const cpu_site written = unpack_site(packed), read = unpack_site(source);
+    for (; mask; mask &= mask - 1) {
+        const int lane = __builtin_ctz(mask);
+        const cpu_block *owner;
+        uint32_t size = sizes[lane] < written.size ? sizes[lane] : written.size;
+        uint8_t *end = cpu_resolve(context, warp, lane, written, to[lane]);
+        if (!end) return 1;
+        if (size) {
+            const void *begin = cpu_resolve_range(context, warp, lane, read, from[lane], size, read.size, &owner);
+            if (!begin) return 1;
+            memcpy(end, begin, size);
+        }
+        memset(end + size, 0, written.size - size);
+    }
+    return 0;
+}
