@@ -120,7 +120,7 @@ def returned_type(plan: Plan, types: Types, status: str) -> str:
     if not types.names.raising:
         # Outputs are None after a failure. "| Any" lets callers who checked the status use them without another check.
         loose = [output if output == "Any" else f"{output} | Any" for output in outputs]
-        first = status if plan.function.returns == status else f"{status}, bytes | Any"
+        first = status if plan.function.returns == status else f"{status}, {direct_result(plan, types)} | Any"
         return f"tuple[{', '.join([first, *loose])}]"
     direct = types.resolve(plan.function.returns).kind
     if direct in ("pointer", "scalar"):
@@ -128,6 +128,12 @@ def returned_type(plan: Plan, types: Types, status: str) -> str:
     if len(outputs) == 1:
         return outputs[0]
     return f"tuple[{', '.join(outputs)}]" if outputs else "None"
+
+
+def direct_result(plan: Plan, types: Types) -> str:
+    """What a function gives that does not return a status, behind a status of success."""
+    returned = types.resolve(plan.function.returns)
+    return types.names.type(returned.name) if returned.kind == "record" else "bytes"
 
 
 def docstring(plan: Plan, types: Types, status: str) -> str:
@@ -152,8 +158,8 @@ def docstring(plan: Plan, types: Types, status: str) -> str:
         )
     outputs = [(a.python_name, output_type(a, types), parsed.parameters.get(a.name, "")) for a in plan.outputs]
     if not types.names.raising:
-        first = ("status", status, "") if plan.function.returns == status else ("result", "bytes", "")
-        parts.append(_section("Returns", [first, *outputs]))
+        direct = [] if plan.function.returns == status else [("result", direct_result(plan, types), "")]
+        parts.append(_section("Returns", [("status", status, ""), *direct, *outputs]))
     elif types.resolve(plan.function.returns).kind == "pointer":
         parts.append(_section("Returns", [("text", "str", "")]))
     else:

@@ -466,6 +466,9 @@ def _error(layout: Layout) -> Iterator[str]:
 def _module_info(layout: Layout) -> Iterator[str]:
     library, types = layout.library, layout.types
     first = types.module.functions[0].name
+    methods = layout.overrides["module"].get("methods", "NULL")
+    if methods != "NULL":
+        yield f"extern PyMethodDef {methods}[];"
     yield f"""
 const ModuleInfo module_info = {{
     .name = "cupola.bindings.{library.name}",
@@ -486,6 +489,7 @@ const ModuleInfo module_info = {{
     .constant_count = {len(types.constants)},
     .function_count = {len(types.module.functions)},
     .status = {layout.enums[library.status]},
+    .methods = {methods},
     .error = {"&error" if library.error else "NULL"},
     .table = &table.head,
     .slots = (void **)&table.{first},

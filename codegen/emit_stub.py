@@ -145,13 +145,27 @@ def stub(library: Library, types: Types) -> str:
     if types.names.raising:
         lines += [f"{types.names.dtype(name)}: Any" for name in types.records]
         lines += [f"{types.names.dtype(name)}: Any" for name in types.record_aliases if " " not in name]
+    bases: dict[str, str] = layout.overrides["module"].get("bases", {})
     for plan in all_plans:
-        lines += _function(plan, types, library.status)
+        lines += (_with_bases(line, bases) for line in _function(plan, types, library.status))
+    lines += [
+        f"{types.names.function(older)} = {types.names.function(name)}" for older, name in types.module.renamed.items()
+    ]
+    if bases:
+        lines[0] = lines[0].replace(", Self\n", ", Self\n\nfrom cupola.bindings import driver as _driver\n")
+    lines += layout.overrides["module"].get("stub", "").splitlines()
     if buffers := [name for name in (READABLE, WRITABLE) if any(name in line for line in lines)]:
         lines[0] = lines[0].replace(
             "from typing import Any", f"from _typeshed import {', '.join(buffers)}\nfrom typing import Any"
         )
     return "\n".join(lines) + "\n"
+
+
+def _with_bases(line: str, bases: dict[str, str]) -> str:
+    """Parameters that are handles of the driver too take the driver's."""
+    for name, base in bases.items():
+        line = line.replace(f"{name} | int", f"_driver.{base} | int")
+    return line
 
 
 def _error(layout: Layout) -> str:
@@ -186,7 +200,9 @@ def _handles(layout: Layout) -> Iterator[str]:
         body = list(_docstring(handle.doc))
         if name in streams:
             body.append("    def __cuda_stream__(self) -> tuple[int, int]: ...")
-        yield f"class {name}({handle.base or '_Handle'}):" + ("" if body else " ...")
+        foreign = layout.overrides["module"].get("bases", {}).get(name)
+        base = f"_driver.{foreign}" if foreign else handle.base or "_Handle"
+        yield f"class {name}({base}):" + ("" if body else " ...")
         yield from body
         yield ""
 
@@ -200,6 +216,10 @@ def _records(layout: Layout, arrays: set[str]) -> Iterator[str]:
         if not base:
             for item in _visible(layout, record):
                 body += _field(layout, record, item)
+            known = {item.name for item in _visible(layout, record)}
+            for item in _visible(layout, record.older) if record.older else ():
+                if item.name not in known:  # an AttributeError with the library of the newest CUDA
+                    body += _field(layout, record, item)
         yield f"class {layout.names.type(name)}({parent}):" + ("" if body else " ...")
         yield from body
         yield ""

@@ -94,6 +94,13 @@ def provide(library: str) -> Provision:
     return str(loaded.abs_path or library), loaded._handle_uint, None, None, per_thread
 
 
+def local_library(library: str) -> int:
+    """The loader's handle of the library that is installed, whatever device is used."""
+    from cupola.pathfinder import load_nvidia_dynamic_lib
+
+    return load_nvidia_dynamic_lib(library)._handle_uint
+
+
 def _emulated_runtime() -> Provision | None:
     """The runtime of the CPU device, when that is what runs kernels. Without any device there is NVIDIA's, which says
     so in the status of each call."""

@@ -754,6 +754,7 @@ const ModuleInfo module_info = {
     .constant_count = 16,
     .function_count = 49,
     .status = 0,
+    .methods = NULL,
     .error = &error,
     .table = &table.head,
     .slots = (void **)&table.cuFileHandleRegister,

@@ -6620,6 +6620,7 @@ const ModuleInfo module_info = {
     .constant_count = 74,
     .function_count = 524,
     .status = 64,
+    .methods = NULL,
     .error = NULL,
     .table = &table.head,
     .slots = (void **)&table.cuGetErrorString,

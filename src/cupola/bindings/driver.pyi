@@ -5564,3 +5564,16 @@ def cuCtxCreate_v3(paramsArray: Sequence[CUexecAffinityParam] | None, numParams:
 def cuStreamGetCaptureInfo_v2(hStream: CUstream | int | None) -> tuple[CUresult, CUstreamCaptureStatus | Any, cuuint64_t | Any, CUgraph | Any, list[CUgraphNode] | Any, int | Any]:
     """Query a stream's capture state"""
 
+cuDeviceGetUuid_v2 = cuDeviceGetUuid
+cuCtxCreate_v4 = cuCtxCreate
+cuMemPrefetchAsync_v2 = cuMemPrefetchAsync
+cuMemAdvise_v2 = cuMemAdvise
+cuStreamGetCaptureInfo_v3 = cuStreamGetCaptureInfo
+cuStreamUpdateCaptureDependencies_v2 = cuStreamUpdateCaptureDependencies
+cuEventElapsedTime_v2 = cuEventElapsedTime
+cuGraphGetEdges_v2 = cuGraphGetEdges
+cuGraphNodeGetDependencies_v2 = cuGraphNodeGetDependencies
+cuGraphNodeGetDependentNodes_v2 = cuGraphNodeGetDependentNodes
+cuGraphAddDependencies_v2 = cuGraphAddDependencies
+cuGraphRemoveDependencies_v2 = cuGraphRemoveDependencies
+cuGraphAddNode_v2 = cuGraphAddNode

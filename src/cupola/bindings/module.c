@@ -55,6 +55,8 @@ static PyObject *all_names(void) {
         status = append(list, module_info.functions[i].attribute);
     for (const char *const *alias = module_info.function_aliases; !status && *alias; alias += 2)
         status = append(list, *alias);
+    for (const PyMethodDef *method = module_info.methods; !status && method && method->ml_name; method++)
+        status = append(list, method->ml_name);
     for (int i = 0; !status && i < module_info.enum_count; i++)
         status = append(list, module_info.enums[i].name);
     for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2)
@@ -133,5 +135,6 @@ int module_exec(PyObject *module) {
         return -1;
     if (module_info.error && module_info.error->cuda && PyModule_AddFunctions(module, description_methods) < 0)
         return -1;
+    if (module_info.methods && PyModule_AddFunctions(module, module_info.methods) < 0) return -1;
     return table_init(module);
 }

@@ -148,6 +148,7 @@ const ModuleInfo module_info = {
     .constant_count = 0,
     .function_count = 12,
     .status = 0,
+    .methods = NULL,
     .error = &error,
     .table = &table.head,
     .slots = (void **)&table.nvFatbinGetErrorString,

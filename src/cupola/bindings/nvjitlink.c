@@ -198,6 +198,7 @@ const ModuleInfo module_info = {
     .constant_count = 0,
     .function_count = 16,
     .status = 0,
+    .methods = NULL,
     .error = &error,
     .table = &table.head,
     .slots = (void **)&table.nvJitLinkCreate,

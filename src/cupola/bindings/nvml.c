@@ -6222,6 +6222,7 @@ const ModuleInfo module_info = {
     .constant_count = 310,
     .function_count = 413,
     .status = 33,
+    .methods = NULL,
     .error = &error,
     .table = &table.head,
     .slots = (void **)&table.nvmlInit_v2,

@@ -294,6 +294,7 @@ const ModuleInfo module_info = {
     .constant_count = 3,
     .function_count = 31,
     .status = 0,
+    .methods = NULL,
     .error = NULL,
     .table = &table.head,
     .slots = (void **)&table.nvrtcGetErrorString,
@@ -985,6 +986,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns\n"
      "-------\n"
+     "status : nvrtcResult\n"
      "result : bytes"},
     {"nvrtcVersion", (PyCFunction)(void (*)(void))call_nvrtcVersion, METH_FASTCALL | METH_KEYWORDS,
      "nvrtcVersion()\n"

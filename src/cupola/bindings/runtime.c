@@ -4930,6 +4930,7 @@ static const OptionType options_cudaJitOption[] = {
 static const OptionType options_cudaLibraryOption[] = {
     {0LL, OPTION_RECORD},
 };
+extern PyMethodDef runtime_methods[];
 
 const ModuleInfo module_info = {
     .name = "cupola.bindings.runtime",
@@ -4950,6 +4951,7 @@ const ModuleInfo module_info = {
     .constant_count = 62,
     .function_count = 376,
     .status = 1,
+    .methods = runtime_methods,
     .error = NULL,
     .table = &table.head,
     .slots = (void **)&table.cudaDeviceReset,
@@ -14276,6 +14278,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns\n"
      "-------\n"
+     "status : cudaError_t\n"
      "result : bytes"},
     {"cudaGetErrorString", (PyCFunction)(void (*)(void))call_cudaGetErrorString, METH_FASTCALL | METH_KEYWORDS,
      "cudaGetErrorString(error)\n"
@@ -14293,6 +14296,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns\n"
      "-------\n"
+     "status : cudaError_t\n"
      "result : bytes"},
     {"cudaGetDeviceCount", (PyCFunction)(void (*)(void))call_cudaGetDeviceCount, METH_FASTCALL | METH_KEYWORDS,
      "cudaGetDeviceCount()\n"
@@ -20768,7 +20772,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns\n"
      "-------\n"
-     "result : bytes"},
+     "status : cudaError_t\n"
+     "result : cudaChannelFormatDesc"},
     {"cudaCreateTextureObject", (PyCFunction)(void (*)(void))call_cudaCreateTextureObject, METH_FASTCALL | METH_KEYWORDS,
      "cudaCreateTextureObject(pResDesc, pTexDesc, pResViewDesc)\n"
      "--\n"

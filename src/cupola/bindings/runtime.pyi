@@ -7,6 +7,8 @@ Every function returns a tuple: its status, then its outputs, which are None aft
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
+from cupola.bindings import driver as _driver
+
 class _EnumType(type):
     @property
     def __members__(cls) -> dict[str, Any]: ...
@@ -1383,10 +1385,10 @@ class cudaMipmappedArray_const_t(_Handle):
 class cudaHostFn_t(_Handle):
     """CUDA host function `userData`:Argument value passed to the function"""
 
-class cudaStream_t(_Handle):
+class cudaStream_t(_driver.CUstream):
     """CUDA stream"""
 
-class cudaEvent_t(_Handle):
+class cudaEvent_t(_driver.CUevent):
     """CUDA event types"""
 
 class cudaGraphicsResource_t(_Handle):
@@ -1398,19 +1400,19 @@ class cudaExternalMemory_t(_Handle):
 class cudaExternalSemaphore_t(_Handle):
     """CUDA external semaphore"""
 
-class cudaGraph_t(_Handle):
+class cudaGraph_t(_driver.CUgraph):
     """CUDA graph"""
 
-class cudaGraphNode_t(_Handle):
+class cudaGraphNode_t(_driver.CUgraphNode):
     """CUDA graph node."""
 
-class cudaUserObject_t(_Handle):
+class cudaUserObject_t(_driver.CUuserObject):
     """CUDA user object for graphs"""
 
 class cudaGraphConditionalHandle(_Handle):
     """CUDA handle for conditional graph nodes"""
 
-class cudaFunction_t(_Handle):
+class cudaFunction_t(_driver.CUfunction):
     """CUDA function"""
 
 class cudaKernel_t(_Handle):
@@ -1419,10 +1421,10 @@ class cudaKernel_t(_Handle):
 class cudaLibrary_t(_Handle):
     """CUDA library"""
 
-class cudaMemPool_t(_Handle):
+class cudaMemPool_t(_driver.CUmemoryPool):
     """CUDA memory pool"""
 
-class cudaGraphExec_t(_Handle):
+class cudaGraphExec_t(_driver.CUgraphExec):
     """CUDA executable (launchable) graph"""
 
 class cudaGraphDeviceNode_t(_Handle):
@@ -1474,7 +1476,7 @@ class EGLStreamKHR(_Handle): ...
 
 class EGLSyncKHR(_Handle): ...
 
-class cudaEglStreamConnection(_Handle):
+class cudaEglStreamConnection(_driver.CUeglStreamConnection):
     """CUDA EGLSream Connection"""
 
 class VdpStatus(_Handle): ...
@@ -2059,6 +2061,14 @@ class cudaDeviceProp(_Record):
     gpuPciDeviceID: int
     gpuPciSubsystemID: int
     hostNumaMultinodeIpcSupported: int
+    clockRate: int
+    deviceOverlap: int
+    kernelExecTimeoutEnabled: int
+    computeMode: int
+    maxTexture1DLinear: int
+    memoryClockRate: int
+    singleToDoublePrecisionPerfRatio: int
+    cooperativeMultiDeviceLaunch: int
 
 class cudaIpcEventHandle_st(_Record):
     """CUDA IPC event handle"""
@@ -2879,7 +2889,7 @@ def cudaDeviceGetByPCIBusId(pciBusId: bytes) -> tuple[cudaError_t, int | Any]:
 def cudaDeviceGetPCIBusId(length: int, device: int) -> tuple[cudaError_t, bytes | Any]:
     """Returns a PCI Bus Id string for the device"""
 
-def cudaIpcGetEventHandle(event: cudaEvent_t | int | None) -> tuple[cudaError_t, cudaIpcEventHandle_t | Any]:
+def cudaIpcGetEventHandle(event: _driver.CUevent | int | None) -> tuple[cudaError_t, cudaIpcEventHandle_t | Any]:
     """Gets an interprocess handle for a previously allocated event"""
 
 def cudaIpcOpenEventHandle(handle: cudaIpcEventHandle_t) -> tuple[cudaError_t, cudaEvent_t | Any]:
@@ -2937,7 +2947,7 @@ def cudaDeviceGetHostAtomicCapabilities(operations: Sequence[cudaAtomicOperation
 def cudaDeviceGetDefaultMemPool(device: int) -> tuple[cudaError_t, cudaMemPool_t | Any]:
     """Returns the default mempool of a device"""
 
-def cudaDeviceSetMemPool(device: int, memPool: cudaMemPool_t | int | None) -> tuple[cudaError_t]:
+def cudaDeviceSetMemPool(device: int, memPool: _driver.CUmemoryPool | int | None) -> tuple[cudaError_t]:
     """Sets the current memory pool of a device"""
 
 def cudaDeviceGetMemPool(device: int) -> tuple[cudaError_t, cudaMemPool_t | Any]:
@@ -2982,70 +2992,70 @@ def cudaStreamCreateWithFlags(flags: int) -> tuple[cudaError_t, cudaStream_t | A
 def cudaStreamCreateWithPriority(flags: int, priority: int) -> tuple[cudaError_t, cudaStream_t | Any]:
     """Create an asynchronous stream with the specified priority"""
 
-def cudaStreamGetPriority(hStream: cudaStream_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaStreamGetPriority(hStream: _driver.CUstream | int | None) -> tuple[cudaError_t, int | Any]:
     """Query the priority of a stream"""
 
-def cudaStreamGetFlags(hStream: cudaStream_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaStreamGetFlags(hStream: _driver.CUstream | int | None) -> tuple[cudaError_t, int | Any]:
     """Query the flags of a stream"""
 
-def cudaStreamGetId(hStream: cudaStream_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaStreamGetId(hStream: _driver.CUstream | int | None) -> tuple[cudaError_t, int | Any]:
     """Query the Id of a stream"""
 
-def cudaStreamGetDevice(hStream: cudaStream_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaStreamGetDevice(hStream: _driver.CUstream | int | None) -> tuple[cudaError_t, int | Any]:
     """Query the device of a stream"""
 
 def cudaCtxResetPersistingL2Cache() -> tuple[cudaError_t]:
     """Resets all persisting lines in cache to normal status."""
 
-def cudaStreamCopyAttributes(dst: cudaStream_t | int | None, src: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaStreamCopyAttributes(dst: _driver.CUstream | int | None, src: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies attributes from source stream to destination stream."""
 
-def cudaStreamGetAttribute(hStream: cudaStream_t | int | None, attr: cudaLaunchAttributeID | int) -> tuple[cudaError_t, cudaLaunchAttributeValue | Any]:
+def cudaStreamGetAttribute(hStream: _driver.CUstream | int | None, attr: cudaLaunchAttributeID | int) -> tuple[cudaError_t, cudaLaunchAttributeValue | Any]:
     """Queries stream attribute."""
 
-def cudaStreamSetAttribute(hStream: cudaStream_t | int | None, attr: cudaLaunchAttributeID | int, value: cudaLaunchAttributeValue | None) -> tuple[cudaError_t]:
+def cudaStreamSetAttribute(hStream: _driver.CUstream | int | None, attr: cudaLaunchAttributeID | int, value: cudaLaunchAttributeValue | None) -> tuple[cudaError_t]:
     """Sets stream attribute."""
 
-def cudaStreamDestroy(stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaStreamDestroy(stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Destroys and cleans up an asynchronous stream"""
 
-def cudaStreamWaitEvent(stream: cudaStream_t | int | None, event: cudaEvent_t | int | None, flags: int) -> tuple[cudaError_t]:
+def cudaStreamWaitEvent(stream: _driver.CUstream | int | None, event: _driver.CUevent | int | None, flags: int) -> tuple[cudaError_t]:
     """Make a compute stream wait on an event"""
 
-def cudaStreamAddCallback(stream: cudaStream_t | int | None, callback: cudaStreamCallback_t | int | None, userData: Any, flags: int) -> tuple[cudaError_t]:
+def cudaStreamAddCallback(stream: _driver.CUstream | int | None, callback: cudaStreamCallback_t | int | None, userData: Any, flags: int) -> tuple[cudaError_t]:
     """Add a callback to a compute stream"""
 
-def cudaStreamSynchronize(stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaStreamSynchronize(stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Waits for stream tasks to complete"""
 
-def cudaStreamQuery(stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaStreamQuery(stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Queries an asynchronous stream for completion status"""
 
-def cudaStreamAttachMemAsync(stream: cudaStream_t | int | None, devPtr: Any, length: int, flags: int) -> tuple[cudaError_t]:
+def cudaStreamAttachMemAsync(stream: _driver.CUstream | int | None, devPtr: Any, length: int, flags: int) -> tuple[cudaError_t]:
     """cudaStreamAttachMemAsync"""
 
-def cudaStreamBeginCapture(stream: cudaStream_t | int | None, mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t]:
+def cudaStreamBeginCapture(stream: _driver.CUstream | int | None, mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t]:
     """Begins graph capture on a stream"""
 
-def cudaStreamBeginRecaptureToGraph(stream: cudaStream_t | int | None, mode: cudaStreamCaptureMode | int, graph: cudaGraph_t | int | None, callbackData: cudaGraphRecaptureCallbackData | None) -> tuple[cudaError_t]:
+def cudaStreamBeginRecaptureToGraph(stream: _driver.CUstream | int | None, mode: cudaStreamCaptureMode | int, graph: _driver.CUgraph | int | None, callbackData: cudaGraphRecaptureCallbackData | None) -> tuple[cudaError_t]:
     """Begin graph capture on a stream to an existing graph."""
 
-def cudaStreamBeginCaptureToGraph(stream: cudaStream_t | int | None, graph: cudaGraph_t | int | None, dependencies: Sequence[cudaGraphNode_t | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t]:
+def cudaStreamBeginCaptureToGraph(stream: _driver.CUstream | int | None, graph: _driver.CUgraph | int | None, dependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t]:
     """Begins graph capture on a stream to an existing graph"""
 
 def cudaThreadExchangeStreamCaptureMode(mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t, cudaStreamCaptureMode | Any]:
     """Swaps the stream capture interaction mode for a thread"""
 
-def cudaStreamEndCapture(stream: cudaStream_t | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
+def cudaStreamEndCapture(stream: _driver.CUstream | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
     """Ends capture on a stream, returning the captured graph"""
 
-def cudaStreamIsCapturing(stream: cudaStream_t | int | None) -> tuple[cudaError_t, cudaStreamCaptureStatus | Any]:
+def cudaStreamIsCapturing(stream: _driver.CUstream | int | None) -> tuple[cudaError_t, cudaStreamCaptureStatus | Any]:
     """Returns a stream's capture status"""
 
-def cudaStreamGetCaptureInfo(stream: cudaStream_t | int | None) -> tuple[cudaError_t, cudaStreamCaptureStatus | Any, int | Any, cudaGraph_t | Any, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
+def cudaStreamGetCaptureInfo(stream: _driver.CUstream | int | None) -> tuple[cudaError_t, cudaStreamCaptureStatus | Any, int | Any, cudaGraph_t | Any, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
     """Query a stream's capture state"""
 
-def cudaStreamUpdateCaptureDependencies(stream: cudaStream_t | int | None, dependencies: Sequence[cudaGraphNode_t | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, flags: int) -> tuple[cudaError_t]:
+def cudaStreamUpdateCaptureDependencies(stream: _driver.CUstream | int | None, dependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, flags: int) -> tuple[cudaError_t]:
     """Update the set of dependencies in a capturing stream"""
 
 def cudaEventCreate() -> tuple[cudaError_t, cudaEvent_t | Any]:
@@ -3054,22 +3064,22 @@ def cudaEventCreate() -> tuple[cudaError_t, cudaEvent_t | Any]:
 def cudaEventCreateWithFlags(flags: int) -> tuple[cudaError_t, cudaEvent_t | Any]:
     """Creates an event object with the specified flags"""
 
-def cudaEventRecord(event: cudaEvent_t | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaEventRecord(event: _driver.CUevent | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Records an event"""
 
-def cudaEventRecordWithFlags(event: cudaEvent_t | int | None, stream: cudaStream_t | int | None, flags: int) -> tuple[cudaError_t]:
+def cudaEventRecordWithFlags(event: _driver.CUevent | int | None, stream: _driver.CUstream | int | None, flags: int) -> tuple[cudaError_t]:
     """cudaEventRecordWithFlags"""
 
-def cudaEventQuery(event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaEventQuery(event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """Queries an event's status"""
 
-def cudaEventSynchronize(event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaEventSynchronize(event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """Waits for an event to complete"""
 
-def cudaEventDestroy(event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaEventDestroy(event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """Destroys an event object"""
 
-def cudaEventElapsedTime(start: cudaEvent_t | int | None, end: cudaEvent_t | int | None) -> tuple[cudaError_t, float | Any]:
+def cudaEventElapsedTime(start: _driver.CUevent | int | None, end: _driver.CUevent | int | None) -> tuple[cudaError_t, float | Any]:
     """Computes the elapsed time between events"""
 
 def cudaImportExternalMemory(memHandleDesc: cudaExternalMemoryHandleDesc | None) -> tuple[cudaError_t, cudaExternalMemory_t | Any]:
@@ -3087,22 +3097,22 @@ def cudaDestroyExternalMemory(extMem: cudaExternalMemory_t | int | None) -> tupl
 def cudaImportExternalSemaphore(semHandleDesc: cudaExternalSemaphoreHandleDesc | None) -> tuple[cudaError_t, cudaExternalSemaphore_t | Any]:
     """Imports an external semaphore"""
 
-def cudaSignalExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreSignalParams] | None, numExtSems: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaSignalExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreSignalParams] | None, numExtSems: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Signals a set of external semaphore objects"""
 
-def cudaWaitExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreWaitParams] | None, numExtSems: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaWaitExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreWaitParams] | None, numExtSems: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Waits on a set of external semaphore objects"""
 
 def cudaDestroyExternalSemaphore(extSem: cudaExternalSemaphore_t | int | None) -> tuple[cudaError_t]:
     """Destroys an external semaphore"""
 
-def cudaLaunchKernel(func: Any, gridDim: dim3, blockDim: dim3, args: Any, sharedMem: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaLaunchKernel(func: Any, gridDim: dim3, blockDim: dim3, args: Any, sharedMem: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Launches a device function"""
 
 def cudaLaunchKernelExC(config: cudaLaunchConfig_t | None, func: Any, args: Any) -> tuple[cudaError_t]:
     """Launches a CUDA function with launch-time configuration"""
 
-def cudaLaunchCooperativeKernel(func: Any, gridDim: dim3, blockDim: dim3, args: Any, sharedMem: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaLaunchCooperativeKernel(func: Any, gridDim: dim3, blockDim: dim3, args: Any, sharedMem: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Launches a device function where thread blocks can cooperate and synchronize as they
     execute"""
 
@@ -3124,10 +3134,10 @@ def cudaFuncGetParamInfo(func: Any, paramIndex: int) -> tuple[cudaError_t, int |
 def cudaFuncGetParamCount(func: Any) -> tuple[cudaError_t, int | Any]:
     """Returns the number of parameters used by the function"""
 
-def cudaLaunchHostFunc(stream: cudaStream_t | int | None, fn: cudaHostFn_t | int | None, userData: Any) -> tuple[cudaError_t]:
+def cudaLaunchHostFunc(stream: _driver.CUstream | int | None, fn: cudaHostFn_t | int | None, userData: Any) -> tuple[cudaError_t]:
     """Enqueues a host function call in a stream"""
 
-def cudaLaunchHostFunc_v2(stream: cudaStream_t | int | None, fn: cudaHostFn_t | int | None, userData: Any, syncMode: int) -> tuple[cudaError_t]:
+def cudaLaunchHostFunc_v2(stream: _driver.CUstream | int | None, fn: cudaHostFn_t | int | None, userData: Any, syncMode: int) -> tuple[cudaError_t]:
     """Enqueues a host function call in a stream"""
 
 def cudaFuncSetSharedMemConfig(func: Any, config: cudaSharedMemConfig | int) -> tuple[cudaError_t]:
@@ -3211,10 +3221,10 @@ def cudaMemcpy3D(p: cudaMemcpy3DParms | None) -> tuple[cudaError_t]:
 def cudaMemcpy3DPeer(p: cudaMemcpy3DPeerParms | None) -> tuple[cudaError_t]:
     """Copies memory between devices"""
 
-def cudaMemcpy3DAsync(p: cudaMemcpy3DParms | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy3DAsync(p: cudaMemcpy3DParms | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data between 3D objects"""
 
-def cudaMemcpy3DPeerAsync(p: cudaMemcpy3DPeerParms | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy3DPeerAsync(p: cudaMemcpy3DPeerParms | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies memory between devices asynchronously."""
 
 def cudaMemGetInfo() -> tuple[cudaError_t, int | Any, int | Any]:
@@ -3262,37 +3272,37 @@ def cudaMemcpyToSymbol(symbol: Any, src: Any, count: int, offset: int, kind: cud
 def cudaMemcpyFromSymbol(dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """Copies data from the given symbol on the device"""
 
-def cudaMemcpyAsync(dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyAsync(dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data between host and device"""
 
-def cudaMemcpyPeerAsync(dst: Any, dstDevice: int, src: Any, srcDevice: int, count: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyPeerAsync(dst: Any, dstDevice: int, src: Any, srcDevice: int, count: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies memory between two devices asynchronously."""
 
-def cudaMemcpyBatchAsync(dsts: Sequence[int | None] | None, srcs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, attrs: Sequence[cudaMemcpyAttributes] | None, attrsIdxs: Sequence[int] | None, numAttrs: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyBatchAsync(dsts: Sequence[int | None] | None, srcs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, attrs: Sequence[cudaMemcpyAttributes] | None, attrsIdxs: Sequence[int] | None, numAttrs: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory copies asynchronously."""
 
-def cudaMemcpy3DBatchAsync(numOps: int, opList: Sequence[cudaMemcpy3DBatchOp] | None, flags: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy3DBatchAsync(numOps: int, opList: Sequence[cudaMemcpy3DBatchOp] | None, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of 3D memory copies asynchronously."""
 
-def cudaMemcpyWithAttributesAsync(dst: Any, src: Any, size: int, attr: cudaMemcpyAttributes | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyWithAttributesAsync(dst: Any, src: Any, size: int, attr: cudaMemcpyAttributes | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs asynchronous memory copy operation with the specified attributes."""
 
-def cudaMemcpy3DWithAttributesAsync(op: cudaMemcpy3DBatchOp | None, flags: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy3DWithAttributesAsync(op: cudaMemcpy3DBatchOp | None, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs 3D asynchronous memory copy with the specified attributes."""
 
-def cudaMemcpy2DAsync(dst: Any, dpitch: int, src: Any, spitch: int, width: int, height: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy2DAsync(dst: Any, dpitch: int, src: Any, spitch: int, width: int, height: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data between host and device"""
 
-def cudaMemcpy2DToArrayAsync(dst: cudaArray_t | int | None, wOffset: int, hOffset: int, src: Any, spitch: int, width: int, height: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy2DToArrayAsync(dst: cudaArray_t | int | None, wOffset: int, hOffset: int, src: Any, spitch: int, width: int, height: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data between host and device"""
 
-def cudaMemcpy2DFromArrayAsync(dst: Any, dpitch: int, src: cudaArray_const_t | int | None, wOffset: int, hOffset: int, width: int, height: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy2DFromArrayAsync(dst: Any, dpitch: int, src: cudaArray_const_t | int | None, wOffset: int, hOffset: int, width: int, height: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data between host and device"""
 
-def cudaMemcpyToSymbolAsync(symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyToSymbolAsync(symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data to the given symbol on the device"""
 
-def cudaMemcpyFromSymbolAsync(dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyFromSymbolAsync(dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data from the given symbol on the device"""
 
 def cudaMemset(devPtr: Any, value: int, count: int) -> tuple[cudaError_t]:
@@ -3304,13 +3314,13 @@ def cudaMemset2D(devPtr: Any, pitch: int, value: int, width: int, height: int) -
 def cudaMemset3D(pitchedDevPtr: cudaPitchedPtr, value: int, extent: cudaExtent) -> tuple[cudaError_t]:
     """Initializes or sets device memory to a value"""
 
-def cudaMemsetAsync(devPtr: Any, value: int, count: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemsetAsync(devPtr: Any, value: int, count: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Initializes or sets device memory to a value"""
 
-def cudaMemset2DAsync(devPtr: Any, pitch: int, value: int, width: int, height: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemset2DAsync(devPtr: Any, pitch: int, value: int, width: int, height: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Initializes or sets device memory to a value"""
 
-def cudaMemset3DAsync(pitchedDevPtr: cudaPitchedPtr, value: int, extent: cudaExtent, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemset3DAsync(pitchedDevPtr: cudaPitchedPtr, value: int, extent: cudaExtent, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Initializes or sets device memory to a value"""
 
 def cudaGetSymbolAddress(symbol: Any) -> tuple[cudaError_t, int | Any]:
@@ -3319,16 +3329,16 @@ def cudaGetSymbolAddress(symbol: Any) -> tuple[cudaError_t, int | Any]:
 def cudaGetSymbolSize(symbol: Any) -> tuple[cudaError_t, int | Any]:
     """Finds the size of the object associated with a CUDA symbol"""
 
-def cudaMemPrefetchAsync(devPtr: Any, count: int, location: cudaMemLocation, flags: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemPrefetchAsync(devPtr: Any, count: int, location: cudaMemLocation, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Prefetches memory to the specified destination location"""
 
-def cudaMemPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory prefetches asynchronously"""
 
-def cudaMemDiscardBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, flags: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemDiscardBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory discards asynchronously"""
 
-def cudaMemDiscardAndPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemDiscardAndPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory discards and prefetches asynchronously"""
 
 def cudaMemGetLocationInfo(devPtr: Any, size: int, summaryGranularity: int, samplingGranularity: int, location_out: cudaMemLocation | None) -> tuple[cudaError_t]:
@@ -3352,37 +3362,37 @@ def cudaMemcpyFromArray(dst: Any, src: cudaArray_const_t | int | None, wOffset: 
 def cudaMemcpyArrayToArray(dst: cudaArray_t | int | None, wOffsetDst: int, hOffsetDst: int, src: cudaArray_const_t | int | None, wOffsetSrc: int, hOffsetSrc: int, count: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """Copies data between host and device"""
 
-def cudaMemcpyToArrayAsync(dst: cudaArray_t | int | None, wOffset: int, hOffset: int, src: Any, count: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyToArrayAsync(dst: cudaArray_t | int | None, wOffset: int, hOffset: int, src: Any, count: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data between host and device"""
 
-def cudaMemcpyFromArrayAsync(dst: Any, src: cudaArray_const_t | int | None, wOffset: int, hOffset: int, count: int, kind: cudaMemcpyKind | int, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyFromArrayAsync(dst: Any, src: cudaArray_const_t | int | None, wOffset: int, hOffset: int, count: int, kind: cudaMemcpyKind | int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies data between host and device"""
 
-def cudaMallocAsync(size: int, hStream: cudaStream_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaMallocAsync(size: int, hStream: _driver.CUstream | int | None) -> tuple[cudaError_t, int | Any]:
     """Allocates memory with stream ordered semantics"""
 
-def cudaFreeAsync(devPtr: Any, hStream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaFreeAsync(devPtr: Any, hStream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Frees memory with stream ordered semantics"""
 
-def cudaMemPoolTrimTo(memPool: cudaMemPool_t | int | None, minBytesToKeep: int) -> tuple[cudaError_t]:
+def cudaMemPoolTrimTo(memPool: _driver.CUmemoryPool | int | None, minBytesToKeep: int) -> tuple[cudaError_t]:
     """Tries to release memory back to the OS"""
 
-def cudaMemPoolSetAttribute(memPool: cudaMemPool_t | int | None, attr: cudaMemPoolAttr | int, value: Any) -> tuple[cudaError_t]:
+def cudaMemPoolSetAttribute(memPool: _driver.CUmemoryPool | int | None, attr: cudaMemPoolAttr | int, value: Any) -> tuple[cudaError_t]:
     """Sets attributes of a memory pool"""
 
-def cudaMemPoolGetAttribute(memPool: cudaMemPool_t | int | None, attr: cudaMemPoolAttr | int) -> tuple[cudaError_t, Any]:
+def cudaMemPoolGetAttribute(memPool: _driver.CUmemoryPool | int | None, attr: cudaMemPoolAttr | int) -> tuple[cudaError_t, Any]:
     """Gets attributes of a memory pool"""
 
-def cudaMemPoolSetAccess(memPool: cudaMemPool_t | int | None, descList: Sequence[cudaMemAccessDesc] | None, count: int) -> tuple[cudaError_t]:
+def cudaMemPoolSetAccess(memPool: _driver.CUmemoryPool | int | None, descList: Sequence[cudaMemAccessDesc] | None, count: int) -> tuple[cudaError_t]:
     """Controls visibility of pools between devices"""
 
-def cudaMemPoolGetAccess(memPool: cudaMemPool_t | int | None, location: cudaMemLocation | None) -> tuple[cudaError_t, cudaMemAccessFlags | Any]:
+def cudaMemPoolGetAccess(memPool: _driver.CUmemoryPool | int | None, location: cudaMemLocation | None) -> tuple[cudaError_t, cudaMemAccessFlags | Any]:
     """Returns the accessibility of a pool from a device"""
 
 def cudaMemPoolCreate(poolProps: cudaMemPoolProps | None) -> tuple[cudaError_t, cudaMemPool_t | Any]:
     """Creates a memory pool"""
 
-def cudaMemPoolDestroy(memPool: cudaMemPool_t | int | None) -> tuple[cudaError_t]:
+def cudaMemPoolDestroy(memPool: _driver.CUmemoryPool | int | None) -> tuple[cudaError_t]:
     """Destroys the specified memory pool"""
 
 def cudaMemGetDefaultMemPool(location: cudaMemLocation | None, typename: cudaMemAllocationType | int) -> tuple[cudaError_t, cudaMemPool_t | Any]:
@@ -3391,13 +3401,13 @@ def cudaMemGetDefaultMemPool(location: cudaMemLocation | None, typename: cudaMem
 def cudaMemGetMemPool(location: cudaMemLocation | None, typename: cudaMemAllocationType | int) -> tuple[cudaError_t, cudaMemPool_t | Any]:
     """Gets the current memory pool for a given memory location and allocation type"""
 
-def cudaMemSetMemPool(location: cudaMemLocation | None, typename: cudaMemAllocationType | int, memPool: cudaMemPool_t | int | None) -> tuple[cudaError_t]:
+def cudaMemSetMemPool(location: cudaMemLocation | None, typename: cudaMemAllocationType | int, memPool: _driver.CUmemoryPool | int | None) -> tuple[cudaError_t]:
     """Sets the current memory pool for a memory location and allocation type"""
 
-def cudaMallocFromPoolAsync(size: int, memPool: cudaMemPool_t | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaMallocFromPoolAsync(size: int, memPool: _driver.CUmemoryPool | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t, int | Any]:
     """Allocates memory from a specified pool with stream ordered semantics."""
 
-def cudaMemPoolExportToShareableHandle(memPool: cudaMemPool_t | int | None, handleType: cudaMemAllocationHandleType | int, flags: int) -> tuple[cudaError_t, Any]:
+def cudaMemPoolExportToShareableHandle(memPool: _driver.CUmemoryPool | int | None, handleType: cudaMemAllocationHandleType | int, flags: int) -> tuple[cudaError_t, Any]:
     """Exports a memory pool to the requested handle type."""
 
 def cudaMemPoolImportFromShareableHandle(shareableHandle: Any, handleType: cudaMemAllocationHandleType | int, flags: int) -> tuple[cudaError_t, cudaMemPool_t | Any]:
@@ -3406,7 +3416,7 @@ def cudaMemPoolImportFromShareableHandle(shareableHandle: Any, handleType: cudaM
 def cudaMemPoolExportPointer(ptr: Any) -> tuple[cudaError_t, cudaMemPoolPtrExportData | Any]:
     """Export data to share a memory pool allocation between processes."""
 
-def cudaMemPoolImportPointer(memPool: cudaMemPool_t | int | None, exportData: cudaMemPoolPtrExportData | None) -> tuple[cudaError_t, int | Any]:
+def cudaMemPoolImportPointer(memPool: _driver.CUmemoryPool | int | None, exportData: cudaMemPoolPtrExportData | None) -> tuple[cudaError_t, int | Any]:
     """Import a memory pool allocation from another process."""
 
 def cudaPointerGetAttributes(ptr: Any) -> tuple[cudaError_t, cudaPointerAttributes | Any]:
@@ -3427,10 +3437,10 @@ def cudaGraphicsUnregisterResource(resource: cudaGraphicsResource_t | int | None
 def cudaGraphicsResourceSetMapFlags(resource: cudaGraphicsResource_t | int | None, flags: int) -> tuple[cudaError_t]:
     """Set usage flags for mapping a graphics resource"""
 
-def cudaGraphicsMapResources(count: int, resources: cudaGraphicsResource_t | Sequence[cudaGraphicsResource_t] | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphicsMapResources(count: int, resources: cudaGraphicsResource_t | Sequence[cudaGraphicsResource_t] | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Map graphics resources for access by CUDA"""
 
-def cudaGraphicsUnmapResources(count: int, resources: cudaGraphicsResource_t | Sequence[cudaGraphicsResource_t] | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphicsUnmapResources(count: int, resources: cudaGraphicsResource_t | Sequence[cudaGraphicsResource_t] | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Unmap graphics resources."""
 
 def cudaGraphicsResourceGetMappedPointer(resource: cudaGraphicsResource_t | int | None) -> tuple[cudaError_t, int | Any, int | Any]:
@@ -3445,7 +3455,7 @@ def cudaGraphicsResourceGetMappedMipmappedArray(resource: cudaGraphicsResource_t
 def cudaGetChannelDesc(array: cudaArray_const_t | int | None) -> tuple[cudaError_t, cudaChannelFormatDesc | Any]:
     """Get the channel descriptor of an array"""
 
-def cudaCreateChannelDesc(x: int, y: int, z: int, w: int, f: cudaChannelFormatKind | int) -> tuple[cudaError_t, bytes | Any]:
+def cudaCreateChannelDesc(x: int, y: int, z: int, w: int, f: cudaChannelFormatKind | int) -> tuple[cudaError_t, cudaChannelFormatDesc | Any]:
     """Returns a channel descriptor using the specified format"""
 
 def cudaCreateTextureObject(pResDesc: cudaResourceDesc | None, pTexDesc: cudaTextureDesc | None, pResViewDesc: cudaResourceViewDesc | None) -> tuple[cudaError_t, cudaTextureObject_t | Any]:
@@ -3497,124 +3507,124 @@ def cudaLogsDumpToMemory(iterator: cudaLogIterator | int | None, buffer: bytes |
 def cudaGraphCreate(flags: int) -> tuple[cudaError_t, cudaGraph_t | Any]:
     """Creates a graph"""
 
-def cudaGraphAddKernelNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, pNodeParams: cudaKernelNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddKernelNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, pNodeParams: cudaKernelNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Creates a kernel execution node and adds it to a graph"""
 
-def cudaGraphKernelNodeGetParams(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaKernelNodeParams | Any]:
+def cudaGraphKernelNodeGetParams(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaKernelNodeParams | Any]:
     """Returns a kernel node's parameters"""
 
-def cudaGraphKernelNodeSetParams(node: cudaGraphNode_t | int | None, pNodeParams: cudaKernelNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphKernelNodeSetParams(node: _driver.CUgraphNode | int | None, pNodeParams: cudaKernelNodeParams | None) -> tuple[cudaError_t]:
     """Sets a kernel node's parameters"""
 
-def cudaGraphKernelNodeCopyAttributes(hDst: cudaGraphNode_t | int | None, hSrc: cudaGraphNode_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphKernelNodeCopyAttributes(hDst: _driver.CUgraphNode | int | None, hSrc: _driver.CUgraphNode | int | None) -> tuple[cudaError_t]:
     """Copies attributes from source node to destination node."""
 
-def cudaGraphKernelNodeGetAttribute(hNode: cudaGraphNode_t | int | None, attr: cudaLaunchAttributeID | int) -> tuple[cudaError_t, cudaLaunchAttributeValue | Any]:
+def cudaGraphKernelNodeGetAttribute(hNode: _driver.CUgraphNode | int | None, attr: cudaLaunchAttributeID | int) -> tuple[cudaError_t, cudaLaunchAttributeValue | Any]:
     """Queries node attribute."""
 
-def cudaGraphKernelNodeSetAttribute(hNode: cudaGraphNode_t | int | None, attr: cudaLaunchAttributeID | int, value: cudaLaunchAttributeValue | None) -> tuple[cudaError_t]:
+def cudaGraphKernelNodeSetAttribute(hNode: _driver.CUgraphNode | int | None, attr: cudaLaunchAttributeID | int, value: cudaLaunchAttributeValue | None) -> tuple[cudaError_t]:
     """Sets node attribute."""
 
-def cudaGraphAddMemcpyNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, pCopyParams: cudaMemcpy3DParms | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddMemcpyNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, pCopyParams: cudaMemcpy3DParms | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Creates a memcpy node and adds it to a graph"""
 
-def cudaGraphAddMemcpyNodeToSymbol(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddMemcpyNodeToSymbol(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddMemcpyNodeToSymbol"""
 
-def cudaGraphAddMemcpyNodeFromSymbol(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddMemcpyNodeFromSymbol(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddMemcpyNodeFromSymbol"""
 
-def cudaGraphAddMemcpyNode1D(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddMemcpyNode1D(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddMemcpyNode1D"""
 
-def cudaGraphMemcpyNodeGetParams(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaMemcpy3DParms | Any]:
+def cudaGraphMemcpyNodeGetParams(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaMemcpy3DParms | Any]:
     """Returns a memcpy node's parameters"""
 
-def cudaGraphMemcpyNodeSetParams(node: cudaGraphNode_t | int | None, pNodeParams: cudaMemcpy3DParms | None) -> tuple[cudaError_t]:
+def cudaGraphMemcpyNodeSetParams(node: _driver.CUgraphNode | int | None, pNodeParams: cudaMemcpy3DParms | None) -> tuple[cudaError_t]:
     """Sets a memcpy node's parameters"""
 
-def cudaGraphMemcpyNodeSetParamsToSymbol(node: cudaGraphNode_t | int | None, symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
+def cudaGraphMemcpyNodeSetParamsToSymbol(node: _driver.CUgraphNode | int | None, symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """cudaGraphMemcpyNodeSetParamsToSymbol"""
 
-def cudaGraphMemcpyNodeSetParamsFromSymbol(node: cudaGraphNode_t | int | None, dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
+def cudaGraphMemcpyNodeSetParamsFromSymbol(node: _driver.CUgraphNode | int | None, dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """cudaGraphMemcpyNodeSetParamsFromSymbol"""
 
-def cudaGraphMemcpyNodeSetParams1D(node: cudaGraphNode_t | int | None, dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
+def cudaGraphMemcpyNodeSetParams1D(node: _driver.CUgraphNode | int | None, dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """cudaGraphMemcpyNodeSetParams1D"""
 
-def cudaGraphAddMemsetNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, pMemsetParams: cudaMemsetParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddMemsetNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, pMemsetParams: cudaMemsetParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Creates a memset node and adds it to a graph"""
 
-def cudaGraphMemsetNodeGetParams(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaMemsetParams | Any]:
+def cudaGraphMemsetNodeGetParams(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaMemsetParams | Any]:
     """Returns a memset node's parameters"""
 
-def cudaGraphMemsetNodeSetParams(node: cudaGraphNode_t | int | None, pNodeParams: cudaMemsetParams | None) -> tuple[cudaError_t]:
+def cudaGraphMemsetNodeSetParams(node: _driver.CUgraphNode | int | None, pNodeParams: cudaMemsetParams | None) -> tuple[cudaError_t]:
     """Sets a memset node's parameters"""
 
-def cudaGraphAddHostNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, pNodeParams: cudaHostNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddHostNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, pNodeParams: cudaHostNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Creates a host execution node and adds it to a graph"""
 
-def cudaGraphHostNodeGetParams(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaHostNodeParams | Any]:
+def cudaGraphHostNodeGetParams(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaHostNodeParams | Any]:
     """Returns a host node's parameters"""
 
-def cudaGraphHostNodeSetParams(node: cudaGraphNode_t | int | None, pNodeParams: cudaHostNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphHostNodeSetParams(node: _driver.CUgraphNode | int | None, pNodeParams: cudaHostNodeParams | None) -> tuple[cudaError_t]:
     """Sets a host node's parameters"""
 
-def cudaGraphAddChildGraphNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, childGraph: cudaGraph_t | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddChildGraphNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, childGraph: _driver.CUgraph | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Creates a child graph node and adds it to a graph"""
 
-def cudaGraphChildGraphNodeGetGraph(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
+def cudaGraphChildGraphNodeGetGraph(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
     """Gets a handle to the embedded graph of a child graph node"""
 
-def cudaGraphAddEmptyNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddEmptyNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Creates an empty node and adds it to a graph"""
 
-def cudaGraphAddEventRecordNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, event: cudaEvent_t | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddEventRecordNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, event: _driver.CUevent | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddEventRecordNode"""
 
-def cudaGraphEventRecordNodeGetEvent(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaEvent_t | Any]:
+def cudaGraphEventRecordNodeGetEvent(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaEvent_t | Any]:
     """cudaGraphEventRecordNodeGetEvent"""
 
-def cudaGraphEventRecordNodeSetEvent(node: cudaGraphNode_t | int | None, event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphEventRecordNodeSetEvent(node: _driver.CUgraphNode | int | None, event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """cudaGraphEventRecordNodeSetEvent"""
 
-def cudaGraphAddEventWaitNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, event: cudaEvent_t | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddEventWaitNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, event: _driver.CUevent | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddEventWaitNode"""
 
-def cudaGraphEventWaitNodeGetEvent(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaEvent_t | Any]:
+def cudaGraphEventWaitNodeGetEvent(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaEvent_t | Any]:
     """cudaGraphEventWaitNodeGetEvent"""
 
-def cudaGraphEventWaitNodeSetEvent(node: cudaGraphNode_t | int | None, event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphEventWaitNodeSetEvent(node: _driver.CUgraphNode | int | None, event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """cudaGraphEventWaitNodeSetEvent"""
 
-def cudaGraphAddExternalSemaphoresSignalNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, nodeParams: cudaExternalSemaphoreSignalNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddExternalSemaphoresSignalNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, nodeParams: cudaExternalSemaphoreSignalNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddExternalSemaphoresSignalNode"""
 
-def cudaGraphExternalSemaphoresSignalNodeGetParams(hNode: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaExternalSemaphoreSignalNodeParams | Any]:
+def cudaGraphExternalSemaphoresSignalNodeGetParams(hNode: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaExternalSemaphoreSignalNodeParams | Any]:
     """cudaGraphExternalSemaphoresSignalNodeGetParams"""
 
-def cudaGraphExternalSemaphoresSignalNodeSetParams(hNode: cudaGraphNode_t | int | None, nodeParams: cudaExternalSemaphoreSignalNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphExternalSemaphoresSignalNodeSetParams(hNode: _driver.CUgraphNode | int | None, nodeParams: cudaExternalSemaphoreSignalNodeParams | None) -> tuple[cudaError_t]:
     """cudaGraphExternalSemaphoresSignalNodeSetParams"""
 
-def cudaGraphAddExternalSemaphoresWaitNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, nodeParams: cudaExternalSemaphoreWaitNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddExternalSemaphoresWaitNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, nodeParams: cudaExternalSemaphoreWaitNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddExternalSemaphoresWaitNode"""
 
-def cudaGraphExternalSemaphoresWaitNodeGetParams(hNode: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaExternalSemaphoreWaitNodeParams | Any]:
+def cudaGraphExternalSemaphoresWaitNodeGetParams(hNode: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaExternalSemaphoreWaitNodeParams | Any]:
     """cudaGraphExternalSemaphoresWaitNodeGetParams"""
 
-def cudaGraphExternalSemaphoresWaitNodeSetParams(hNode: cudaGraphNode_t | int | None, nodeParams: cudaExternalSemaphoreWaitNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphExternalSemaphoresWaitNodeSetParams(hNode: _driver.CUgraphNode | int | None, nodeParams: cudaExternalSemaphoreWaitNodeParams | None) -> tuple[cudaError_t]:
     """cudaGraphExternalSemaphoresWaitNodeSetParams"""
 
-def cudaGraphAddMemAllocNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, nodeParams: cudaMemAllocNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddMemAllocNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, nodeParams: cudaMemAllocNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddMemAllocNode"""
 
-def cudaGraphMemAllocNodeGetParams(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaMemAllocNodeParams | Any]:
+def cudaGraphMemAllocNodeGetParams(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaMemAllocNodeParams | Any]:
     """cudaGraphMemAllocNodeGetParams"""
 
-def cudaGraphAddMemFreeNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, numDependencies: int, dptr: Any) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddMemFreeNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, numDependencies: int, dptr: Any) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """cudaGraphAddMemFreeNode"""
 
-def cudaGraphMemFreeNodeGetParams(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGraphMemFreeNodeGetParams(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, int | Any]:
     """cudaGraphMemFreeNodeGetParams"""
 
 def cudaDeviceGraphMemTrim(device: int) -> tuple[cudaError_t]:
@@ -3626,158 +3636,158 @@ def cudaDeviceGetGraphMemAttribute(device: int, attr: cudaGraphMemAttributeType 
 def cudaDeviceSetGraphMemAttribute(device: int, attr: cudaGraphMemAttributeType | int, value: Any) -> tuple[cudaError_t]:
     """cudaDeviceSetGraphMemAttribute"""
 
-def cudaGraphClone(originalGraph: cudaGraph_t | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
+def cudaGraphClone(originalGraph: _driver.CUgraph | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
     """Clones a graph"""
 
-def cudaGraphNodeFindInClone(originalNode: cudaGraphNode_t | int | None, clonedGraph: cudaGraph_t | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphNodeFindInClone(originalNode: _driver.CUgraphNode | int | None, clonedGraph: _driver.CUgraph | int | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Finds a cloned version of a node"""
 
-def cudaGraphNodeGetType(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaGraphNodeType | Any]:
+def cudaGraphNodeGetType(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaGraphNodeType | Any]:
     """Returns a node's type"""
 
-def cudaGraphNodeGetContainingGraph(hNode: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
+def cudaGraphNodeGetContainingGraph(hNode: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaGraph_t | Any]:
     """Returns the graph that contains a given graph node"""
 
-def cudaGraphNodeGetLocalId(hNode: cudaGraphNode_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGraphNodeGetLocalId(hNode: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, int | Any]:
     """Returns the node id of a given graph node"""
 
-def cudaGraphNodeGetToolsId(hNode: cudaGraphNode_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGraphNodeGetToolsId(hNode: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, int | Any]:
     """Returns an id used by tools to identify a given node"""
 
-def cudaGraphGetId(hGraph: cudaGraph_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGraphGetId(hGraph: _driver.CUgraph | int | None) -> tuple[cudaError_t, int | Any]:
     """Returns the id of a given graph"""
 
-def cudaGraphExecGetId(hGraphExec: cudaGraphExec_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGraphExecGetId(hGraphExec: _driver.CUgraphExec | int | None) -> tuple[cudaError_t, int | Any]:
     """Returns the id of a given graph exec"""
 
-def cudaGraphGetNodes(graph: cudaGraph_t | int | None, numNodes: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, int | Any]:
+def cudaGraphGetNodes(graph: _driver.CUgraph | int | None, numNodes: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, int | Any]:
     """Returns a graph's nodes"""
 
-def cudaGraphGetRootNodes(graph: cudaGraph_t | int | None, pNumRootNodes: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, int | Any]:
+def cudaGraphGetRootNodes(graph: _driver.CUgraph | int | None, pNumRootNodes: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, int | Any]:
     """Returns a graph's root nodes"""
 
-def cudaGraphGetEdges(graph: cudaGraph_t | int | None, numEdges: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
+def cudaGraphGetEdges(graph: _driver.CUgraph | int | None, numEdges: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
     """Returns a graph's dependency edges"""
 
-def cudaGraphNodeGetDependencies(node: cudaGraphNode_t | int | None, pNumDependencies: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
+def cudaGraphNodeGetDependencies(node: _driver.CUgraphNode | int | None, pNumDependencies: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
     """Returns a node's dependencies"""
 
-def cudaGraphNodeGetDependentNodes(node: cudaGraphNode_t | int | None, pNumDependentNodes: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
+def cudaGraphNodeGetDependentNodes(node: _driver.CUgraphNode | int | None, pNumDependentNodes: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
     """Returns a node's dependent nodes"""
 
-def cudaGraphAddDependencies(graph: cudaGraph_t | int | None, from_: Sequence[cudaGraphNode_t | int | None] | None, to: Sequence[cudaGraphNode_t | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | None, numDependencies: int) -> tuple[cudaError_t]:
+def cudaGraphAddDependencies(graph: _driver.CUgraph | int | None, from_: Sequence[_driver.CUgraphNode | int | None] | None, to: Sequence[_driver.CUgraphNode | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | None, numDependencies: int) -> tuple[cudaError_t]:
     """Adds dependency edges to a graph."""
 
-def cudaGraphRemoveDependencies(graph: cudaGraph_t | int | None, from_: Sequence[cudaGraphNode_t | int | None] | None, to: Sequence[cudaGraphNode_t | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | None, numDependencies: int) -> tuple[cudaError_t]:
+def cudaGraphRemoveDependencies(graph: _driver.CUgraph | int | None, from_: Sequence[_driver.CUgraphNode | int | None] | None, to: Sequence[_driver.CUgraphNode | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | None, numDependencies: int) -> tuple[cudaError_t]:
     """Removes dependency edges from a graph."""
 
-def cudaGraphDestroyNode(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphDestroyNode(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t]:
     """Remove a node from the graph"""
 
-def cudaGraphInstantiate(graph: cudaGraph_t | int | None, flags: int) -> tuple[cudaError_t, cudaGraphExec_t | Any]:
+def cudaGraphInstantiate(graph: _driver.CUgraph | int | None, flags: int) -> tuple[cudaError_t, cudaGraphExec_t | Any]:
     """Creates an executable graph from a graph"""
 
-def cudaGraphInstantiateWithFlags(graph: cudaGraph_t | int | None, flags: int) -> tuple[cudaError_t, cudaGraphExec_t | Any]:
+def cudaGraphInstantiateWithFlags(graph: _driver.CUgraph | int | None, flags: int) -> tuple[cudaError_t, cudaGraphExec_t | Any]:
     """cudaGraphInstantiateWithFlags"""
 
-def cudaGraphInstantiateWithParams(graph: cudaGraph_t | int | None, instantiateParams: cudaGraphInstantiateParams | None) -> tuple[cudaError_t, cudaGraphExec_t | Any]:
+def cudaGraphInstantiateWithParams(graph: _driver.CUgraph | int | None, instantiateParams: cudaGraphInstantiateParams | None) -> tuple[cudaError_t, cudaGraphExec_t | Any]:
     """Creates an executable graph from a graph"""
 
-def cudaGraphExecGetFlags(graphExec: cudaGraphExec_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGraphExecGetFlags(graphExec: _driver.CUgraphExec | int | None) -> tuple[cudaError_t, int | Any]:
     """Query the instantiation flags of an executable graph"""
 
-def cudaGraphExecKernelNodeSetParams(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, pNodeParams: cudaKernelNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphExecKernelNodeSetParams(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, pNodeParams: cudaKernelNodeParams | None) -> tuple[cudaError_t]:
     """Sets the parameters for a kernel node in the given graphExec"""
 
-def cudaGraphExecMemcpyNodeSetParams(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, pNodeParams: cudaMemcpy3DParms | None) -> tuple[cudaError_t]:
+def cudaGraphExecMemcpyNodeSetParams(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, pNodeParams: cudaMemcpy3DParms | None) -> tuple[cudaError_t]:
     """Sets the parameters for a memcpy node in the given graphExec."""
 
-def cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
+def cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, symbol: Any, src: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """cudaGraphExecMemcpyNodeSetParamsToSymbol"""
 
-def cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
+def cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, dst: Any, symbol: Any, count: int, offset: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """cudaGraphExecMemcpyNodeSetParamsFromSymbol"""
 
-def cudaGraphExecMemcpyNodeSetParams1D(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
+def cudaGraphExecMemcpyNodeSetParams1D(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int) -> tuple[cudaError_t]:
     """cudaGraphExecMemcpyNodeSetParams1D"""
 
-def cudaGraphExecMemsetNodeSetParams(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, pNodeParams: cudaMemsetParams | None) -> tuple[cudaError_t]:
+def cudaGraphExecMemsetNodeSetParams(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, pNodeParams: cudaMemsetParams | None) -> tuple[cudaError_t]:
     """Sets the parameters for a memset node in the given graphExec."""
 
-def cudaGraphExecHostNodeSetParams(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, pNodeParams: cudaHostNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphExecHostNodeSetParams(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, pNodeParams: cudaHostNodeParams | None) -> tuple[cudaError_t]:
     """Sets the parameters for a host node in the given graphExec."""
 
-def cudaGraphExecChildGraphNodeSetParams(hGraphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, childGraph: cudaGraph_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphExecChildGraphNodeSetParams(hGraphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, childGraph: _driver.CUgraph | int | None) -> tuple[cudaError_t]:
     """cudaGraphExecChildGraphNodeSetParams"""
 
-def cudaGraphExecEventRecordNodeSetEvent(hGraphExec: cudaGraphExec_t | int | None, hNode: cudaGraphNode_t | int | None, event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphExecEventRecordNodeSetEvent(hGraphExec: _driver.CUgraphExec | int | None, hNode: _driver.CUgraphNode | int | None, event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """cudaGraphExecEventRecordNodeSetEvent"""
 
-def cudaGraphExecEventWaitNodeSetEvent(hGraphExec: cudaGraphExec_t | int | None, hNode: cudaGraphNode_t | int | None, event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphExecEventWaitNodeSetEvent(hGraphExec: _driver.CUgraphExec | int | None, hNode: _driver.CUgraphNode | int | None, event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """cudaGraphExecEventWaitNodeSetEvent"""
 
-def cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: cudaGraphExec_t | int | None, hNode: cudaGraphNode_t | int | None, nodeParams: cudaExternalSemaphoreSignalNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: _driver.CUgraphExec | int | None, hNode: _driver.CUgraphNode | int | None, nodeParams: cudaExternalSemaphoreSignalNodeParams | None) -> tuple[cudaError_t]:
     """cudaGraphExecExternalSemaphoresSignalNodeSetParams"""
 
-def cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: cudaGraphExec_t | int | None, hNode: cudaGraphNode_t | int | None, nodeParams: cudaExternalSemaphoreWaitNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: _driver.CUgraphExec | int | None, hNode: _driver.CUgraphNode | int | None, nodeParams: cudaExternalSemaphoreWaitNodeParams | None) -> tuple[cudaError_t]:
     """cudaGraphExecExternalSemaphoresWaitNodeSetParams"""
 
-def cudaGraphNodeSetEnabled(hGraphExec: cudaGraphExec_t | int | None, hNode: cudaGraphNode_t | int | None, isEnabled: int) -> tuple[cudaError_t]:
+def cudaGraphNodeSetEnabled(hGraphExec: _driver.CUgraphExec | int | None, hNode: _driver.CUgraphNode | int | None, isEnabled: int) -> tuple[cudaError_t]:
     """cudaGraphNodeSetEnabled"""
 
-def cudaGraphNodeGetEnabled(hGraphExec: cudaGraphExec_t | int | None, hNode: cudaGraphNode_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGraphNodeGetEnabled(hGraphExec: _driver.CUgraphExec | int | None, hNode: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, int | Any]:
     """cudaGraphNodeGetEnabled"""
 
-def cudaGraphExecUpdate(hGraphExec: cudaGraphExec_t | int | None, hGraph: cudaGraph_t | int | None) -> tuple[cudaError_t, cudaGraphExecUpdateResultInfo | Any]:
+def cudaGraphExecUpdate(hGraphExec: _driver.CUgraphExec | int | None, hGraph: _driver.CUgraph | int | None) -> tuple[cudaError_t, cudaGraphExecUpdateResultInfo | Any]:
     """Check whether an executable graph can be updated with a graph and perform the update if
     possible"""
 
-def cudaGraphUpload(graphExec: cudaGraphExec_t | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphUpload(graphExec: _driver.CUgraphExec | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """cudaGraphUpload"""
 
-def cudaGraphLaunch(graphExec: cudaGraphExec_t | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphLaunch(graphExec: _driver.CUgraphExec | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Launches an executable graph in a stream"""
 
-def cudaGraphExecDestroy(graphExec: cudaGraphExec_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphExecDestroy(graphExec: _driver.CUgraphExec | int | None) -> tuple[cudaError_t]:
     """Destroys an executable graph"""
 
-def cudaGraphDestroy(graph: cudaGraph_t | int | None) -> tuple[cudaError_t]:
+def cudaGraphDestroy(graph: _driver.CUgraph | int | None) -> tuple[cudaError_t]:
     """Destroys a graph"""
 
-def cudaGraphDebugDotPrint(graph: cudaGraph_t | int | None, path: bytes, flags: int) -> tuple[cudaError_t]:
+def cudaGraphDebugDotPrint(graph: _driver.CUgraph | int | None, path: bytes, flags: int) -> tuple[cudaError_t]:
     """Write a DOT file describing graph structure"""
 
 def cudaUserObjectCreate(ptr: Any, destroy: cudaHostFn_t | int | None, initialRefcount: int, flags: int) -> tuple[cudaError_t, cudaUserObject_t | Any]:
     """Create a user object"""
 
-def cudaUserObjectRetain(object: cudaUserObject_t | int | None, count: int) -> tuple[cudaError_t]:
+def cudaUserObjectRetain(object: _driver.CUuserObject | int | None, count: int) -> tuple[cudaError_t]:
     """Retain a reference to a user object"""
 
-def cudaUserObjectRelease(object: cudaUserObject_t | int | None, count: int) -> tuple[cudaError_t]:
+def cudaUserObjectRelease(object: _driver.CUuserObject | int | None, count: int) -> tuple[cudaError_t]:
     """Release a reference to a user object"""
 
-def cudaGraphRetainUserObject(graph: cudaGraph_t | int | None, object: cudaUserObject_t | int | None, count: int, flags: int) -> tuple[cudaError_t]:
+def cudaGraphRetainUserObject(graph: _driver.CUgraph | int | None, object: _driver.CUuserObject | int | None, count: int, flags: int) -> tuple[cudaError_t]:
     """Retain a reference to a user object from a graph"""
 
-def cudaGraphReleaseUserObject(graph: cudaGraph_t | int | None, object: cudaUserObject_t | int | None, count: int) -> tuple[cudaError_t]:
+def cudaGraphReleaseUserObject(graph: _driver.CUgraph | int | None, object: _driver.CUuserObject | int | None, count: int) -> tuple[cudaError_t]:
     """Release a user object reference from a graph"""
 
-def cudaGraphAddNode(graph: cudaGraph_t | int | None, pDependencies: Sequence[cudaGraphNode_t | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Adds a node of arbitrary type to a graph"""
 
-def cudaGraphNodeSetParams(node: cudaGraphNode_t | int | None, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphNodeSetParams(node: _driver.CUgraphNode | int | None, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t]:
     """Update a graph node's parameters"""
 
-def cudaGraphNodeGetParams(node: cudaGraphNode_t | int | None) -> tuple[cudaError_t, cudaGraphNodeParams | Any]:
+def cudaGraphNodeGetParams(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t, cudaGraphNodeParams | Any]:
     """Returns a graph node's parameters"""
 
-def cudaGraphExecNodeSetParams(graphExec: cudaGraphExec_t | int | None, node: cudaGraphNode_t | int | None, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t]:
+def cudaGraphExecNodeSetParams(graphExec: _driver.CUgraphExec | int | None, node: _driver.CUgraphNode | int | None, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t]:
     """Update a graph node's parameters in an instantiated graph"""
 
-def cudaGraphConditionalHandleCreate(graph: cudaGraph_t | int | None, defaultLaunchValue: int, flags: int) -> tuple[cudaError_t, cudaGraphConditionalHandle | Any]:
+def cudaGraphConditionalHandleCreate(graph: _driver.CUgraph | int | None, defaultLaunchValue: int, flags: int) -> tuple[cudaError_t, cudaGraphConditionalHandle | Any]:
     """Create a conditional handle"""
 
-def cudaGraphConditionalHandleCreate_v2(graph: cudaGraph_t | int | None, ctx: cudaExecutionContext_t | int | None, defaultLaunchValue: int, flags: int) -> tuple[cudaError_t, cudaGraphConditionalHandle | Any]:
+def cudaGraphConditionalHandleCreate_v2(graph: _driver.CUgraph | int | None, ctx: cudaExecutionContext_t | int | None, defaultLaunchValue: int, flags: int) -> tuple[cudaError_t, cudaGraphConditionalHandle | Any]:
     """Create a conditional handle"""
 
 def cudaGetDriverEntryPoint(symbol: bytes, flags: int) -> tuple[cudaError_t, int | Any, cudaDriverEntryPointQueryResult | Any]:
@@ -3849,13 +3859,13 @@ def cudaExecutionCtxStreamCreate(ctx: cudaExecutionContext_t | int | None, flags
 def cudaExecutionCtxSynchronize(ctx: cudaExecutionContext_t | int | None) -> tuple[cudaError_t]:
     """Block for the specified execution context's tasks to complete"""
 
-def cudaStreamGetDevResource(hStream: cudaStream_t | int | None, typename: cudaDevResourceType | int) -> tuple[cudaError_t, cudaDevResource | Any]:
+def cudaStreamGetDevResource(hStream: _driver.CUstream | int | None, typename: cudaDevResourceType | int) -> tuple[cudaError_t, cudaDevResource | Any]:
     """Get stream resources"""
 
-def cudaExecutionCtxRecordEvent(ctx: cudaExecutionContext_t | int | None, event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaExecutionCtxRecordEvent(ctx: cudaExecutionContext_t | int | None, event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """Records an event for the specified execution context"""
 
-def cudaExecutionCtxWaitEvent(ctx: cudaExecutionContext_t | int | None, event: cudaEvent_t | int | None) -> tuple[cudaError_t]:
+def cudaExecutionCtxWaitEvent(ctx: cudaExecutionContext_t | int | None, event: _driver.CUevent | int | None) -> tuple[cudaError_t]:
     """Make an execution context wait on an event"""
 
 def cudaDeviceGetExecutionCtx(device: int) -> tuple[cudaError_t, cudaExecutionContext_t | Any]:
@@ -3897,10 +3907,10 @@ def cudaGLUnregisterBufferObject(bufObj: GLuint | int | None) -> tuple[cudaError
 def cudaGLSetBufferObjectMapFlags(bufObj: GLuint | int | None, flags: int) -> tuple[cudaError_t]:
     """Set usage flags for mapping an OpenGL buffer"""
 
-def cudaGLMapBufferObjectAsync(bufObj: GLuint | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t, int | Any]:
+def cudaGLMapBufferObjectAsync(bufObj: GLuint | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t, int | Any]:
     """Maps a buffer object for access by CUDA"""
 
-def cudaGLUnmapBufferObjectAsync(bufObj: GLuint | int | None, stream: cudaStream_t | int | None) -> tuple[cudaError_t]:
+def cudaGLUnmapBufferObjectAsync(bufObj: GLuint | int | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Unmaps a buffer object for access by CUDA"""
 
 def cudaGraphicsEGLRegisterImage(image: EGLImageKHR | int | None, flags: int) -> tuple[cudaError_t, cudaGraphicsResource_t | Any]:
@@ -3985,3 +3995,25 @@ def cudaSetDoubleForDevice(d: float) -> tuple[cudaError_t, float | Any]:
 def cudaSetDoubleForHost(d: float) -> tuple[cudaError_t, float | Any]:
     """Converts a double argument after execution on a device"""
 
+cudaStreamGetCaptureInfo_v3 = cudaStreamGetCaptureInfo
+cudaStreamUpdateCaptureDependencies_v2 = cudaStreamUpdateCaptureDependencies
+cudaEventElapsedTime_v2 = cudaEventElapsedTime
+cudaMemPrefetchAsync_v2 = cudaMemPrefetchAsync
+cudaMemAdvise_v2 = cudaMemAdvise
+cudaGraphGetEdges_v2 = cudaGraphGetEdges
+cudaGraphNodeGetDependencies_v2 = cudaGraphNodeGetDependencies
+cudaGraphNodeGetDependentNodes_v2 = cudaGraphNodeGetDependentNodes
+cudaGraphAddDependencies_v2 = cudaGraphAddDependencies
+cudaGraphRemoveDependencies_v2 = cudaGraphRemoveDependencies
+cudaGraphAddNode_v2 = cudaGraphAddNode
+def getLocalRuntimeVersion() -> tuple[cudaError_t, int | Any]:
+    """Version of the CUDA runtime library that is installed, whatever device is used."""
+
+def make_cudaExtent(w: int, h: int, d: int) -> cudaExtent:
+    """An extent from its width, height and depth."""
+
+def make_cudaPitchedPtr(d: Any, p: int, xsz: int, ysz: int) -> cudaPitchedPtr:
+    """A pitched pointer from its parts."""
+
+def make_cudaPos(x: int, y: int, z: int) -> cudaPos:
+    """A position from its coordinates in elements."""

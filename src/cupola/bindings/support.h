@@ -167,6 +167,7 @@ typedef struct {
     const char *const *record_aliases; /* the same */
     uint16_t enum_count, handle_count, record_count, constant_count, function_count;
     uint16_t status; /* enum of the result */
+    PyMethodDef *methods;   /* functions written by hand, or NULL */
     const ErrorInfo *error; /* NULL when functions return a tuple with the status */
     cupola_table_head *table;
     void **slots;
