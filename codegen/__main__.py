@@ -1,29 +1,38 @@
-"""Command line: ``python -m codegen parse|emit [--check]``."""
+"""Command line: ``python -m codegen history|parse|emit [--check]``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
+from . import history
 from .libraries import LIBRARIES
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description="Generate the CUDA bindings.")
     commands = parser.add_subparsers(dest="command", required=True)
+    history_command = commands.add_parser("history", help="first versions of the runtime's symbols -> codegen/ir")
+    history_command.add_argument("libraries", nargs="+", type=Path, help="libcudart of several CUDA versions")
     parse_command = commands.add_parser("parse", help="NVIDIA's headers -> codegen/ir (needs libclang)")
     parse_command.add_argument("--include", type=Path, help="folder of the newest cuda.h, nvrtc.h, ...")
     parse_command.add_argument("--older", type=Path, required=True, help="the same of the CUDA major before it")
     emit_command = commands.add_parser("emit", help="codegen/ir -> src/cupola/bindings")
     emit_command.add_argument("--check", action="store_true", help="only compare with the committed files")
     options = parser.parse_args()
+    if options.command == "history":
+        known = history.record(options.libraries)
+        history.path("runtime").write_text(json.dumps(known, indent=1) + "\n")
+        return 0
     if options.command == "parse":
         from .merge import merge
         from .parse import find_include, parse
 
         for library in LIBRARIES.values():
             module = merge(parse(library, options.include or find_include()), parse(library, options.older))
+            history.add(module)
             module.save(library.ir_path)
             print(f"{library.name}: {len(module.functions)} functions, {len(module.types)} types")
         return 0

@@ -43,6 +43,8 @@ class Library:
         The same for Cython.
     also
         Types of other headers that belong to the library too.
+    streams
+        Whether functions have variants for the per-thread default stream.
     shares
         The library whose types this one's headers declare too; the generated header includes that one's.
     """
@@ -61,6 +63,7 @@ class Library:
     includes: tuple[str, ...] = ()
     cimports: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    streams: bool = False
     shares: str = ""
 
     @property
@@ -92,6 +95,7 @@ LIBRARIES = {
             status="CUresult",
             prefix="cu",
             constants=("CU_", "CUDA_", "MAX_PLANES"),
+            streams=True,
         ),
         Library(
             name="runtime",
@@ -114,6 +118,7 @@ LIBRARIES = {
             constants=("cuda", "CUDA", "CUDART_"),
             loader="cudart",
             shares="driver",
+            streams=True,
         ),
         Library(
             name="nvrtc",

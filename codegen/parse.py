@@ -59,6 +59,7 @@ def parse(library: Library, include: Path) -> Module:
     _add_descriptions(module, library, include)
     if library.typedefs:
         _add_versions(module, library, include)
+    if library.streams:
         _add_symbols(module, library, include)
     return module
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,17 @@ def stub():
     process = _stub.Stub()
     yield process
     process.close()
+
+
+@pytest.fixture
+def run_program():
+    """Run a program in a process of its own, with arguments and something to read."""
+
+    def run(source: str, *arguments: str, input: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        command, env = [sys.executable, "-c", source, *arguments], {**os.environ, **environment}
+        return subprocess.run(command, input=input, capture_output=True, text=True, env=env, timeout=100)
+
+    return run
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,14 @@ def cuGetErrorName(error, text):
 
 
 names: list[Any] = []
+
+
+@ctypes.CFUNCTYPE(P, ctypes.c_int)
+def error_text(error):
+    return ctypes.addressof(ERROR_TEXT)
+
+
+ERROR_TEXT = ctypes.create_string_buffer(b"an error")
 
 
 @entry(P, P, P)
@@ -234,6 +243,9 @@ def serve() -> None:
 
     per_thread = _provider._per_thread_stream()
     _provider._driver = ("stub driver", None, capsule(lookup, b"stub.lookup"), None, per_thread)
+    emulated = types.ModuleType("cupola.cpu._driver")
+    emulated.runtime_lookup = capsule(lookup, b"stub.lookup")
+    sys.modules["cupola.cpu._driver"] = emulated
     for line in sys.stdin:
         try:
             value = repr(eval(json.loads(line), globals()))
@@ -243,6 +255,6 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    from cupola.bindings import driver
+    from cupola.bindings import driver, runtime  # noqa: F401  (for the expressions)
 
     serve()

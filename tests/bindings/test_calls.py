@@ -174,16 +174,15 @@ def test_missing_per_thread_variant_falls_back_to_the_plain_symbol(new_stub):
 
 ROBUSTNESS = """
 import inspect, ctypes
-from cupola.bindings import driver
 
 odd = [None, 0, -1, 1 << 70, 2.5, "x", b"x", bytearray(8), [], [object()], (None,), object(), True, driver.CUstream(1),
        driver.CUuuid(), driver.CUresult(1), driver]
 
-def every_function():
+def every_function(module, status):
     done = 0
-    for name in dir(driver):
-        function = getattr(driver, name)
-        if not name.startswith("cu") or isinstance(function, type):
+    for name in dir(module):
+        function = getattr(module, name)
+        if not name.startswith("cu") or isinstance(function, (type, int)):
             continue
         count = len(inspect.signature(function).parameters)
         for arguments in [(), (0,) * (count + 1), *((value,) * count for value in odd)]:
@@ -192,18 +191,44 @@ def every_function():
             except (TypeError, OverflowError, RuntimeError, BufferError, ValueError, IndexError, MemoryError):
                 continue
             assert type(result) is tuple, name
-            assert isinstance(result[0], driver.CUresult), name
+            assert isinstance(result[0], status), name
             repr(result)
         done += 1
     return done
 """
 
 
+@pytest.mark.parametrize(
+    ("module", "kind", "count"), [("driver", "driver.CUresult", 500), ("runtime", "runtime.cudaError_t", 370)]
+)
 @pytest.mark.parametrize("status", [801, 0])
-def test_every_function_survives_odd_arguments(new_stub, status):
-    """With a driver that only answers `status`, nothing crashes, and what is returned is a tuple with a status."""
+def test_every_function_survives_odd_arguments(new_stub, module, kind, count, status):
+    """With a library that only answers `status`, nothing crashes, and what is returned is a tuple with a status."""
     stub = new_stub()
     assert stub(f"[FUNCTIONS.clear(), answer({status})]") == "[None, None]"
+    texts = "cudaGetErrorName=error_text, cudaGetErrorString=error_text"
+    assert stub(f"[FUNCTIONS.update({texts})]") == "[None]"
     assert stub(f"exec({ROBUSTNESS!r}, globals())") == "None"
-    value = stub("every_function()")
-    assert value.isdigit() and int(value) > 500, value
+    value = stub(f"every_function({module}, {kind})")
+    assert value.isdigit() and int(value) > count, value
+
+
+WITHOUT_A_LIBRARY = """
+from cupola.bindings import driver, runtime, _provider
+from cupola import pathfinder
+
+def absent(*arguments):
+    raise pathfinder.DynamicLibNotFoundError("not there")
+
+pathfinder.load_nvidia_dynamic_lib = driver._open = absent
+_provider._fall_back = absent
+"""
+
+
+@pytest.mark.parametrize("module", ["driver", "runtime"])
+def test_every_function_survives_odd_arguments_without_a_library(run_python, module):
+    program = ROBUSTNESS.replace(
+        "            assert", "            assert name.startswith('cuda'), name\n            assert"
+    )
+    done = run_python(f"{WITHOUT_A_LIBRARY}{program}\nprint(every_function({module}, int))", CUPOLA_DEVICE="gpu")
+    assert done.stdout.strip().isdigit(), done.stdout + done.stderr

@@ -2244,8 +2244,8 @@ static const FunctionInfo function_infos[] = {
     {"cudaIpcOpenMemHandle", "cudaIpcOpenMemHandle", NULL, NULL, NULL, 0, false, "cudaIpcOpenMemHandle", NULL, 0},
     {"cudaIpcCloseMemHandle", "cudaIpcCloseMemHandle", NULL, NULL, NULL, 0, false, "cudaIpcCloseMemHandle", NULL, 0},
     {"cudaDeviceFlushGPUDirectRDMAWrites", "cudaDeviceFlushGPUDirectRDMAWrites", NULL, NULL, NULL, 0, false, "cudaDeviceFlushGPUDirectRDMAWrites", NULL, 0},
-    {"cudaDeviceRegisterAsyncNotification", "cudaDeviceRegisterAsyncNotification", NULL, NULL, NULL, 0, false, "cudaDeviceRegisterAsyncNotification", NULL, 0},
-    {"cudaDeviceUnregisterAsyncNotification", "cudaDeviceUnregisterAsyncNotification", NULL, NULL, NULL, 0, false, "cudaDeviceUnregisterAsyncNotification", NULL, 0},
+    {"cudaDeviceRegisterAsyncNotification", "cudaDeviceRegisterAsyncNotification", NULL, NULL, NULL, 12040, false, "cudaDeviceRegisterAsyncNotification", NULL, 0},
+    {"cudaDeviceUnregisterAsyncNotification", "cudaDeviceUnregisterAsyncNotification", NULL, NULL, NULL, 12040, false, "cudaDeviceUnregisterAsyncNotification", NULL, 0},
     {"cudaDeviceGetSharedMemConfig", "cudaDeviceGetSharedMemConfig", NULL, NULL, NULL, 0, false, "cudaDeviceGetSharedMemConfig", NULL, 0},
     {"cudaDeviceSetSharedMemConfig", "cudaDeviceSetSharedMemConfig", NULL, NULL, NULL, 0, false, "cudaDeviceSetSharedMemConfig", NULL, 0},
     {"cudaGetLastError", "cudaGetLastError", NULL, NULL, NULL, 0, false, "cudaGetLastError", NULL, 0},
@@ -2255,13 +2255,13 @@ static const FunctionInfo function_infos[] = {
     {"cudaGetDeviceCount", "cudaGetDeviceCount", NULL, NULL, NULL, 0, false, "cudaGetDeviceCount", NULL, 0},
     {"cudaGetDeviceProperties", "cudaGetDeviceProperties", NULL, NULL, NULL, 0, false, "cudaGetDeviceProperties", "cudaGetDeviceProperties_v2", 0},
     {"cudaDeviceGetAttribute", "cudaDeviceGetAttribute", NULL, NULL, NULL, 0, false, "cudaDeviceGetAttribute", NULL, 0},
-    {"cudaDeviceGetHostAtomicCapabilities", "cudaDeviceGetHostAtomicCapabilities", NULL, NULL, NULL, 0, false, "cudaDeviceGetHostAtomicCapabilities", NULL, 13},
+    {"cudaDeviceGetHostAtomicCapabilities", "cudaDeviceGetHostAtomicCapabilities", NULL, NULL, NULL, 13000, false, "cudaDeviceGetHostAtomicCapabilities", NULL, 13},
     {"cudaDeviceGetDefaultMemPool", "cudaDeviceGetDefaultMemPool", NULL, NULL, NULL, 0, false, "cudaDeviceGetDefaultMemPool", NULL, 0},
     {"cudaDeviceSetMemPool", "cudaDeviceSetMemPool", NULL, NULL, NULL, 0, false, "cudaDeviceSetMemPool", NULL, 0},
     {"cudaDeviceGetMemPool", "cudaDeviceGetMemPool", NULL, NULL, NULL, 0, false, "cudaDeviceGetMemPool", NULL, 0},
     {"cudaDeviceGetNvSciSyncAttributes", "cudaDeviceGetNvSciSyncAttributes", NULL, NULL, NULL, 0, false, "cudaDeviceGetNvSciSyncAttributes", NULL, 0},
     {"cudaDeviceGetP2PAttribute", "cudaDeviceGetP2PAttribute", NULL, NULL, NULL, 0, false, "cudaDeviceGetP2PAttribute", NULL, 0},
-    {"cudaDeviceGetP2PAtomicCapabilities", "cudaDeviceGetP2PAtomicCapabilities", NULL, NULL, NULL, 0, false, "cudaDeviceGetP2PAtomicCapabilities", NULL, 13},
+    {"cudaDeviceGetP2PAtomicCapabilities", "cudaDeviceGetP2PAtomicCapabilities", NULL, NULL, NULL, 13000, false, "cudaDeviceGetP2PAtomicCapabilities", NULL, 13},
     {"cudaChooseDevice", "cudaChooseDevice", NULL, NULL, NULL, 0, false, "cudaChooseDevice", NULL, 0},
     {"cudaInitDevice", "cudaInitDevice", NULL, NULL, NULL, 0, false, "cudaInitDevice", NULL, 0},
     {"cudaSetDevice", "cudaSetDevice", NULL, NULL, NULL, 0, false, "cudaSetDevice", NULL, 0},
@@ -2272,32 +2272,32 @@ static const FunctionInfo function_infos[] = {
     {"cudaStreamCreate", "cudaStreamCreate", NULL, NULL, NULL, 0, false, "cudaStreamCreate", NULL, 0},
     {"cudaStreamCreateWithFlags", "cudaStreamCreateWithFlags", NULL, NULL, NULL, 0, false, "cudaStreamCreateWithFlags", NULL, 0},
     {"cudaStreamCreateWithPriority", "cudaStreamCreateWithPriority", NULL, NULL, NULL, 0, false, "cudaStreamCreateWithPriority", NULL, 0},
-    {"cudaStreamGetPriority", "cudaStreamGetPriority", NULL, NULL, NULL, 0, false, "cudaStreamGetPriority", NULL, 0},
-    {"cudaStreamGetFlags", "cudaStreamGetFlags", NULL, NULL, NULL, 0, false, "cudaStreamGetFlags", NULL, 0},
-    {"cudaStreamGetId", "cudaStreamGetId", NULL, NULL, NULL, 0, false, "cudaStreamGetId", NULL, 0},
-    {"cudaStreamGetDevice", "cudaStreamGetDevice", NULL, NULL, NULL, 0, false, "cudaStreamGetDevice", NULL, 0},
+    {"cudaStreamGetPriority", "cudaStreamGetPriority", "cudaStreamGetPriority_ptsz", NULL, NULL, 0, false, "cudaStreamGetPriority", NULL, 0},
+    {"cudaStreamGetFlags", "cudaStreamGetFlags", "cudaStreamGetFlags_ptsz", NULL, NULL, 0, false, "cudaStreamGetFlags", NULL, 0},
+    {"cudaStreamGetId", "cudaStreamGetId", "cudaStreamGetId_ptsz", NULL, NULL, 0, false, "cudaStreamGetId", NULL, 0},
+    {"cudaStreamGetDevice", "cudaStreamGetDevice", "cudaStreamGetDevice_ptsz", NULL, NULL, 12080, false, "cudaStreamGetDevice", NULL, 0},
     {"cudaCtxResetPersistingL2Cache", "cudaCtxResetPersistingL2Cache", NULL, NULL, NULL, 0, false, "cudaCtxResetPersistingL2Cache", NULL, 0},
-    {"cudaStreamCopyAttributes", "cudaStreamCopyAttributes", NULL, NULL, NULL, 0, false, "cudaStreamCopyAttributes", NULL, 0},
-    {"cudaStreamGetAttribute", "cudaStreamGetAttribute", NULL, NULL, NULL, 0, false, "cudaStreamGetAttribute", NULL, 0},
-    {"cudaStreamSetAttribute", "cudaStreamSetAttribute", NULL, NULL, NULL, 0, false, "cudaStreamSetAttribute", NULL, 0},
+    {"cudaStreamCopyAttributes", "cudaStreamCopyAttributes", "cudaStreamCopyAttributes_ptsz", NULL, NULL, 0, false, "cudaStreamCopyAttributes", NULL, 0},
+    {"cudaStreamGetAttribute", "cudaStreamGetAttribute", "cudaStreamGetAttribute_ptsz", NULL, NULL, 0, false, "cudaStreamGetAttribute", NULL, 0},
+    {"cudaStreamSetAttribute", "cudaStreamSetAttribute", "cudaStreamSetAttribute_ptsz", NULL, NULL, 0, false, "cudaStreamSetAttribute", NULL, 0},
     {"cudaStreamDestroy", "cudaStreamDestroy", NULL, NULL, NULL, 0, false, "cudaStreamDestroy", NULL, 0},
-    {"cudaStreamWaitEvent", "cudaStreamWaitEvent", NULL, NULL, NULL, 0, false, "cudaStreamWaitEvent", NULL, 0},
-    {"cudaStreamAddCallback", "cudaStreamAddCallback", NULL, NULL, NULL, 0, false, "cudaStreamAddCallback", NULL, 0},
-    {"cudaStreamSynchronize", "cudaStreamSynchronize", NULL, NULL, NULL, 0, false, "cudaStreamSynchronize", NULL, 0},
-    {"cudaStreamQuery", "cudaStreamQuery", NULL, NULL, NULL, 0, false, "cudaStreamQuery", NULL, 0},
-    {"cudaStreamAttachMemAsync", "cudaStreamAttachMemAsync", NULL, NULL, NULL, 0, false, "cudaStreamAttachMemAsync", NULL, 0},
-    {"cudaStreamBeginCapture", "cudaStreamBeginCapture", NULL, NULL, NULL, 0, false, "cudaStreamBeginCapture", NULL, 0},
-    {"cudaStreamBeginRecaptureToGraph", "cudaStreamBeginRecaptureToGraph", NULL, NULL, NULL, 0, false, "cudaStreamBeginRecaptureToGraph", NULL, 13},
-    {"cudaStreamBeginCaptureToGraph", "cudaStreamBeginCaptureToGraph", NULL, NULL, NULL, 0, false, "cudaStreamBeginCaptureToGraph", NULL, 0},
+    {"cudaStreamWaitEvent", "cudaStreamWaitEvent", "cudaStreamWaitEvent_ptsz", NULL, NULL, 0, false, "cudaStreamWaitEvent", NULL, 0},
+    {"cudaStreamAddCallback", "cudaStreamAddCallback", "cudaStreamAddCallback_ptsz", NULL, NULL, 0, false, "cudaStreamAddCallback", NULL, 0},
+    {"cudaStreamSynchronize", "cudaStreamSynchronize", "cudaStreamSynchronize_ptsz", NULL, NULL, 0, false, "cudaStreamSynchronize", NULL, 0},
+    {"cudaStreamQuery", "cudaStreamQuery", "cudaStreamQuery_ptsz", NULL, NULL, 0, false, "cudaStreamQuery", NULL, 0},
+    {"cudaStreamAttachMemAsync", "cudaStreamAttachMemAsync", "cudaStreamAttachMemAsync_ptsz", NULL, NULL, 0, false, "cudaStreamAttachMemAsync", NULL, 0},
+    {"cudaStreamBeginCapture", "cudaStreamBeginCapture", "cudaStreamBeginCapture_ptsz", NULL, NULL, 0, false, "cudaStreamBeginCapture", NULL, 0},
+    {"cudaStreamBeginRecaptureToGraph", "cudaStreamBeginRecaptureToGraph", "cudaStreamBeginRecaptureToGraph_ptsz", NULL, NULL, 13030, false, "cudaStreamBeginRecaptureToGraph", NULL, 13},
+    {"cudaStreamBeginCaptureToGraph", "cudaStreamBeginCaptureToGraph", "cudaStreamBeginCaptureToGraph_ptsz", NULL, NULL, 12030, false, "cudaStreamBeginCaptureToGraph", NULL, 0},
     {"cudaThreadExchangeStreamCaptureMode", "cudaThreadExchangeStreamCaptureMode", NULL, NULL, NULL, 0, false, "cudaThreadExchangeStreamCaptureMode", NULL, 0},
-    {"cudaStreamEndCapture", "cudaStreamEndCapture", NULL, NULL, NULL, 0, false, "cudaStreamEndCapture", NULL, 0},
-    {"cudaStreamIsCapturing", "cudaStreamIsCapturing", NULL, NULL, NULL, 0, false, "cudaStreamIsCapturing", NULL, 0},
-    {"cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo", NULL, NULL, NULL, 0, false, "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_v3", 0},
-    {"cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies", NULL, NULL, NULL, 0, false, "cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies_v2", 0},
+    {"cudaStreamEndCapture", "cudaStreamEndCapture", "cudaStreamEndCapture_ptsz", NULL, NULL, 0, false, "cudaStreamEndCapture", NULL, 0},
+    {"cudaStreamIsCapturing", "cudaStreamIsCapturing", "cudaStreamIsCapturing_ptsz", NULL, NULL, 0, false, "cudaStreamIsCapturing", NULL, 0},
+    {"cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_ptsz", NULL, NULL, 12030, false, "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_v3", 0},
+    {"cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies_ptsz", NULL, NULL, 12030, false, "cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies_v2", 0},
     {"cudaEventCreate", "cudaEventCreate", NULL, NULL, NULL, 0, false, "cudaEventCreate", NULL, 0},
     {"cudaEventCreateWithFlags", "cudaEventCreateWithFlags", NULL, NULL, NULL, 0, false, "cudaEventCreateWithFlags", NULL, 0},
-    {"cudaEventRecord", "cudaEventRecord", NULL, NULL, NULL, 0, false, "cudaEventRecord", NULL, 0},
-    {"cudaEventRecordWithFlags", "cudaEventRecordWithFlags", NULL, NULL, NULL, 0, false, "cudaEventRecordWithFlags", NULL, 0},
+    {"cudaEventRecord", "cudaEventRecord", "cudaEventRecord_ptsz", NULL, NULL, 0, false, "cudaEventRecord", NULL, 0},
+    {"cudaEventRecordWithFlags", "cudaEventRecordWithFlags", "cudaEventRecordWithFlags_ptsz", NULL, NULL, 0, false, "cudaEventRecordWithFlags", NULL, 0},
     {"cudaEventQuery", "cudaEventQuery", NULL, NULL, NULL, 0, false, "cudaEventQuery", NULL, 0},
     {"cudaEventSynchronize", "cudaEventSynchronize", NULL, NULL, NULL, 0, false, "cudaEventSynchronize", NULL, 0},
     {"cudaEventDestroy", "cudaEventDestroy", NULL, NULL, NULL, 0, false, "cudaEventDestroy", NULL, 0},
@@ -2307,20 +2307,20 @@ static const FunctionInfo function_infos[] = {
     {"cudaExternalMemoryGetMappedMipmappedArray", "cudaExternalMemoryGetMappedMipmappedArray", NULL, NULL, NULL, 0, false, "cudaExternalMemoryGetMappedMipmappedArray", NULL, 0},
     {"cudaDestroyExternalMemory", "cudaDestroyExternalMemory", NULL, NULL, NULL, 0, false, "cudaDestroyExternalMemory", NULL, 0},
     {"cudaImportExternalSemaphore", "cudaImportExternalSemaphore", NULL, NULL, NULL, 0, false, "cudaImportExternalSemaphore", NULL, 0},
-    {"cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync", NULL, NULL, NULL, 0, false, "cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync_v2", 0},
-    {"cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync", NULL, NULL, NULL, 0, false, "cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync_v2", 0},
+    {"cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync_ptsz", NULL, NULL, 0, false, "cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync_v2", 0},
+    {"cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync_ptsz", NULL, NULL, 0, false, "cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync_v2", 0},
     {"cudaDestroyExternalSemaphore", "cudaDestroyExternalSemaphore", NULL, NULL, NULL, 0, false, "cudaDestroyExternalSemaphore", NULL, 0},
-    {"cudaLaunchKernel", "cudaLaunchKernel", NULL, NULL, NULL, 0, false, "cudaLaunchKernel", NULL, 0},
-    {"cudaLaunchKernelExC", "cudaLaunchKernelExC", NULL, NULL, NULL, 0, false, "cudaLaunchKernelExC", NULL, 0},
-    {"cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel", NULL, NULL, NULL, 0, false, "cudaLaunchCooperativeKernel", NULL, 0},
+    {"cudaLaunchKernel", "cudaLaunchKernel", "cudaLaunchKernel_ptsz", NULL, NULL, 0, false, "cudaLaunchKernel", NULL, 0},
+    {"cudaLaunchKernelExC", "cudaLaunchKernelExC", "cudaLaunchKernelExC_ptsz", NULL, NULL, 0, false, "cudaLaunchKernelExC", NULL, 0},
+    {"cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz", NULL, NULL, 0, false, "cudaLaunchCooperativeKernel", NULL, 0},
     {"cudaFuncSetCacheConfig", "cudaFuncSetCacheConfig", NULL, NULL, NULL, 0, false, "cudaFuncSetCacheConfig", NULL, 0},
     {"cudaFuncGetAttributes", "cudaFuncGetAttributes", NULL, NULL, NULL, 0, false, "cudaFuncGetAttributes", NULL, 0},
     {"cudaFuncSetAttribute", "cudaFuncSetAttribute", NULL, NULL, NULL, 0, false, "cudaFuncSetAttribute", NULL, 0},
-    {"cudaFuncGetName", "cudaFuncGetName", NULL, NULL, NULL, 0, false, "cudaFuncGetName", NULL, 0},
-    {"cudaFuncGetParamInfo", "cudaFuncGetParamInfo", NULL, NULL, NULL, 0, false, "cudaFuncGetParamInfo", NULL, 0},
-    {"cudaFuncGetParamCount", "cudaFuncGetParamCount", NULL, NULL, NULL, 0, false, "cudaFuncGetParamCount", NULL, 13},
-    {"cudaLaunchHostFunc", "cudaLaunchHostFunc", NULL, NULL, NULL, 0, false, "cudaLaunchHostFunc", NULL, 0},
-    {"cudaLaunchHostFunc_v2", "cudaLaunchHostFunc_v2", NULL, NULL, NULL, 0, false, "cudaLaunchHostFunc_v2", NULL, 13},
+    {"cudaFuncGetName", "cudaFuncGetName", NULL, NULL, NULL, 12030, false, "cudaFuncGetName", NULL, 0},
+    {"cudaFuncGetParamInfo", "cudaFuncGetParamInfo", NULL, NULL, NULL, 12040, false, "cudaFuncGetParamInfo", NULL, 0},
+    {"cudaFuncGetParamCount", "cudaFuncGetParamCount", NULL, NULL, NULL, 13020, false, "cudaFuncGetParamCount", NULL, 13},
+    {"cudaLaunchHostFunc", "cudaLaunchHostFunc", "cudaLaunchHostFunc_ptsz", NULL, NULL, 0, false, "cudaLaunchHostFunc", NULL, 0},
+    {"cudaLaunchHostFunc_v2", "cudaLaunchHostFunc_v2", "cudaLaunchHostFunc_v2_ptsz", NULL, NULL, 13020, false, "cudaLaunchHostFunc_v2", NULL, 13},
     {"cudaFuncSetSharedMemConfig", "cudaFuncSetSharedMemConfig", NULL, NULL, NULL, 0, false, "cudaFuncSetSharedMemConfig", NULL, 0},
     {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxActiveBlocksPerMultiprocessor", NULL, NULL, NULL, 0, false, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", NULL, 0},
     {"cudaOccupancyAvailableDynamicSMemPerBlock", "cudaOccupancyAvailableDynamicSMemPerBlock", NULL, NULL, NULL, 0, false, "cudaOccupancyAvailableDynamicSMemPerBlock", NULL, 0},
@@ -2345,10 +2345,10 @@ static const FunctionInfo function_infos[] = {
     {"cudaMalloc3DArray", "cudaMalloc3DArray", NULL, NULL, NULL, 0, false, "cudaMalloc3DArray", NULL, 0},
     {"cudaMallocMipmappedArray", "cudaMallocMipmappedArray", NULL, NULL, NULL, 0, false, "cudaMallocMipmappedArray", NULL, 0},
     {"cudaGetMipmappedArrayLevel", "cudaGetMipmappedArrayLevel", NULL, NULL, NULL, 0, false, "cudaGetMipmappedArrayLevel", NULL, 0},
-    {"cudaMemcpy3D", "cudaMemcpy3D", NULL, NULL, NULL, 0, false, "cudaMemcpy3D", NULL, 0},
-    {"cudaMemcpy3DPeer", "cudaMemcpy3DPeer", NULL, NULL, NULL, 0, false, "cudaMemcpy3DPeer", NULL, 0},
-    {"cudaMemcpy3DAsync", "cudaMemcpy3DAsync", NULL, NULL, NULL, 0, false, "cudaMemcpy3DAsync", NULL, 0},
-    {"cudaMemcpy3DPeerAsync", "cudaMemcpy3DPeerAsync", NULL, NULL, NULL, 0, false, "cudaMemcpy3DPeerAsync", NULL, 0},
+    {"cudaMemcpy3D", "cudaMemcpy3D", "cudaMemcpy3D_ptds", NULL, NULL, 0, false, "cudaMemcpy3D", NULL, 0},
+    {"cudaMemcpy3DPeer", "cudaMemcpy3DPeer", "cudaMemcpy3DPeer_ptds", NULL, NULL, 0, false, "cudaMemcpy3DPeer", NULL, 0},
+    {"cudaMemcpy3DAsync", "cudaMemcpy3DAsync", "cudaMemcpy3DAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy3DAsync", NULL, 0},
+    {"cudaMemcpy3DPeerAsync", "cudaMemcpy3DPeerAsync", "cudaMemcpy3DPeerAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy3DPeerAsync", NULL, 0},
     {"cudaMemGetInfo", "cudaMemGetInfo", NULL, NULL, NULL, 0, false, "cudaMemGetInfo", NULL, 0},
     {"cudaArrayGetInfo", "cudaArrayGetInfo", NULL, NULL, NULL, 0, false, "cudaArrayGetInfo", NULL, 0},
     {"cudaArrayGetPlane", "cudaArrayGetPlane", NULL, NULL, NULL, 0, false, "cudaArrayGetPlane", NULL, 0},
@@ -2356,48 +2356,48 @@ static const FunctionInfo function_infos[] = {
     {"cudaMipmappedArrayGetMemoryRequirements", "cudaMipmappedArrayGetMemoryRequirements", NULL, NULL, NULL, 0, false, "cudaMipmappedArrayGetMemoryRequirements", NULL, 0},
     {"cudaArrayGetSparseProperties", "cudaArrayGetSparseProperties", NULL, NULL, NULL, 0, false, "cudaArrayGetSparseProperties", NULL, 0},
     {"cudaMipmappedArrayGetSparseProperties", "cudaMipmappedArrayGetSparseProperties", NULL, NULL, NULL, 0, false, "cudaMipmappedArrayGetSparseProperties", NULL, 0},
-    {"cudaMemcpy", "cudaMemcpy", NULL, NULL, NULL, 0, false, "cudaMemcpy", NULL, 0},
+    {"cudaMemcpy", "cudaMemcpy", "cudaMemcpy_ptds", NULL, NULL, 0, false, "cudaMemcpy", NULL, 0},
     {"cudaMemcpyPeer", "cudaMemcpyPeer", NULL, NULL, NULL, 0, false, "cudaMemcpyPeer", NULL, 0},
-    {"cudaMemcpy2D", "cudaMemcpy2D", NULL, NULL, NULL, 0, false, "cudaMemcpy2D", NULL, 0},
-    {"cudaMemcpy2DToArray", "cudaMemcpy2DToArray", NULL, NULL, NULL, 0, false, "cudaMemcpy2DToArray", NULL, 0},
-    {"cudaMemcpy2DFromArray", "cudaMemcpy2DFromArray", NULL, NULL, NULL, 0, false, "cudaMemcpy2DFromArray", NULL, 0},
-    {"cudaMemcpy2DArrayToArray", "cudaMemcpy2DArrayToArray", NULL, NULL, NULL, 0, false, "cudaMemcpy2DArrayToArray", NULL, 0},
-    {"cudaMemcpyToSymbol", "cudaMemcpyToSymbol", NULL, NULL, NULL, 0, false, "cudaMemcpyToSymbol", NULL, 0},
-    {"cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol", NULL, NULL, NULL, 0, false, "cudaMemcpyFromSymbol", NULL, 0},
-    {"cudaMemcpyAsync", "cudaMemcpyAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyAsync", NULL, 0},
+    {"cudaMemcpy2D", "cudaMemcpy2D", "cudaMemcpy2D_ptds", NULL, NULL, 0, false, "cudaMemcpy2D", NULL, 0},
+    {"cudaMemcpy2DToArray", "cudaMemcpy2DToArray", "cudaMemcpy2DToArray_ptds", NULL, NULL, 0, false, "cudaMemcpy2DToArray", NULL, 0},
+    {"cudaMemcpy2DFromArray", "cudaMemcpy2DFromArray", "cudaMemcpy2DFromArray_ptds", NULL, NULL, 0, false, "cudaMemcpy2DFromArray", NULL, 0},
+    {"cudaMemcpy2DArrayToArray", "cudaMemcpy2DArrayToArray", "cudaMemcpy2DArrayToArray_ptds", NULL, NULL, 0, false, "cudaMemcpy2DArrayToArray", NULL, 0},
+    {"cudaMemcpyToSymbol", "cudaMemcpyToSymbol", "cudaMemcpyToSymbol_ptds", NULL, NULL, 0, false, "cudaMemcpyToSymbol", NULL, 0},
+    {"cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol_ptds", NULL, NULL, 0, false, "cudaMemcpyFromSymbol", NULL, 0},
+    {"cudaMemcpyAsync", "cudaMemcpyAsync", "cudaMemcpyAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyAsync", NULL, 0},
     {"cudaMemcpyPeerAsync", "cudaMemcpyPeerAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyPeerAsync", NULL, 0},
-    {"cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyBatchAsync", "", 0},
-    {"cudaMemcpy3DBatchAsync", "cudaMemcpy3DBatchAsync", NULL, NULL, NULL, 0, false, "cudaMemcpy3DBatchAsync", "", 0},
-    {"cudaMemcpyWithAttributesAsync", "cudaMemcpyWithAttributesAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyWithAttributesAsync", NULL, 13},
-    {"cudaMemcpy3DWithAttributesAsync", "cudaMemcpy3DWithAttributesAsync", NULL, NULL, NULL, 0, false, "cudaMemcpy3DWithAttributesAsync", NULL, 13},
-    {"cudaMemcpy2DAsync", "cudaMemcpy2DAsync", NULL, NULL, NULL, 0, false, "cudaMemcpy2DAsync", NULL, 0},
-    {"cudaMemcpy2DToArrayAsync", "cudaMemcpy2DToArrayAsync", NULL, NULL, NULL, 0, false, "cudaMemcpy2DToArrayAsync", NULL, 0},
-    {"cudaMemcpy2DFromArrayAsync", "cudaMemcpy2DFromArrayAsync", NULL, NULL, NULL, 0, false, "cudaMemcpy2DFromArrayAsync", NULL, 0},
-    {"cudaMemcpyToSymbolAsync", "cudaMemcpyToSymbolAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyToSymbolAsync", NULL, 0},
-    {"cudaMemcpyFromSymbolAsync", "cudaMemcpyFromSymbolAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyFromSymbolAsync", NULL, 0},
-    {"cudaMemset", "cudaMemset", NULL, NULL, NULL, 0, false, "cudaMemset", NULL, 0},
-    {"cudaMemset2D", "cudaMemset2D", NULL, NULL, NULL, 0, false, "cudaMemset2D", NULL, 0},
-    {"cudaMemset3D", "cudaMemset3D", NULL, NULL, NULL, 0, false, "cudaMemset3D", NULL, 0},
-    {"cudaMemsetAsync", "cudaMemsetAsync", NULL, NULL, NULL, 0, false, "cudaMemsetAsync", NULL, 0},
-    {"cudaMemset2DAsync", "cudaMemset2DAsync", NULL, NULL, NULL, 0, false, "cudaMemset2DAsync", NULL, 0},
-    {"cudaMemset3DAsync", "cudaMemset3DAsync", NULL, NULL, NULL, 0, false, "cudaMemset3DAsync", NULL, 0},
+    {"cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync_ptsz", NULL, NULL, 12080, false, "cudaMemcpyBatchAsync", "", 0},
+    {"cudaMemcpy3DBatchAsync", "cudaMemcpy3DBatchAsync", "cudaMemcpy3DBatchAsync_ptsz", NULL, NULL, 12080, false, "cudaMemcpy3DBatchAsync", "", 0},
+    {"cudaMemcpyWithAttributesAsync", "cudaMemcpyWithAttributesAsync", "cudaMemcpyWithAttributesAsync_ptsz", NULL, NULL, 13020, false, "cudaMemcpyWithAttributesAsync", NULL, 13},
+    {"cudaMemcpy3DWithAttributesAsync", "cudaMemcpy3DWithAttributesAsync", "cudaMemcpy3DWithAttributesAsync_ptsz", NULL, NULL, 13020, false, "cudaMemcpy3DWithAttributesAsync", NULL, 13},
+    {"cudaMemcpy2DAsync", "cudaMemcpy2DAsync", "cudaMemcpy2DAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy2DAsync", NULL, 0},
+    {"cudaMemcpy2DToArrayAsync", "cudaMemcpy2DToArrayAsync", "cudaMemcpy2DToArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy2DToArrayAsync", NULL, 0},
+    {"cudaMemcpy2DFromArrayAsync", "cudaMemcpy2DFromArrayAsync", "cudaMemcpy2DFromArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy2DFromArrayAsync", NULL, 0},
+    {"cudaMemcpyToSymbolAsync", "cudaMemcpyToSymbolAsync", "cudaMemcpyToSymbolAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyToSymbolAsync", NULL, 0},
+    {"cudaMemcpyFromSymbolAsync", "cudaMemcpyFromSymbolAsync", "cudaMemcpyFromSymbolAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyFromSymbolAsync", NULL, 0},
+    {"cudaMemset", "cudaMemset", "cudaMemset_ptds", NULL, NULL, 0, false, "cudaMemset", NULL, 0},
+    {"cudaMemset2D", "cudaMemset2D", "cudaMemset2D_ptds", NULL, NULL, 0, false, "cudaMemset2D", NULL, 0},
+    {"cudaMemset3D", "cudaMemset3D", "cudaMemset3D_ptds", NULL, NULL, 0, false, "cudaMemset3D", NULL, 0},
+    {"cudaMemsetAsync", "cudaMemsetAsync", "cudaMemsetAsync_ptsz", NULL, NULL, 0, false, "cudaMemsetAsync", NULL, 0},
+    {"cudaMemset2DAsync", "cudaMemset2DAsync", "cudaMemset2DAsync_ptsz", NULL, NULL, 0, false, "cudaMemset2DAsync", NULL, 0},
+    {"cudaMemset3DAsync", "cudaMemset3DAsync", "cudaMemset3DAsync_ptsz", NULL, NULL, 0, false, "cudaMemset3DAsync", NULL, 0},
     {"cudaGetSymbolAddress", "cudaGetSymbolAddress", NULL, NULL, NULL, 0, false, "cudaGetSymbolAddress", NULL, 0},
     {"cudaGetSymbolSize", "cudaGetSymbolSize", NULL, NULL, NULL, 0, false, "cudaGetSymbolSize", NULL, 0},
-    {"cudaMemPrefetchAsync", "cudaMemPrefetchAsync", NULL, NULL, NULL, 0, false, "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_v2", 0},
-    {"cudaMemPrefetchBatchAsync", "cudaMemPrefetchBatchAsync", NULL, NULL, NULL, 0, false, "cudaMemPrefetchBatchAsync", NULL, 13},
-    {"cudaMemDiscardBatchAsync", "cudaMemDiscardBatchAsync", NULL, NULL, NULL, 0, false, "cudaMemDiscardBatchAsync", NULL, 13},
-    {"cudaMemDiscardAndPrefetchBatchAsync", "cudaMemDiscardAndPrefetchBatchAsync", NULL, NULL, NULL, 0, false, "cudaMemDiscardAndPrefetchBatchAsync", NULL, 13},
-    {"cudaMemGetLocationInfo", "cudaMemGetLocationInfo", NULL, NULL, NULL, 0, false, "cudaMemGetLocationInfo", NULL, 13},
-    {"cudaMemAdvise", "cudaMemAdvise", NULL, NULL, NULL, 0, false, "cudaMemAdvise", "cudaMemAdvise_v2", 0},
+    {"cudaMemPrefetchAsync", "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_ptsz", NULL, NULL, 12020, false, "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_v2", 0},
+    {"cudaMemPrefetchBatchAsync", "cudaMemPrefetchBatchAsync", "cudaMemPrefetchBatchAsync_ptsz", NULL, NULL, 13000, false, "cudaMemPrefetchBatchAsync", NULL, 13},
+    {"cudaMemDiscardBatchAsync", "cudaMemDiscardBatchAsync", "cudaMemDiscardBatchAsync_ptsz", NULL, NULL, 13000, false, "cudaMemDiscardBatchAsync", NULL, 13},
+    {"cudaMemDiscardAndPrefetchBatchAsync", "cudaMemDiscardAndPrefetchBatchAsync", "cudaMemDiscardAndPrefetchBatchAsync_ptsz", NULL, NULL, 13000, false, "cudaMemDiscardAndPrefetchBatchAsync", NULL, 13},
+    {"cudaMemGetLocationInfo", "cudaMemGetLocationInfo", NULL, NULL, NULL, 13040, false, "cudaMemGetLocationInfo", NULL, 13},
+    {"cudaMemAdvise", "cudaMemAdvise", NULL, NULL, NULL, 12020, false, "cudaMemAdvise", "cudaMemAdvise_v2", 0},
     {"cudaMemRangeGetAttribute", "cudaMemRangeGetAttribute", NULL, NULL, NULL, 0, false, "cudaMemRangeGetAttribute", NULL, 0},
     {"cudaMemRangeGetAttributes", "cudaMemRangeGetAttributes", NULL, NULL, NULL, 0, false, "cudaMemRangeGetAttributes", NULL, 0},
-    {"cudaMemcpyToArray", "cudaMemcpyToArray", NULL, NULL, NULL, 0, false, "cudaMemcpyToArray", NULL, 0},
-    {"cudaMemcpyFromArray", "cudaMemcpyFromArray", NULL, NULL, NULL, 0, false, "cudaMemcpyFromArray", NULL, 0},
-    {"cudaMemcpyArrayToArray", "cudaMemcpyArrayToArray", NULL, NULL, NULL, 0, false, "cudaMemcpyArrayToArray", NULL, 0},
-    {"cudaMemcpyToArrayAsync", "cudaMemcpyToArrayAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyToArrayAsync", NULL, 0},
-    {"cudaMemcpyFromArrayAsync", "cudaMemcpyFromArrayAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyFromArrayAsync", NULL, 0},
-    {"cudaMallocAsync", "cudaMallocAsync", NULL, NULL, NULL, 0, false, "cudaMallocAsync", NULL, 0},
-    {"cudaFreeAsync", "cudaFreeAsync", NULL, NULL, NULL, 0, false, "cudaFreeAsync", NULL, 0},
+    {"cudaMemcpyToArray", "cudaMemcpyToArray", "cudaMemcpyToArray_ptds", NULL, NULL, 0, false, "cudaMemcpyToArray", NULL, 0},
+    {"cudaMemcpyFromArray", "cudaMemcpyFromArray", "cudaMemcpyFromArray_ptds", NULL, NULL, 0, false, "cudaMemcpyFromArray", NULL, 0},
+    {"cudaMemcpyArrayToArray", "cudaMemcpyArrayToArray", "cudaMemcpyArrayToArray_ptds", NULL, NULL, 0, false, "cudaMemcpyArrayToArray", NULL, 0},
+    {"cudaMemcpyToArrayAsync", "cudaMemcpyToArrayAsync", "cudaMemcpyToArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyToArrayAsync", NULL, 0},
+    {"cudaMemcpyFromArrayAsync", "cudaMemcpyFromArrayAsync", "cudaMemcpyFromArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyFromArrayAsync", NULL, 0},
+    {"cudaMallocAsync", "cudaMallocAsync", "cudaMallocAsync_ptsz", NULL, NULL, 0, false, "cudaMallocAsync", NULL, 0},
+    {"cudaFreeAsync", "cudaFreeAsync", "cudaFreeAsync_ptsz", NULL, NULL, 0, false, "cudaFreeAsync", NULL, 0},
     {"cudaMemPoolTrimTo", "cudaMemPoolTrimTo", NULL, NULL, NULL, 0, false, "cudaMemPoolTrimTo", NULL, 0},
     {"cudaMemPoolSetAttribute", "cudaMemPoolSetAttribute", NULL, NULL, NULL, 0, false, "cudaMemPoolSetAttribute", NULL, 0},
     {"cudaMemPoolGetAttribute", "cudaMemPoolGetAttribute", NULL, NULL, NULL, 0, false, "cudaMemPoolGetAttribute", NULL, 0},
@@ -2405,10 +2405,10 @@ static const FunctionInfo function_infos[] = {
     {"cudaMemPoolGetAccess", "cudaMemPoolGetAccess", NULL, NULL, NULL, 0, false, "cudaMemPoolGetAccess", NULL, 0},
     {"cudaMemPoolCreate", "cudaMemPoolCreate", NULL, NULL, NULL, 0, false, "cudaMemPoolCreate", NULL, 0},
     {"cudaMemPoolDestroy", "cudaMemPoolDestroy", NULL, NULL, NULL, 0, false, "cudaMemPoolDestroy", NULL, 0},
-    {"cudaMemGetDefaultMemPool", "cudaMemGetDefaultMemPool", NULL, NULL, NULL, 0, false, "cudaMemGetDefaultMemPool", NULL, 13},
-    {"cudaMemGetMemPool", "cudaMemGetMemPool", NULL, NULL, NULL, 0, false, "cudaMemGetMemPool", NULL, 13},
-    {"cudaMemSetMemPool", "cudaMemSetMemPool", NULL, NULL, NULL, 0, false, "cudaMemSetMemPool", NULL, 13},
-    {"cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync", NULL, NULL, NULL, 0, false, "cudaMallocFromPoolAsync", NULL, 0},
+    {"cudaMemGetDefaultMemPool", "cudaMemGetDefaultMemPool", NULL, NULL, NULL, 13000, false, "cudaMemGetDefaultMemPool", NULL, 13},
+    {"cudaMemGetMemPool", "cudaMemGetMemPool", NULL, NULL, NULL, 13000, false, "cudaMemGetMemPool", NULL, 13},
+    {"cudaMemSetMemPool", "cudaMemSetMemPool", NULL, NULL, NULL, 13000, false, "cudaMemSetMemPool", NULL, 13},
+    {"cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync_ptsz", NULL, NULL, 0, false, "cudaMallocFromPoolAsync", NULL, 0},
     {"cudaMemPoolExportToShareableHandle", "cudaMemPoolExportToShareableHandle", NULL, NULL, NULL, 0, false, "cudaMemPoolExportToShareableHandle", NULL, 0},
     {"cudaMemPoolImportFromShareableHandle", "cudaMemPoolImportFromShareableHandle", NULL, NULL, NULL, 0, false, "cudaMemPoolImportFromShareableHandle", NULL, 0},
     {"cudaMemPoolExportPointer", "cudaMemPoolExportPointer", NULL, NULL, NULL, 0, false, "cudaMemPoolExportPointer", NULL, 0},
@@ -2436,11 +2436,11 @@ static const FunctionInfo function_infos[] = {
     {"cudaGetSurfaceObjectResourceDesc", "cudaGetSurfaceObjectResourceDesc", NULL, NULL, NULL, 0, false, "cudaGetSurfaceObjectResourceDesc", NULL, 0},
     {"cudaDriverGetVersion", "cudaDriverGetVersion", NULL, NULL, NULL, 0, false, "cudaDriverGetVersion", NULL, 0},
     {"cudaRuntimeGetVersion", "cudaRuntimeGetVersion", NULL, NULL, NULL, 0, false, "cudaRuntimeGetVersion", NULL, 0},
-    {"cudaLogsRegisterCallback", "cudaLogsRegisterCallback", NULL, NULL, NULL, 0, false, "cudaLogsRegisterCallback", NULL, 13},
-    {"cudaLogsUnregisterCallback", "cudaLogsUnregisterCallback", NULL, NULL, NULL, 0, false, "cudaLogsUnregisterCallback", NULL, 13},
-    {"cudaLogsCurrent", "cudaLogsCurrent", NULL, NULL, NULL, 0, false, "cudaLogsCurrent", NULL, 13},
-    {"cudaLogsDumpToFile", "cudaLogsDumpToFile", NULL, NULL, NULL, 0, false, "cudaLogsDumpToFile", NULL, 13},
-    {"cudaLogsDumpToMemory", "cudaLogsDumpToMemory", NULL, NULL, NULL, 0, false, "cudaLogsDumpToMemory", NULL, 13},
+    {"cudaLogsRegisterCallback", "cudaLogsRegisterCallback", NULL, NULL, NULL, 13000, false, "cudaLogsRegisterCallback", NULL, 13},
+    {"cudaLogsUnregisterCallback", "cudaLogsUnregisterCallback", NULL, NULL, NULL, 13000, false, "cudaLogsUnregisterCallback", NULL, 13},
+    {"cudaLogsCurrent", "cudaLogsCurrent", NULL, NULL, NULL, 13000, false, "cudaLogsCurrent", NULL, 13},
+    {"cudaLogsDumpToFile", "cudaLogsDumpToFile", NULL, NULL, NULL, 13000, false, "cudaLogsDumpToFile", NULL, 13},
+    {"cudaLogsDumpToMemory", "cudaLogsDumpToMemory", NULL, NULL, NULL, 13000, false, "cudaLogsDumpToMemory", NULL, 13},
     {"cudaGraphCreate", "cudaGraphCreate", NULL, NULL, NULL, 0, false, "cudaGraphCreate", NULL, 0},
     {"cudaGraphAddKernelNode", "cudaGraphAddKernelNode", NULL, NULL, NULL, 0, false, "cudaGraphAddKernelNode", NULL, 0},
     {"cudaGraphKernelNodeGetParams", "cudaGraphKernelNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphKernelNodeGetParams", NULL, 0},
@@ -2488,22 +2488,22 @@ static const FunctionInfo function_infos[] = {
     {"cudaGraphClone", "cudaGraphClone", NULL, NULL, NULL, 0, false, "cudaGraphClone", NULL, 0},
     {"cudaGraphNodeFindInClone", "cudaGraphNodeFindInClone", NULL, NULL, NULL, 0, false, "cudaGraphNodeFindInClone", NULL, 0},
     {"cudaGraphNodeGetType", "cudaGraphNodeGetType", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetType", NULL, 0},
-    {"cudaGraphNodeGetContainingGraph", "cudaGraphNodeGetContainingGraph", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetContainingGraph", NULL, 13},
-    {"cudaGraphNodeGetLocalId", "cudaGraphNodeGetLocalId", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetLocalId", NULL, 13},
-    {"cudaGraphNodeGetToolsId", "cudaGraphNodeGetToolsId", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetToolsId", NULL, 13},
-    {"cudaGraphGetId", "cudaGraphGetId", NULL, NULL, NULL, 0, false, "cudaGraphGetId", NULL, 13},
-    {"cudaGraphExecGetId", "cudaGraphExecGetId", NULL, NULL, NULL, 0, false, "cudaGraphExecGetId", NULL, 13},
+    {"cudaGraphNodeGetContainingGraph", "cudaGraphNodeGetContainingGraph", NULL, NULL, NULL, 13010, false, "cudaGraphNodeGetContainingGraph", NULL, 13},
+    {"cudaGraphNodeGetLocalId", "cudaGraphNodeGetLocalId", NULL, NULL, NULL, 13010, false, "cudaGraphNodeGetLocalId", NULL, 13},
+    {"cudaGraphNodeGetToolsId", "cudaGraphNodeGetToolsId", NULL, NULL, NULL, 13010, false, "cudaGraphNodeGetToolsId", NULL, 13},
+    {"cudaGraphGetId", "cudaGraphGetId", NULL, NULL, NULL, 13010, false, "cudaGraphGetId", NULL, 13},
+    {"cudaGraphExecGetId", "cudaGraphExecGetId", NULL, NULL, NULL, 13010, false, "cudaGraphExecGetId", NULL, 13},
     {"cudaGraphGetNodes", "cudaGraphGetNodes", NULL, NULL, NULL, 0, false, "cudaGraphGetNodes", NULL, 0},
     {"cudaGraphGetRootNodes", "cudaGraphGetRootNodes", NULL, NULL, NULL, 0, false, "cudaGraphGetRootNodes", NULL, 0},
-    {"cudaGraphGetEdges", "cudaGraphGetEdges", NULL, NULL, NULL, 0, false, "cudaGraphGetEdges", "cudaGraphGetEdges_v2", 0},
-    {"cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependencies", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependencies_v2", 0},
-    {"cudaGraphNodeGetDependentNodes", "cudaGraphNodeGetDependentNodes", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetDependentNodes", "cudaGraphNodeGetDependentNodes_v2", 0},
-    {"cudaGraphAddDependencies", "cudaGraphAddDependencies", NULL, NULL, NULL, 0, false, "cudaGraphAddDependencies", "cudaGraphAddDependencies_v2", 0},
-    {"cudaGraphRemoveDependencies", "cudaGraphRemoveDependencies", NULL, NULL, NULL, 0, false, "cudaGraphRemoveDependencies", "cudaGraphRemoveDependencies_v2", 0},
+    {"cudaGraphGetEdges", "cudaGraphGetEdges", NULL, NULL, NULL, 12030, false, "cudaGraphGetEdges", "cudaGraphGetEdges_v2", 0},
+    {"cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependencies", NULL, NULL, NULL, 12030, false, "cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependencies_v2", 0},
+    {"cudaGraphNodeGetDependentNodes", "cudaGraphNodeGetDependentNodes", NULL, NULL, NULL, 12030, false, "cudaGraphNodeGetDependentNodes", "cudaGraphNodeGetDependentNodes_v2", 0},
+    {"cudaGraphAddDependencies", "cudaGraphAddDependencies", NULL, NULL, NULL, 12030, false, "cudaGraphAddDependencies", "cudaGraphAddDependencies_v2", 0},
+    {"cudaGraphRemoveDependencies", "cudaGraphRemoveDependencies", NULL, NULL, NULL, 12030, false, "cudaGraphRemoveDependencies", "cudaGraphRemoveDependencies_v2", 0},
     {"cudaGraphDestroyNode", "cudaGraphDestroyNode", NULL, NULL, NULL, 0, false, "cudaGraphDestroyNode", NULL, 0},
     {"cudaGraphInstantiate", "cudaGraphInstantiate", NULL, NULL, NULL, 0, false, "cudaGraphInstantiate", NULL, 0},
     {"cudaGraphInstantiateWithFlags", "cudaGraphInstantiateWithFlags", NULL, NULL, NULL, 0, false, "cudaGraphInstantiateWithFlags", NULL, 0},
-    {"cudaGraphInstantiateWithParams", "cudaGraphInstantiateWithParams", NULL, NULL, NULL, 0, false, "cudaGraphInstantiateWithParams", NULL, 0},
+    {"cudaGraphInstantiateWithParams", "cudaGraphInstantiateWithParams", "cudaGraphInstantiateWithParams_ptsz", NULL, NULL, 0, false, "cudaGraphInstantiateWithParams", NULL, 0},
     {"cudaGraphExecGetFlags", "cudaGraphExecGetFlags", NULL, NULL, NULL, 0, false, "cudaGraphExecGetFlags", NULL, 0},
     {"cudaGraphExecKernelNodeSetParams", "cudaGraphExecKernelNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecKernelNodeSetParams", NULL, 0},
     {"cudaGraphExecMemcpyNodeSetParams", "cudaGraphExecMemcpyNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecMemcpyNodeSetParams", NULL, 0},
@@ -2520,8 +2520,8 @@ static const FunctionInfo function_infos[] = {
     {"cudaGraphNodeSetEnabled", "cudaGraphNodeSetEnabled", NULL, NULL, NULL, 0, false, "cudaGraphNodeSetEnabled", NULL, 0},
     {"cudaGraphNodeGetEnabled", "cudaGraphNodeGetEnabled", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetEnabled", NULL, 0},
     {"cudaGraphExecUpdate", "cudaGraphExecUpdate", NULL, NULL, NULL, 0, false, "cudaGraphExecUpdate", NULL, 0},
-    {"cudaGraphUpload", "cudaGraphUpload", NULL, NULL, NULL, 0, false, "cudaGraphUpload", NULL, 0},
-    {"cudaGraphLaunch", "cudaGraphLaunch", NULL, NULL, NULL, 0, false, "cudaGraphLaunch", NULL, 0},
+    {"cudaGraphUpload", "cudaGraphUpload", "cudaGraphUpload_ptsz", NULL, NULL, 0, false, "cudaGraphUpload", NULL, 0},
+    {"cudaGraphLaunch", "cudaGraphLaunch", "cudaGraphLaunch_ptsz", NULL, NULL, 0, false, "cudaGraphLaunch", NULL, 0},
     {"cudaGraphExecDestroy", "cudaGraphExecDestroy", NULL, NULL, NULL, 0, false, "cudaGraphExecDestroy", NULL, 0},
     {"cudaGraphDestroy", "cudaGraphDestroy", NULL, NULL, NULL, 0, false, "cudaGraphDestroy", NULL, 0},
     {"cudaGraphDebugDotPrint", "cudaGraphDebugDotPrint", NULL, NULL, NULL, 0, false, "cudaGraphDebugDotPrint", NULL, 0},
@@ -2530,42 +2530,42 @@ static const FunctionInfo function_infos[] = {
     {"cudaUserObjectRelease", "cudaUserObjectRelease", NULL, NULL, NULL, 0, false, "cudaUserObjectRelease", NULL, 0},
     {"cudaGraphRetainUserObject", "cudaGraphRetainUserObject", NULL, NULL, NULL, 0, false, "cudaGraphRetainUserObject", NULL, 0},
     {"cudaGraphReleaseUserObject", "cudaGraphReleaseUserObject", NULL, NULL, NULL, 0, false, "cudaGraphReleaseUserObject", NULL, 0},
-    {"cudaGraphAddNode", "cudaGraphAddNode", NULL, NULL, NULL, 0, false, "cudaGraphAddNode", "cudaGraphAddNode_v2", 0},
-    {"cudaGraphNodeSetParams", "cudaGraphNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphNodeSetParams", NULL, 0},
-    {"cudaGraphNodeGetParams", "cudaGraphNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetParams", NULL, 13},
-    {"cudaGraphExecNodeSetParams", "cudaGraphExecNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecNodeSetParams", NULL, 0},
-    {"cudaGraphConditionalHandleCreate", "cudaGraphConditionalHandleCreate", NULL, NULL, NULL, 0, false, "cudaGraphConditionalHandleCreate", NULL, 0},
-    {"cudaGraphConditionalHandleCreate_v2", "cudaGraphConditionalHandleCreate_v2", NULL, NULL, NULL, 0, false, "cudaGraphConditionalHandleCreate_v2", NULL, 13},
-    {"cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint", NULL, NULL, NULL, 0, false, "cudaGetDriverEntryPoint", NULL, 0},
-    {"cudaGetDriverEntryPointByVersion", "cudaGetDriverEntryPointByVersion", NULL, NULL, NULL, 0, false, "cudaGetDriverEntryPointByVersion", NULL, 0},
-    {"cudaLibraryLoadData", "cudaLibraryLoadData", NULL, NULL, NULL, 0, false, "cudaLibraryLoadData", NULL, 0},
-    {"cudaLibraryLoadFromFile", "cudaLibraryLoadFromFile", NULL, NULL, NULL, 0, false, "cudaLibraryLoadFromFile", NULL, 0},
-    {"cudaLibraryUnload", "cudaLibraryUnload", NULL, NULL, NULL, 0, false, "cudaLibraryUnload", NULL, 0},
-    {"cudaLibraryGetKernel", "cudaLibraryGetKernel", NULL, NULL, NULL, 0, false, "cudaLibraryGetKernel", NULL, 0},
-    {"cudaLibraryGetGlobal", "cudaLibraryGetGlobal", NULL, NULL, NULL, 0, false, "cudaLibraryGetGlobal", NULL, 0},
-    {"cudaLibraryGetManaged", "cudaLibraryGetManaged", NULL, NULL, NULL, 0, false, "cudaLibraryGetManaged", NULL, 0},
-    {"cudaLibraryGetUnifiedFunction", "cudaLibraryGetUnifiedFunction", NULL, NULL, NULL, 0, false, "cudaLibraryGetUnifiedFunction", NULL, 0},
-    {"cudaLibraryGetKernelCount", "cudaLibraryGetKernelCount", NULL, NULL, NULL, 0, false, "cudaLibraryGetKernelCount", NULL, 0},
-    {"cudaLibraryEnumerateKernels", "cudaLibraryEnumerateKernels", NULL, NULL, NULL, 0, false, "cudaLibraryEnumerateKernels", NULL, 0},
-    {"cudaKernelSetAttributeForDevice", "cudaKernelSetAttributeForDevice", NULL, NULL, NULL, 0, false, "cudaKernelSetAttributeForDevice", NULL, 0},
-    {"cudaDeviceGetDevResource", "cudaDeviceGetDevResource", NULL, NULL, NULL, 0, false, "cudaDeviceGetDevResource", NULL, 13},
-    {"cudaDevSmResourceSplitByCount", "cudaDevSmResourceSplitByCount", NULL, NULL, NULL, 0, false, "cudaDevSmResourceSplitByCount", NULL, 13},
-    {"cudaDevSmResourceSplit", "cudaDevSmResourceSplit", NULL, NULL, NULL, 0, false, "cudaDevSmResourceSplit", NULL, 13},
-    {"cudaDevResourceGenerateDesc", "cudaDevResourceGenerateDesc", NULL, NULL, NULL, 0, false, "cudaDevResourceGenerateDesc", NULL, 13},
-    {"cudaGreenCtxCreate", "cudaGreenCtxCreate", NULL, NULL, NULL, 0, false, "cudaGreenCtxCreate", NULL, 13},
-    {"cudaExecutionCtxDestroy", "cudaExecutionCtxDestroy", NULL, NULL, NULL, 0, false, "cudaExecutionCtxDestroy", NULL, 13},
-    {"cudaExecutionCtxGetDevResource", "cudaExecutionCtxGetDevResource", NULL, NULL, NULL, 0, false, "cudaExecutionCtxGetDevResource", NULL, 13},
-    {"cudaExecutionCtxGetDevice", "cudaExecutionCtxGetDevice", NULL, NULL, NULL, 0, false, "cudaExecutionCtxGetDevice", NULL, 13},
-    {"cudaExecutionCtxGetId", "cudaExecutionCtxGetId", NULL, NULL, NULL, 0, false, "cudaExecutionCtxGetId", NULL, 13},
-    {"cudaExecutionCtxStreamCreate", "cudaExecutionCtxStreamCreate", NULL, NULL, NULL, 0, false, "cudaExecutionCtxStreamCreate", NULL, 13},
-    {"cudaExecutionCtxSynchronize", "cudaExecutionCtxSynchronize", NULL, NULL, NULL, 0, false, "cudaExecutionCtxSynchronize", NULL, 13},
-    {"cudaStreamGetDevResource", "cudaStreamGetDevResource", NULL, NULL, NULL, 0, false, "cudaStreamGetDevResource", NULL, 13},
-    {"cudaExecutionCtxRecordEvent", "cudaExecutionCtxRecordEvent", NULL, NULL, NULL, 0, false, "cudaExecutionCtxRecordEvent", NULL, 13},
-    {"cudaExecutionCtxWaitEvent", "cudaExecutionCtxWaitEvent", NULL, NULL, NULL, 0, false, "cudaExecutionCtxWaitEvent", NULL, 13},
-    {"cudaDeviceGetExecutionCtx", "cudaDeviceGetExecutionCtx", NULL, NULL, NULL, 0, false, "cudaDeviceGetExecutionCtx", NULL, 13},
+    {"cudaGraphAddNode", "cudaGraphAddNode", NULL, NULL, NULL, 12030, false, "cudaGraphAddNode", "cudaGraphAddNode_v2", 0},
+    {"cudaGraphNodeSetParams", "cudaGraphNodeSetParams", NULL, NULL, NULL, 12020, false, "cudaGraphNodeSetParams", NULL, 0},
+    {"cudaGraphNodeGetParams", "cudaGraphNodeGetParams", NULL, NULL, NULL, 13020, false, "cudaGraphNodeGetParams", NULL, 13},
+    {"cudaGraphExecNodeSetParams", "cudaGraphExecNodeSetParams", NULL, NULL, NULL, 12020, false, "cudaGraphExecNodeSetParams", NULL, 0},
+    {"cudaGraphConditionalHandleCreate", "cudaGraphConditionalHandleCreate", NULL, NULL, NULL, 12030, false, "cudaGraphConditionalHandleCreate", NULL, 0},
+    {"cudaGraphConditionalHandleCreate_v2", "cudaGraphConditionalHandleCreate_v2", NULL, NULL, NULL, 13010, false, "cudaGraphConditionalHandleCreate_v2", NULL, 13},
+    {"cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz", NULL, NULL, 0, false, "cudaGetDriverEntryPoint", NULL, 0},
+    {"cudaGetDriverEntryPointByVersion", "cudaGetDriverEntryPointByVersion", "cudaGetDriverEntryPointByVersion_ptsz", NULL, NULL, 12050, false, "cudaGetDriverEntryPointByVersion", NULL, 0},
+    {"cudaLibraryLoadData", "cudaLibraryLoadData", NULL, NULL, NULL, 12080, false, "cudaLibraryLoadData", NULL, 0},
+    {"cudaLibraryLoadFromFile", "cudaLibraryLoadFromFile", NULL, NULL, NULL, 12080, false, "cudaLibraryLoadFromFile", NULL, 0},
+    {"cudaLibraryUnload", "cudaLibraryUnload", NULL, NULL, NULL, 12080, false, "cudaLibraryUnload", NULL, 0},
+    {"cudaLibraryGetKernel", "cudaLibraryGetKernel", NULL, NULL, NULL, 12080, false, "cudaLibraryGetKernel", NULL, 0},
+    {"cudaLibraryGetGlobal", "cudaLibraryGetGlobal", NULL, NULL, NULL, 12080, false, "cudaLibraryGetGlobal", NULL, 0},
+    {"cudaLibraryGetManaged", "cudaLibraryGetManaged", NULL, NULL, NULL, 12080, false, "cudaLibraryGetManaged", NULL, 0},
+    {"cudaLibraryGetUnifiedFunction", "cudaLibraryGetUnifiedFunction", NULL, NULL, NULL, 12080, false, "cudaLibraryGetUnifiedFunction", NULL, 0},
+    {"cudaLibraryGetKernelCount", "cudaLibraryGetKernelCount", NULL, NULL, NULL, 12080, false, "cudaLibraryGetKernelCount", NULL, 0},
+    {"cudaLibraryEnumerateKernels", "cudaLibraryEnumerateKernels", NULL, NULL, NULL, 12080, false, "cudaLibraryEnumerateKernels", NULL, 0},
+    {"cudaKernelSetAttributeForDevice", "cudaKernelSetAttributeForDevice", NULL, NULL, NULL, 12080, false, "cudaKernelSetAttributeForDevice", NULL, 0},
+    {"cudaDeviceGetDevResource", "cudaDeviceGetDevResource", NULL, NULL, NULL, 13010, false, "cudaDeviceGetDevResource", NULL, 13},
+    {"cudaDevSmResourceSplitByCount", "cudaDevSmResourceSplitByCount", NULL, NULL, NULL, 13010, false, "cudaDevSmResourceSplitByCount", NULL, 13},
+    {"cudaDevSmResourceSplit", "cudaDevSmResourceSplit", NULL, NULL, NULL, 13010, false, "cudaDevSmResourceSplit", NULL, 13},
+    {"cudaDevResourceGenerateDesc", "cudaDevResourceGenerateDesc", NULL, NULL, NULL, 13010, false, "cudaDevResourceGenerateDesc", NULL, 13},
+    {"cudaGreenCtxCreate", "cudaGreenCtxCreate", NULL, NULL, NULL, 13010, false, "cudaGreenCtxCreate", NULL, 13},
+    {"cudaExecutionCtxDestroy", "cudaExecutionCtxDestroy", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxDestroy", NULL, 13},
+    {"cudaExecutionCtxGetDevResource", "cudaExecutionCtxGetDevResource", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxGetDevResource", NULL, 13},
+    {"cudaExecutionCtxGetDevice", "cudaExecutionCtxGetDevice", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxGetDevice", NULL, 13},
+    {"cudaExecutionCtxGetId", "cudaExecutionCtxGetId", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxGetId", NULL, 13},
+    {"cudaExecutionCtxStreamCreate", "cudaExecutionCtxStreamCreate", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxStreamCreate", NULL, 13},
+    {"cudaExecutionCtxSynchronize", "cudaExecutionCtxSynchronize", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxSynchronize", NULL, 13},
+    {"cudaStreamGetDevResource", "cudaStreamGetDevResource", "cudaStreamGetDevResource_ptsz", NULL, NULL, 13010, false, "cudaStreamGetDevResource", NULL, 13},
+    {"cudaExecutionCtxRecordEvent", "cudaExecutionCtxRecordEvent", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxRecordEvent", NULL, 13},
+    {"cudaExecutionCtxWaitEvent", "cudaExecutionCtxWaitEvent", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxWaitEvent", NULL, 13},
+    {"cudaDeviceGetExecutionCtx", "cudaDeviceGetExecutionCtx", NULL, NULL, NULL, 13010, false, "cudaDeviceGetExecutionCtx", NULL, 13},
     {"cudaGetExportTable", "cudaGetExportTable", NULL, NULL, NULL, 0, false, "cudaGetExportTable", NULL, 0},
     {"cudaGetFuncBySymbol", "cudaGetFuncBySymbol", NULL, NULL, NULL, 0, false, "cudaGetFuncBySymbol", NULL, 0},
-    {"cudaGetKernel", "cudaGetKernel", NULL, NULL, NULL, 0, false, "cudaGetKernel", NULL, 0},
+    {"cudaGetKernel", "cudaGetKernel", NULL, NULL, NULL, 12010, false, "cudaGetKernel", NULL, 0},
     {"cudaGLGetDevices", "cudaGLGetDevices", NULL, NULL, NULL, 0, false, "cudaGLGetDevices", NULL, 0},
     {"cudaGraphicsGLRegisterImage", "cudaGraphicsGLRegisterImage", NULL, NULL, NULL, 0, false, "cudaGraphicsGLRegisterImage", NULL, 0},
     {"cudaGraphicsGLRegisterBuffer", "cudaGraphicsGLRegisterBuffer", NULL, NULL, NULL, 0, false, "cudaGraphicsGLRegisterBuffer", NULL, 0},
@@ -14122,6 +14122,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Registers a callback function to receive async notifications\n"
      "\n"
+     "cudaDeviceRegisterAsyncNotification, since CUDA 12.4.\n"
+     "\n"
      "Registers `callbackFunc` to receive async notifications.\n"
      "\n"
      "The `userData` parameter is passed to the callback function at async notification time.\n"
@@ -14156,6 +14158,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Unregisters an async notification callback\n"
+     "\n"
+     "cudaDeviceUnregisterAsyncNotification, since CUDA 12.4.\n"
      "\n"
      "Unregisters `callback` so that the corresponding callback function will stop receiving\n"
      "async notifications.\n"
@@ -14357,6 +14361,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Queries details about atomic operations supported between the device and host.\n"
      "\n"
+     "cudaDeviceGetHostAtomicCapabilities, since CUDA 13.0.\n"
+     "\n"
      "Returns in `*capabilities` the details about requested atomic `*operations` over the\n"
      "the link between `dev` and the host. The allocated size of `*operations` and\n"
      "`*capabilities` must be `count`.\n"
@@ -14546,6 +14552,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Queries details about atomic operations supported between two devices\n"
+     "\n"
+     "cudaDeviceGetP2PAtomicCapabilities, since CUDA 13.0.\n"
      "\n"
      "Returns in `*capabilities` the details about requested atomic `*operations` over the\n"
      "the link between `srcDevice` and `dstDevice`. The allocated size of `*operations` and\n"
@@ -14956,6 +14964,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Query the device of a stream\n"
      "\n"
+     "cudaStreamGetDevice, since CUDA 12.8.\n"
+     "\n"
      "Returns in `*device` the device of the stream.\n"
      "\n"
      "Parameters\n"
@@ -15241,6 +15251,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Begin graph capture on a stream to an existing graph.\n"
      "\n"
+     "cudaStreamBeginRecaptureToGraph, since CUDA 13.3.\n"
+     "\n"
      "Begin graph capture on `stream` to the existing `graph`. The node creation order while recapturing the graph\n"
      "must be identical to the original graph. The recapture will fail immediately for:\n"
      "  * Topology mismatches between the existing graph and the recaptured graph\n"
@@ -15276,6 +15288,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Begins graph capture on a stream to an existing graph\n"
+     "\n"
+     "cudaStreamBeginCaptureToGraph, since CUDA 12.3.\n"
      "\n"
      "Begin graph capture on `stream`. When a stream is in capture mode, all operations\n"
      "pushed into the stream will not be executed, but will instead be captured into\n"
@@ -15428,6 +15442,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Query a stream's capture state\n"
      "\n"
+     "cudaStreamGetCaptureInfo, since CUDA 12.3.\n"
+     "\n"
      "Query stream state related to stream capture.\n"
      "\n"
      "If called on cudaStreamLegacy (the \"null stream\") while a stream not created\n"
@@ -15481,6 +15497,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Update the set of dependencies in a capturing stream\n"
+     "\n"
+     "cudaStreamUpdateCaptureDependencies, since CUDA 12.3.\n"
      "\n"
      "Modifies the dependency set of a capturing stream. The dependency set is the set\n"
      "of nodes that the next captured node in the stream will depend on.\n"
@@ -16583,6 +16601,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns the function name for a device entry function pointer.\n"
      "\n"
+     "cudaFuncGetName, since CUDA 12.3.\n"
+     "\n"
      "Returns in \\p **name the function name associated with the symbol `func` .\n"
      "The function name is returned as a null-terminated string. This API may\n"
      "return a mangled name if the function is not declared as having C linkage.\n"
@@ -16607,6 +16627,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns the offset and size of a kernel parameter in the device-side parameter layout.\n"
+     "\n"
+     "cudaFuncGetParamInfo, since CUDA 12.4.\n"
      "\n"
      "Queries the kernel parameter at `paramIndex` in `func`'s list of parameters and returns\n"
      "parameter information via `paramOffset` and `paramSize`. `paramOffset` returns the\n"
@@ -16634,6 +16656,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns the number of parameters used by the function\n"
+     "\n"
+     "cudaFuncGetParamCount, since CUDA 13.2.\n"
      "\n"
      "Queries the number of kernel parameters used by `func` and returns it in `paramCount`.\n"
      "\n"
@@ -16706,6 +16730,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Enqueues a host function call in a stream\n"
+     "\n"
+     "cudaLaunchHostFunc_v2, since CUDA 13.2.\n"
      "\n"
      "Enqueues a host function to run in a stream.  The function will be called\n"
      "after currently enqueued work and will block work added after it.\n"
@@ -18444,6 +18470,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Performs a batch of memory copies asynchronously.\n"
      "\n"
+     "cudaMemcpyBatchAsync, since CUDA 12.8.\n"
+     "\n"
      "Performs a batch of memory copies. The batch as a whole executes in stream order but copies within a\n"
      "batch are not guaranteed to execute in any specific order. This API only supports pointer-to-pointer copies.\n"
      "For copies involving CUDA arrays, please see cudaMemcpy3DBatchAsync.\n"
@@ -18518,6 +18546,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Performs a batch of 3D memory copies asynchronously.\n"
      "\n"
+     "cudaMemcpy3DBatchAsync, since CUDA 12.8.\n"
+     "\n"
      "Performs a batch of memory copies. The batch as a whole executes in stream order but copies within a\n"
      "batch are not guaranteed to execute in any specific order. Note that this means specifying any dependent\n"
      "copies within a batch will result in undefined behavior.\n"
@@ -18584,6 +18614,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Performs asynchronous memory copy operation with the specified attributes.\n"
      "\n"
+     "cudaMemcpyWithAttributesAsync, since CUDA 13.2.\n"
+     "\n"
      "Performs asynchronous memory copy operation where `dst` and `src` are\n"
      "the destination and source pointers respectively. `size` specifies\n"
      "the number of bytes to copy. `attr` specifies the attributes for the copy and\n"
@@ -18612,6 +18644,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Performs 3D asynchronous memory copy with the specified attributes.\n"
+     "\n"
+     "cudaMemcpy3DWithAttributesAsync, since CUDA 13.2.\n"
      "\n"
      "Performs the copy operation specified in `op`.\n"
      "`flags` specifies the flags for the copy and `stream` specifies the stream to enqueue the operation in.\n"
@@ -19131,6 +19165,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Prefetches memory to the specified destination location\n"
      "\n"
+     "cudaMemPrefetchAsync, since CUDA 12.2.\n"
+     "\n"
      "Prefetches memory to the specified destination location.  `devPtr` is the\n"
      "base device pointer of the memory to be prefetched and `location` specifies the\n"
      "destination location. `count` specifies the number of bytes to copy. `stream`\n"
@@ -19211,6 +19247,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Performs a batch of memory prefetches asynchronously\n"
      "\n"
+     "cudaMemPrefetchBatchAsync, since CUDA 13.0.\n"
+     "\n"
      "Performs a batch of memory prefetches. The batch as a whole executes in stream order\n"
      "but operations within a batch are not guaranteed to execute in any specific order.\n"
      "All devices in the system must have a non-zero value for the device attribute\n"
@@ -19265,6 +19303,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Performs a batch of memory discards asynchronously\n"
      "\n"
+     "cudaMemDiscardBatchAsync, since CUDA 13.0.\n"
+     "\n"
      "Performs a batch of memory discards. The batch as a whole executes in stream order\n"
      "but operations within a batch are not guaranteed to execute in any specific order.\n"
      "All devices in the system must have a non-zero value for the device attribute\n"
@@ -19305,6 +19345,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Performs a batch of memory discards and prefetches asynchronously\n"
+     "\n"
+     "cudaMemDiscardAndPrefetchBatchAsync, since CUDA 13.0.\n"
      "\n"
      "Performs a batch of memory discards followed by prefetches. The batch as a whole executes\n"
      "in stream order but operations within a batch are not guaranteed to execute in any specific order.\n"
@@ -19367,6 +19409,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Gets location information for a memory address range\n"
      "\n"
+     "cudaMemGetLocationInfo, since CUDA 13.4.\n"
+     "\n"
      "Retrieves memory location information for the specified address range starting at `ptr`\n"
      "with size `size`. The API determines the most common location by sampling memory at\n"
      "intervals defined by `samplingGranularity` within the whole interval.\n"
@@ -19417,6 +19461,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Advise about the usage of a given memory range\n"
+     "\n"
+     "cudaMemAdvise, since CUDA 12.2.\n"
      "\n"
      "Advise the Unified Memory subsystem about the usage pattern for the memory range\n"
      "starting at `devPtr` with a size of `count` bytes. The start address and end address of the memory\n"
@@ -20169,6 +20215,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns the default memory pool for a given location and allocation type\n"
      "\n"
+     "cudaMemGetDefaultMemPool, since CUDA 13.0.\n"
+     "\n"
      "The memory location can be of one of cudaMemLocationTypeDevice, cudaMemLocationTypeHost,\n"
      "cudaMemLocationTypeHostNuma, or cudaMemLocationTypeDeviceLocalityDomain.\n"
      "The allocation type can be one of cudaMemAllocationTypePinned or\n"
@@ -20192,6 +20240,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Gets the current memory pool for a given memory location and allocation type\n"
+     "\n"
+     "cudaMemGetMemPool, since CUDA 13.0.\n"
      "\n"
      "The memory location can be of one of cudaMemLocationTypeDevice, cudaMemLocationTypeHost,\n"
      "cudaMemLocationTypeHostNuma, or cudaMemLocationTypeDeviceLocalityDomain.\n"
@@ -20222,6 +20272,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Sets the current memory pool for a memory location and allocation type\n"
+     "\n"
+     "cudaMemSetMemPool, since CUDA 13.0.\n"
      "\n"
      "The memory location can be of one of cudaMemLocationTypeDevice, cudaMemLocationTypeHost\n"
      "cudaMemLocationTypeHostNuma, or cudaMemLocationTypeDeviceLocalityDomain.\n"
@@ -21167,6 +21219,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Register a callback function to receive error log messages\n"
      "\n"
+     "cudaLogsRegisterCallback, since CUDA 13.0.\n"
+     "\n"
      "Parameters\n"
      "----------\n"
      "callbackFunc : cudaLogsCallback_t | int | None\n"
@@ -21185,6 +21239,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Unregister a log message callback\n"
      "\n"
+     "cudaLogsUnregisterCallback, since CUDA 13.0.\n"
+     "\n"
      "Parameters\n"
      "----------\n"
      "callback : cudaLogsCallbackHandle | int | None\n"
@@ -21198,6 +21254,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Sets log iterator to point to the end of log buffer, where the next message would be written.\n"
+     "\n"
+     "cudaLogsCurrent, since CUDA 13.0.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -21214,6 +21272,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Dump accumulated driver logs into a file\n"
+     "\n"
+     "cudaLogsDumpToFile, since CUDA 13.0.\n"
      "\n"
      "Logs generated by the driver are stored in an internal buffer and can be copied out using this API.\n"
      "This API dumps all driver logs starting from `iterator` into `pathToFile` provided.\n"
@@ -21245,6 +21305,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Dump accumulated driver logs into a buffer\n"
+     "\n"
+     "cudaLogsDumpToMemory, since CUDA 13.0.\n"
      "\n"
      "Logs generated by the driver are stored in an internal buffer and can be copied out using this API.\n"
      "This API dumps driver logs from `iterator` into `buffer` up to the size specified in `*size`.\n"
@@ -22286,6 +22348,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns the graph that contains a given graph node\n"
      "\n"
+     "cudaGraphNodeGetContainingGraph, since CUDA 13.1.\n"
+     "\n"
      "Returns the graph that contains `hNode` in `*phGraph`.\n"
      "If hNode is in a child graph, the child graph it is in is returned.\n"
      "\n"
@@ -22304,6 +22368,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns the node id of a given graph node\n"
+     "\n"
+     "cudaGraphNodeGetLocalId, since CUDA 13.1.\n"
      "\n"
      "Returns the node id of `hNode` in `*nodeId`.\n"
      "The nodeId matches that referenced by cudaGraphDebugDotPrint.\n"
@@ -22325,6 +22391,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns an id used by tools to identify a given node\n"
      "\n"
+     "cudaGraphNodeGetToolsId, since CUDA 13.1.\n"
+     "\n"
      "Parameters\n"
      "----------\n"
      "hNode : cudaGraphNode_t | int | None\n"
@@ -22339,6 +22407,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns the id of a given graph\n"
+     "\n"
+     "cudaGraphGetId, since CUDA 13.1.\n"
      "\n"
      "Returns the id of `hGraph` in `*graphId`.\n"
      "The value in `*graphId` matches that referenced by cudaGraphDebugDotPrint.\n"
@@ -22357,6 +22427,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns the id of a given graph exec\n"
+     "\n"
+     "cudaGraphExecGetId, since CUDA 13.1.\n"
      "\n"
      "Returns the id of `hGraphExec` in `*graphId`.\n"
      "The value in `*graphId` matches that referenced by cudaGraphDebugDotPrint.\n"
@@ -22428,6 +22500,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns a graph's dependency edges\n"
      "\n"
+     "cudaGraphGetEdges, since CUDA 12.3.\n"
+     "\n"
      "Returns a list of `graph`'s dependency edges. Edges are returned via corresponding\n"
      "indices in `from`, `to` and `edgeData`; that is, the node in `to`[i] has a\n"
      "dependency on the node in `from`[i] with data `edgeData`[i]. `from` and `to` may\n"
@@ -22464,6 +22538,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns a node's dependencies\n"
      "\n"
+     "cudaGraphNodeGetDependencies, since CUDA 12.3.\n"
+     "\n"
      "Returns a list of `node`'s dependencies. `pDependencies` may be NULL, in which case this\n"
      "function will return the number of dependencies in `pNumDependencies`. Otherwise,\n"
      "`pNumDependencies` entries will be filled in. If `pNumDependencies` is higher than the actual\n"
@@ -22495,6 +22571,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns a node's dependent nodes\n"
+     "\n"
+     "cudaGraphNodeGetDependentNodes, since CUDA 12.3.\n"
      "\n"
      "Returns a list of `node`'s dependent nodes. `pDependentNodes` may be NULL, in which\n"
      "case this function will return the number of dependent nodes in `pNumDependentNodes`.\n"
@@ -22529,6 +22607,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Adds dependency edges to a graph.\n"
      "\n"
+     "cudaGraphAddDependencies, since CUDA 12.3.\n"
+     "\n"
      "The number of dependencies to be added is defined by `numDependencies`\n"
      "Elements in `pFrom` and `pTo` at corresponding indices define a dependency.\n"
      "Each node in `pFrom` and `pTo` must belong to `graph`.\n"
@@ -22557,6 +22637,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Removes dependency edges from a graph.\n"
+     "\n"
+     "cudaGraphRemoveDependencies, since CUDA 12.3.\n"
      "\n"
      "The number of `pDependencies` to be removed is defined by `numDependencies`.\n"
      "Elements in `pFrom` and `pTo` at corresponding indices define a dependency.\n"
@@ -23431,6 +23513,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Adds a node of arbitrary type to a graph\n"
      "\n"
+     "cudaGraphAddNode, since CUDA 12.3.\n"
+     "\n"
      "Creates a new node in `graph` described by `nodeParams` with `numDependencies`\n"
      "dependencies specified via `pDependencies`. `numDependencies` may be 0.\n"
      "`pDependencies` may be null if `numDependencies` is 0. `pDependencies` may not have\n"
@@ -23472,6 +23556,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Update a graph node's parameters\n"
      "\n"
+     "cudaGraphNodeSetParams, since CUDA 12.2.\n"
+     "\n"
      "Sets the parameters of graph node `node` to `nodeParams`. The node type specified by\n"
      "`nodeParams->type` must match the type of `node`. `nodeParams` must be fully\n"
      "initialized and all unused bytes (reserved, padding) zeroed.\n"
@@ -23494,6 +23580,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns a graph node's parameters\n"
+     "\n"
+     "cudaGraphNodeGetParams, since CUDA 13.2.\n"
      "\n"
      "Returns the parameters of graph node `node` in `*nodeParams`.\n"
      "\n"
@@ -23523,6 +23611,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Update a graph node's parameters in an instantiated graph\n"
+     "\n"
+     "cudaGraphExecNodeSetParams, since CUDA 12.2.\n"
      "\n"
      "Sets the parameters of a node in an executable graph `graphExec`. The node is identified\n"
      "by the corresponding node `node` in the non-executable graph from which the executable\n"
@@ -23565,6 +23655,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Create a conditional handle\n"
      "\n"
+     "cudaGraphConditionalHandleCreate, since CUDA 12.3.\n"
+     "\n"
      "Creates a conditional handle associated with `hGraph`.\n"
      "\n"
      "The conditional handle must be associated with a conditional node in this graph or one of its children.\n"
@@ -23591,6 +23683,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Create a conditional handle\n"
+     "\n"
+     "cudaGraphConditionalHandleCreate_v2, since CUDA 13.1.\n"
      "\n"
      "Creates a conditional handle associated with `hGraph`.\n"
      "\n"
@@ -23638,6 +23732,8 @@ static PyMethodDef functions[] = {
      "\n"
      "cudaGetDriverEntryPointByVersion\n"
      "\n"
+     "cudaGetDriverEntryPointByVersion, since CUDA 12.5.\n"
+     "\n"
      "Parameters\n"
      "----------\n"
      "symbol : bytes\n"
@@ -23654,6 +23750,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Load a library with specified code and options\n"
+     "\n"
+     "cudaLibraryLoadData, since CUDA 12.8.\n"
      "\n"
      "Takes a pointer `code` and loads the corresponding library `library` based on\n"
      "the application defined library loading mode:\n"
@@ -23711,6 +23809,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Load a library with specified file and options\n"
      "\n"
+     "cudaLibraryLoadFromFile, since CUDA 12.8.\n"
+     "\n"
      "Takes a pointer `code` and loads the corresponding library `library` based on\n"
      "the application defined library loading mode:\n"
      "- If module loading is set to EAGER, via the environment variables described in \"Module loading\",\n"
@@ -23767,6 +23867,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Unloads a library\n"
      "\n"
+     "cudaLibraryUnload, since CUDA 12.8.\n"
+     "\n"
      "Unloads the library specified with `library`\n"
      "\n"
      "Parameters\n"
@@ -23782,6 +23884,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns a kernel handle\n"
+     "\n"
+     "cudaLibraryGetKernel, since CUDA 12.8.\n"
      "\n"
      "Returns in `pKernel` the handle of the kernel with name `name` located in library `library`.\n"
      "If kernel handle is not found, the call returns cudaErrorSymbolNotFound.\n"
@@ -23803,6 +23907,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns a global device pointer\n"
+     "\n"
+     "cudaLibraryGetGlobal, since CUDA 12.8.\n"
      "\n"
      "Returns in `*dptr` and `*bytes` the base pointer and size of the global with\n"
      "name `name` for the requested library `library` and the current device.\n"
@@ -23831,6 +23937,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns a pointer to managed memory\n"
+     "\n"
+     "cudaLibraryGetManaged, since CUDA 12.8.\n"
      "\n"
      "Returns in `*dptr` and `*bytes` the base pointer and size of the managed memory with\n"
      "name `name` for the requested library `library`. If no managed memory with the\n"
@@ -23861,6 +23969,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns a pointer to a unified function\n"
      "\n"
+     "cudaLibraryGetUnifiedFunction, since CUDA 12.8.\n"
+     "\n"
      "Returns in `*fptr` the function pointer to a unified function denoted by `symbol`.\n"
      "If no unified function with name `symbol` exists, the call returns cudaErrorSymbolNotFound.\n"
      "If there is no device with attribute cudaDevicePropunifiedFunctionPointers present in the system,\n"
@@ -23884,6 +23994,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns the number of kernels within a library\n"
      "\n"
+     "cudaLibraryGetKernelCount, since CUDA 12.8.\n"
+     "\n"
      "Returns in `count` the number of kernels in `lib`.\n"
      "\n"
      "Parameters\n"
@@ -23901,6 +24013,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Retrieve the kernel handles within a library.\n"
+     "\n"
+     "cudaLibraryEnumerateKernels, since CUDA 12.8.\n"
      "\n"
      "Returns in `kernels` a maximum number of `numKernels` kernel handles within `lib`.\n"
      "The returned kernel handle becomes invalid when the library is unloaded.\n"
@@ -23922,6 +24036,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Sets information about a kernel\n"
+     "\n"
+     "cudaKernelSetAttributeForDevice, since CUDA 12.8.\n"
      "\n"
      "This call sets the value of a specified attribute `attr` on the kernel `kernel`\n"
      "for the requested device `device` to an integer value specified by `value`.\n"
@@ -23989,6 +24105,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Get device resources\n"
      "\n"
+     "cudaDeviceGetDevResource, since CUDA 13.1.\n"
+     "\n"
      "Get the `type` resources available to the `device`.\n"
      "This may often be the starting point for further partitioning or configuring\n"
      "of resources.\n"
@@ -24012,6 +24130,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Splits `cudaDevResourceTypeSm` resources.\n"
+     "\n"
+     "cudaDevSmResourceSplitByCount, since CUDA 13.1.\n"
      "\n"
      "Splits `cudaDevResourceTypeSm` resources into `nbGroups`, adhering to the\n"
      "minimum SM count specified in `minCount` and the usage flags in `flags`.\n"
@@ -24087,6 +24207,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Splits a `cudaDevResourceTypeSm` resource into structured groups.\n"
+     "\n"
+     "cudaDevSmResourceSplit, since CUDA 13.1.\n"
      "\n"
      "This API will split a resource of cudaDevResourceTypeSm into `nbGroups` structured device resource groups (the `result` array),\n"
      "as well as an optional `remainder`, according to a set of requirements specified in the `groupParams` array. The term \342\200\234structured\342\200\235\n"
@@ -24200,6 +24322,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Generate a resource descriptor\n"
      "\n"
+     "cudaDevResourceGenerateDesc, since CUDA 13.1.\n"
+     "\n"
      "Generates a single resource descriptor with the set of resources specified in `resources`.\n"
      "The generated resource descriptor is necessary for the creation of green contexts via the\n"
      "cudaGreenCtxCreate API. Resources of the same type can be passed in, provided they meet\n"
@@ -24233,6 +24357,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Creates a green context with a specified set of resources.\n"
+     "\n"
+     "cudaGreenCtxCreate, since CUDA 13.1.\n"
      "\n"
      "This API creates a green context with the resources specified in the descriptor `desc` and\n"
      "returns it in the handle represented by `phCtx`.\n"
@@ -24271,6 +24397,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Destroy a execution context\n"
      "\n"
+     "cudaExecutionCtxDestroy, since CUDA 13.1.\n"
+     "\n"
      "Destroys the specified execution context `ctx`. It is the responsibility of the caller\n"
      "to ensure that no API call issues using `ctx` while cudaExecutionCtxDestroy() is executing or\n"
      "subsequently.\n"
@@ -24303,6 +24431,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Get context resources\n"
      "\n"
+     "cudaExecutionCtxGetDevResource, since CUDA 13.1.\n"
+     "\n"
      "Get the `type` resources available to context represented by `ctx`.\n"
      "\n"
      "Note: The API is not supported on 32-bit platforms.\n"
@@ -24325,6 +24455,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns the device handle for the execution context\n"
      "\n"
+     "cudaExecutionCtxGetDevice, since CUDA 13.1.\n"
+     "\n"
      "Returns in `*device` the handle of the specified execution context's device.\n"
      "The execution context should not be NULL.\n"
      "\n"
@@ -24343,6 +24475,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns the unique Id associated with the execution context supplied\n"
+     "\n"
+     "cudaExecutionCtxGetId, since CUDA 13.1.\n"
      "\n"
      "Returns in `ctxId` the unique Id which is associated with a given context.\n"
      "The Id is unique for the life of the program for this instance of CUDA.\n"
@@ -24363,6 +24497,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Creates a stream and initializes it for the given execution context.\n"
+     "\n"
+     "cudaExecutionCtxStreamCreate, since CUDA 13.1.\n"
      "\n"
      "The API creates a CUDA stream with the specified `flags` and `priority`,\n"
      "initializing it with resources as defined at the time of creating the specified `ctx`.\n"
@@ -24404,6 +24540,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Block for the specified execution context's tasks to complete\n"
      "\n"
+     "cudaExecutionCtxSynchronize, since CUDA 13.1.\n"
+     "\n"
      "Blocks until the specified execution context has completed all preceding requested tasks.\n"
      "If the specified execution context is the device (primary) context obtained via cudaDeviceGetExecutionCtx,\n"
      "green contexts that have been created on the device will also be synchronized.\n"
@@ -24423,6 +24561,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Get stream resources\n"
+     "\n"
+     "cudaStreamGetDevResource, since CUDA 13.1.\n"
      "\n"
      "Get the `type` resources available to the `hStream` and store them in `resource`.\n"
      "\n"
@@ -24446,6 +24586,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Records an event for the specified execution context\n"
+     "\n"
+     "cudaExecutionCtxRecordEvent, since CUDA 13.1.\n"
      "\n"
      "Captures in `event` all the activities of the execution context `ctx`\n"
      "at the time of this call. `event` and `ctx` must be from the same\n"
@@ -24477,6 +24619,8 @@ static PyMethodDef functions[] = {
      "\n"
      "Make an execution context wait on an event\n"
      "\n"
+     "cudaExecutionCtxWaitEvent, since CUDA 13.1.\n"
+     "\n"
      "Makes all future work submitted to execution context `ctx` wait for all work\n"
      "captured in `event`. The synchronization will be performed on the device\n"
      "and will not block the calling CPU thread. See cudaExecutionCtxRecordEvent()\n"
@@ -24506,6 +24650,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Returns the execution context for a device\n"
+     "\n"
+     "cudaDeviceGetExecutionCtx, since CUDA 13.1.\n"
      "\n"
      "Returns in `ctx` the execution context for the specified device. This is the device's primary context.\n"
      "The returned context can then be passed to APIs that take in a cudaExecutionContext_t enabling explicit\n"
@@ -24560,6 +24706,8 @@ static PyMethodDef functions[] = {
      "--\n"
      "\n"
      "Get pointer to device kernel that matches entry function `entryFuncAddr`\n"
+     "\n"
+     "cudaGetKernel, since CUDA 12.1.\n"
      "\n"
      "Returns in `kernelPtr` the device kernel corresponding to the entry function `entryFuncAddr`.\n"
      "\n"
