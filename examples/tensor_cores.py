@@ -1,0 +1,51 @@
+"""A matrix product on tensor cores, by the fragments of <mma.h>: halves are multiplied, sums kept in single precision."""
+
+import numpy as np
+from arrays import to_device, to_host
+
+from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+from cupola.pathfinder import find_nvidia_header_directory
+
+SOURCE = r"""
+#include <mma.h>
+using namespace nvcuda;
+
+// C = A B; each of the four warps of a block makes a tile of 16 by 16 of C.
+extern "C" __global__ void product(const half* a, const half* b, float* c, int n) {
+    const int warp = threadIdx.x / 32;
+    const int row = (blockIdx.y * 2 + warp / 2) * 16, column = (blockIdx.x * 2 + warp % 2) * 16;
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a_tile;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> b_tile;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> total;
+    wmma::fill_fragment(total, 0.0f);
+    for (int k = 0; k < n; k += 16) {
+        wmma::load_matrix_sync(a_tile, a + row * n + k, n);
+        wmma::load_matrix_sync(b_tile, b + k * n + column, n);
+        wmma::mma_sync(total, a_tile, b_tile, total);
+    }
+    wmma::store_matrix_sync(c + row * n + column, total, n, wmma::mem_row_major);
+}
+"""
+
+
+def main(n: int = 256) -> None:
+    dev = Device()
+    dev.set_current()
+    stream = dev.create_stream()
+    headers = find_nvidia_header_directory("cudart")  # where mma.h is
+    options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}", include_path=headers)
+    kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("product")
+    rng = np.random.default_rng(5)
+    a, b = (rng.random((n, n), dtype=np.float32).astype(np.float16) for _ in range(2))
+    a_device, b_device = to_device(dev, a, stream), to_device(dev, b, stream)
+    c_device = dev.allocate(n * n * 4, stream=stream)
+    launch(stream, LaunchConfig(grid=(n // 32, n // 32), block=128), kernel, a_device, b_device, c_device, np.int32(n))
+    c = to_host(c_device, np.float32, stream).reshape(n, n)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-5)
+    for resource in (a_device, b_device, c_device, stream):
+        resource.close()
+    print(f"tensor cores: {n} x {n} halves as NumPy has it, on {dev.name}")
+
+
+if __name__ == "__main__":
+    main()
