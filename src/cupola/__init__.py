@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cupola.core._options import ManagedMemoryResourceOptions as ManagedMemoryResourceOptions
     from cupola.core._options import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
     from cupola.core._options import StreamOptions as StreamOptions
+    from cupola.core._options import VirtualMemoryResourceOptions as VirtualMemoryResourceOptions
     from cupola.core._pinned_memory import PinnedMemoryResource as PinnedMemoryResource
     from cupola.core._program import Program as Program
     from cupola.core._program_options import ProgramOptions as ProgramOptions
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from cupola.core._stream import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
     from cupola.core._stream import Stream as Stream
     from cupola.core._unpooled import LegacyPinnedMemoryResource as LegacyPinnedMemoryResource
+    from cupola.core._virtual_memory import VirtualMemoryResource as VirtualMemoryResource
 
     __version__: str
 
@@ -75,6 +77,8 @@ _HOMES = {
     "ProgramOptions": "core._program_options",
     "Stream": "core._stream",
     "StreamOptions": "core._options",
+    "VirtualMemoryResource": "core._virtual_memory",
+    "VirtualMemoryResourceOptions": "core._options",
     "launch": "core._launch",
 }
 

@@ -10,9 +10,18 @@ from dataclasses import InitVar, dataclass, fields
 
 TYPE_CHECKING = False  # so is typing
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, TypeVar
 
-    from cupola.typing import ManagedMemoryLocationType
+    from cupola.core._device import Device
+    from cupola.typing import (
+        ManagedMemoryLocationType,
+        VirtualMemoryAccessType,
+        VirtualMemoryAllocationType,
+        VirtualMemoryGranularityType,
+        VirtualMemoryHandleType,
+        VirtualMemoryLocationType,
+    )
 
     T = TypeVar("T")
 
@@ -163,3 +172,46 @@ class ManagedMemoryResourceOptions:
 
     preferred_location: int | None = None
     preferred_location_type: ManagedMemoryLocationType | str | None = None
+
+
+@dataclass
+class VirtualMemoryResourceOptions:
+    """What memory a :class:`VirtualMemoryResource` makes. Spellings are checked when memory is made.
+
+    Parameters
+    ----------
+    allocation_type : VirtualMemoryAllocationType or str
+        ``"pinned"``, or ``"managed"`` where the driver has that (CUDA 13).
+    location_type : VirtualMemoryLocationType or str
+        ``"device"``; ``"host"``; ``"host_numa"``, the NUMA node nearest to the device; or ``"host_numa_current"``, that
+        of the calling thread.
+    handle_type : VirtualMemoryHandleType or str, optional
+        How the memory can be exported to other processes: ``"posix_fd"``, ``"win32_kmt"``, ``"fabric"``, or None.
+        Memory on ``"host"`` cannot.
+    granularity : VirtualMemoryGranularityType or str
+        Sizes are rounded up to the ``"recommended"`` or the ``"minimum"`` one.
+    gpu_direct_rdma : bool
+        Other hardware will access the memory directly.
+    addr_hint : int
+        Address to prefer, 0 for none.
+    addr_align : int, optional
+        Alignment of the address in bytes, a power of two; None or 0 for the granularity.
+    peers : iterable of int or Device
+        Other devices that get access, of the kind `peer_access`.
+    self_access, peer_access : VirtualMemoryAccessType or str, optional
+        ``"rw"``, ``"r"``, or None for no access. `self_access` is that of the location itself.
+    """
+
+    allocation_type: VirtualMemoryAllocationType | str = "pinned"
+    location_type: VirtualMemoryLocationType | str = "device"
+    handle_type: VirtualMemoryHandleType | str | None = "posix_fd"
+    granularity: VirtualMemoryGranularityType | str = "recommended"
+    gpu_direct_rdma: bool = False
+    addr_hint: int = 0
+    addr_align: int | None = None
+    peers: Iterable[int | Device] = ()
+    self_access: VirtualMemoryAccessType | str | None = "rw"
+    peer_access: VirtualMemoryAccessType | str | None = "rw"
+
+    def __post_init__(self) -> None:
+        self.peers = tuple(self.peers)

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from cupola.bindings import driver
-from tests.cpu.driver.calls import explanation, ok, status
+from tests.cpu.driver.calls import driver_version, explanation, ok, status
 
 SIZE = 4096
 HOST, DEVICE, UNIFIED = (
@@ -264,6 +264,82 @@ def test_batches(buffers, make_stream):
     assert status(driver.cuMemcpyBatchAsync(targets, sources, [1, 1, 1], 3, [during], [0], 1, 0)) == (
         "CUDA_ERROR_INVALID_VALUE"
     )
+
+
+def operand(base: int, row: int = 0, rows: int = 0):
+    made = driver.CUmemcpy3DOperand()
+    made.type = driver.CUmemcpy3DOperandType.CU_MEMCPY_OPERAND_TYPE_POINTER
+    made.op.ptr.ptr, made.op.ptr.rowLength, made.op.ptr.layerHeight = base, row, rows
+    return made
+
+
+def box_operation(source, target, extent, order: str = "STREAM"):
+    made = driver.CUDA_MEMCPY3D_BATCH_OP()
+    made.src, made.dst = source, target
+    made.extent.width, made.extent.height, made.extent.depth = extent
+    made.srcAccessOrder = driver.CUmemcpySrcAccessOrder[f"CU_MEMCPY_SRC_ACCESS_ORDER_{order}"]
+    return made
+
+
+@pytest.mark.parametrize("call", ["batch", "one by one"])
+def test_batches_of_boxes(buffers, make_stream, call):
+    if driver_version() < (13000 if call == "batch" else 13020):
+        pytest.skip("the driver is too old")
+    a, b = buffers
+    stream = make_stream()
+    source = ctypes.create_string_buffer(PATTERN, SIZE)
+    operations = [
+        box_operation(operand(ctypes.addressof(source), 64, 4), operand(a, 32, 3), (20, 3, 2), "DURING_API_CALL"),
+        box_operation(operand(ctypes.addressof(source) + 5), operand(b), (7, 2, 1), "ANY"),
+    ]
+    if call == "batch":
+        ok(driver.cuMemcpy3DBatchAsync(len(operations), operations, 0, stream))
+    else:
+        for operation in operations:
+            ok(driver.cuMemcpy3DWithAttributesAsync(operation, 0, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    expected = bytearray(b"\xee" * SIZE)
+    for z in range(2):
+        for y in range(3):
+            s, d = (z * 4 + y) * 64, (z * 3 + y) * 32
+            expected[d : d + 20] = PATTERN[s : s + 20]
+    assert read(a) == bytes(expected)
+    assert read(b, 16) == PATTERN[5:19] + b"\xee\xee"
+
+
+@pytest.mark.cpu_only
+def test_bad_batches_of_boxes(buffers, make_stream):
+    a, b = buffers
+    stream = make_stream()
+    good = box_operation(operand(a), operand(b), (4, 4, 4))
+    array = driver.CUmemcpy3DOperand()
+    array.type = driver.CUmemcpy3DOperandType.CU_MEMCPY_OPERAND_TYPE_ARRAY
+    nothing = driver.CUmemcpy3DOperand()
+    flagged = box_operation(operand(a), operand(b), (4, 4, 4))
+    flagged.flags = 64
+    cases = [
+        (box_operation(operand(a), operand(b), (4, 0, 4)), 0, "none may be 0"),
+        (box_operation(operand(a, 3), operand(b), (4, 4, 4)), 0, "the source has rows of 3 bytes"),
+        (box_operation(operand(a), operand(b, 4, 2), (4, 4, 4)), 0, "the target has rows of 4 bytes and layers of 2"),
+        (box_operation(operand(a), operand(b), (SIZE, 2, 1)), 0, "past the end"),
+        (box_operation(operand(a), operand(0), (4, 4, 4)), 0, "null pointer"),
+        (box_operation(operand(a), operand(b), (4, 4, 4), "INVALID"), 0, "srcAccessOrder is 0"),
+        (box_operation(operand(a), array, (4, 4, 4)), 0, "CUDA array"),
+        (box_operation(nothing, operand(b), (4, 4, 4)), 0, "must be POINTER or ARRAY"),
+        (flagged, 0, "unknown flags: 0x40"),
+        (good, 1, "flags must be 0"),
+    ]
+    for operation, flags, text in cases:
+        for result in (
+            driver.cuMemcpy3DBatchAsync(2, [good, operation], flags, stream),
+            driver.cuMemcpy3DWithAttributesAsync(operation, flags, stream),
+        ):
+            expected = "CUDA_ERROR_NOT_SUPPORTED" if "array" in text else "CUDA_ERROR_INVALID_VALUE"
+            assert status(result) == expected and text in explanation(result), (text, explanation(result))
+    assert read(b) == b"\xee" * SIZE, "nothing was queued"
+    assert "at least one copy" in explanation(driver.cuMemcpy3DBatchAsync(0, [good], 0, stream))
+    for legacy in (0, 1):
+        assert "legacy default stream" in explanation(driver.cuMemcpy3DBatchAsync(1, [good], 0, legacy))
 
 
 FILLS = [("D8", 1, 0xAB), ("D16", 2, 0x1234), ("D16", 2, 0x7777), ("D32", 4, 0xDEADBEEF)]

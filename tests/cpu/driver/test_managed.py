@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from cupola.bindings import driver
-from tests.cpu.driver.calls import ok, status
+from tests.cpu.driver.calls import explanation, ok, status
 
 ADVISE = driver.CUmem_advise
 RANGE = driver.CUmem_range_attribute
@@ -94,3 +94,15 @@ def test_what_is_refused(managed, make_stream):
     assert status(driver.cuMemPrefetchAsync(managed, 2 * SIZE, device, 0, stream)) == bad
     assert advise(managed, "SET_ACCESSED_BY", location("DEVICE", 99)) == bad
     ok(driver.cuMemFree(plain))
+
+
+@pytest.mark.cpu_only
+def test_batches_need_a_stream_of_their_own(managed):
+    for legacy in (0, 1):
+        for result in (
+            driver.cuMemPrefetchBatchAsync([managed], [SIZE], 1, [location("DEVICE")], [0], 1, 0, legacy),
+            driver.cuMemDiscardBatchAsync([managed], [SIZE], 1, 0, legacy),
+            driver.cuMemDiscardAndPrefetchBatchAsync([managed], [SIZE], 1, [location("HOST")], [0], 1, 0, legacy),
+        ):
+            assert status(result) == "CUDA_ERROR_INVALID_VALUE"
+            assert "legacy default stream" in explanation(result)

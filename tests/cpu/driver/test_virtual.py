@@ -147,3 +147,22 @@ def test_what_is_refused(step):
     ok(driver.cuMemRelease(handle))
     assert status(driver.cuMemRelease(handle)) == BAD
     ok(driver.cuMemAddressFree(base, 2 * step))
+
+
+@pytest.mark.cpu_only
+def test_where_memory_can_be_made(step):
+    for kind, number, handles, fine in (
+        ("HOST", 5, 0, True),
+        ("HOST", 0, 1, False),
+        ("HOST_NUMA", 0, 1, True),
+        ("HOST_NUMA", 1, 0, False),
+        ("HOST_NUMA_CURRENT", 0, 0, False),
+        ("DEVICE", 99, 0, False),
+    ):
+        wanted = properties(handles)
+        wanted.location.type = driver.CUmemLocationType[f"CU_MEM_LOCATION_TYPE_{kind}"]
+        wanted.location.id = number
+        made = driver.cuMemCreate(step, wanted, 0)
+        assert (status(made) == "CUDA_SUCCESS") is fine, (kind, number, handles)
+        if fine:
+            ok(driver.cuMemRelease(made[1]))

@@ -378,19 +378,17 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) 
 
 /* ---- entry points: with attributes -------------------------------------------------------------------- */
 
-static CUresult when_of(const CUmemcpyAttributes *attributes, enum when *when) {
-    switch ((int)attributes->srcAccessOrder) {
+static CUresult when_of(CUmemcpySrcAccessOrder order, unsigned flags, enum when *when) {
+    switch ((int)order) {
     case CU_MEMCPY_SRC_ACCESS_ORDER_STREAM:
     case CU_MEMCPY_SRC_ACCESS_ORDER_ANY: *when = WHEN_ORDERED; break;
     case CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL: *when = WHEN_TAKEN; break;
     default:
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "srcAccessOrder is %d; it must be STREAM, DURING_API_CALL or ANY.",
-                    (int)attributes->srcAccessOrder);
+                    "srcAccessOrder is %d; it must be STREAM, DURING_API_CALL or ANY.", (int)order);
     }
-    if (attributes->flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the attributes of a copy have unknown flags: %#x.",
-                    attributes->flags);
+    if (flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)
+        return fail(CUDA_ERROR_INVALID_VALUE, "a copy has unknown flags: %#x.", flags);
     return CUDA_SUCCESS;
 }
 
@@ -412,7 +410,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "%zu copies with %zu attributes: there must be 1 to as many as copies.", count, numAttrs);
     for (size_t i = 0; i < numAttrs; i++) {
-        RETURN_IF(when_of(&attrs[i], &when));
+        RETURN_IF(when_of(attrs[i].srcAccessOrder, attrs[i].flags, &when));
         if (attrsIdxs[i] >= count || (i == 0 ? attrsIdxs[i] != 0 : attrsIdxs[i] <= attrsIdxs[i - 1]))
             return fail(CUDA_ERROR_INVALID_VALUE,
                         "attrsIdxs must begin with 0, increase, and stay below count.");
@@ -423,7 +421,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
     }
     for (size_t i = 0, a = 0; i < count; i++) {
         while (a + 1 < numAttrs && attrsIdxs[a + 1] <= i) a++;
-        RETURN_IF(when_of(&attrs[a], &when));
+        RETURN_IF(when_of(attrs[a].srcAccessOrder, attrs[a].flags, &when));
         RETURN_IF(plain(stream, dsts[i], RANGE_ANY, srcs[i], RANGE_ANY, sizes[i], when));
     }
     return CUDA_SUCCESS;
@@ -435,8 +433,76 @@ CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t si
     enum when when;
     RETURN_IF(enter_batch("cuMemcpyWithAttributesAsync", hStream, &stream));
     if (attr == NULL) return fail_null("attr");
-    RETURN_IF(when_of(attr, &when));
+    RETURN_IF(when_of(attr->srcAccessOrder, attr->flags, &when));
     return plain(stream, dst, RANGE_ANY, src, RANGE_ANY, size, when);
+}
+
+/* The address and distances of an operand that is a pointer. What is zero is tightly packed. */
+static CUresult operand(const char *role, const CUmemcpy3DOperand *given, const CUextent3D *extent,
+                        CUdeviceptr *base, size_t *pitch, size_t *height) {
+    if ((int)given->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "%s is a CUDA array; the CPU device copies linear memory only.",
+                    role);
+    if ((int)given->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the type of %s is %d; it must be POINTER or ARRAY.", role,
+                    (int)given->type);
+    *base = given->op.ptr.ptr;
+    *pitch = given->op.ptr.rowLength ? given->op.ptr.rowLength : extent->width;
+    *height = given->op.ptr.layerHeight ? given->op.ptr.layerHeight : extent->height;
+    if (*pitch < extent->width || *height < extent->height)
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%s has rows of %zu bytes and layers of %zu rows; the copy has %zu and %zu.", role, *pitch,
+                    *height, extent->width, extent->height);
+    return CUDA_SUCCESS;
+}
+
+static CUresult form_of_operands(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *form, enum when *when) {
+    const CUextent3D *e = &op->extent;
+    if (!e->width || !e->height || !e->depth)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the extent of a copy is %zu x %zu x %zu; none may be 0.",
+                    e->width, e->height, e->depth);
+    *form = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                            .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                            .WidthInBytes = e->width,
+                            .Height = e->height,
+                            .Depth = e->depth};
+    RETURN_IF(when_of(op->srcAccessOrder, op->flags, when));
+    RETURN_IF(operand("the source", &op->src, e, &form->srcDevice, &form->srcPitch, &form->srcHeight));
+    return operand("the target", &op->dst, e, &form->dstDevice, &form->dstPitch, &form->dstHeight);
+}
+
+CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+                              CUstream hStream) {
+    CUstream stream;
+    CUDA_MEMCPY3D form;
+    struct copy copy;
+    enum when when;
+    bool pageable;
+    RETURN_IF(enter_batch("cuMemcpy3DBatchAsync", hStream, &stream));
+    if (opList == NULL) return fail_null("opList");
+    if (numOps == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a batch must have at least one copy.");
+    if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu.", flags);
+    for (size_t i = 0; i < numOps; i++) { /* all are checked before any is queued */
+        RETURN_IF(form_of_operands(&opList[i], &form, &when));
+        RETURN_IF(copy_from_form(&form, false, &copy, &pageable, &pageable));
+    }
+    for (size_t i = 0; i < numOps; i++) {
+        RETURN_IF(form_of_operands(&opList[i], &form, &when));
+        RETURN_IF(shaped(stream, &form, when));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
+                                       CUstream hStream) {
+    CUstream stream;
+    CUDA_MEMCPY3D form;
+    enum when when;
+    RETURN_IF(enter_batch("cuMemcpy3DWithAttributesAsync", hStream, &stream));
+    if (op == NULL) return fail_null("op");
+    if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu.", flags);
+    RETURN_IF(form_of_operands(op, &form, &when));
+    return shaped(stream, &form, when);
 }
 
 PER_THREAD(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n))
@@ -466,6 +532,11 @@ PER_THREAD(cuMemcpyBatchAsync,
 PER_THREAD(cuMemcpyWithAttributesAsync,
            (CUdeviceptr dst, CUdeviceptr src, size_t n, CUmemcpyAttributes *attr, CUstream s),
            (dst, src, n, attr, s))
+PER_THREAD(cuMemcpy3DBatchAsync,
+           (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream s),
+           (count, ops, flags, s))
+PER_THREAD(cuMemcpy3DWithAttributesAsync,
+           (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream s), (op, flags, s))
 
 const struct entry copy_entries[] = {
     ENTRY_STREAM(cuMemcpy),
@@ -475,6 +546,7 @@ const struct entry copy_entries[] = {
     ENTRY_STREAM(cuMemcpy3DPeer),
     ENTRY_STREAM(cuMemcpy3DPeerAsync),
     ENTRY_STREAM(cuMemcpyWithAttributesAsync),
+    ENTRY_STREAM(cuMemcpy3DWithAttributesAsync),
     ENTRY_STREAM_V2(cuMemcpyHtoD),
     ENTRY_STREAM_V2(cuMemcpyDtoH),
     ENTRY_STREAM_V2(cuMemcpyDtoD),
@@ -487,5 +559,6 @@ const struct entry copy_entries[] = {
     ENTRY_STREAM_V2(cuMemcpy3D),
     ENTRY_STREAM_V2(cuMemcpy3DAsync),
     ENTRY_STREAM_V2(cuMemcpyBatchAsync),
+    ENTRY_STREAM_V2(cuMemcpy3DBatchAsync),
     {NULL, NULL, NULL},
 };

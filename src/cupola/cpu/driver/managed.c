@@ -174,6 +174,13 @@ static CUresult enter_uncaptured(const char *call, CUstream handle, CUstream *st
     return stream_is_capturing(*stream) ? capture_refuse(*stream, call) : CUDA_SUCCESS;
 }
 
+/* The batches do not take the legacy default stream either. */
+static CUresult enter_batch(const char *call, CUstream handle, CUstream *stream) {
+    RETURN_IF(enter_uncaptured(call, handle, stream));
+    if ((*stream)->role != STREAM_LEGACY) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE, "%s does not take the legacy default stream.", call);
+}
+
 /* It takes its place in the stream, as work that does nothing. */
 static CUresult submit_nothing(CUstream stream) {
     struct op *op = op_new(OP_EMPTY, stream->context);
@@ -237,7 +244,7 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count
                                  size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
                                  CUstream hStream) {
     CUstream stream;
-    RETURN_IF(enter_uncaptured("cuMemPrefetchBatchAsync", hStream, &stream));
+    RETURN_IF(enter_batch("cuMemPrefetchBatchAsync", hStream, &stream));
     RETURN_IF(batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, true));
     return submit_nothing(stream);
 }
@@ -246,7 +253,7 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count
 CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
                                 CUstream hStream) {
     CUstream stream;
-    RETURN_IF(enter_uncaptured("cuMemDiscardBatchAsync", hStream, &stream));
+    RETURN_IF(enter_batch("cuMemDiscardBatchAsync", hStream, &stream));
     RETURN_IF(batch(dptrs, sizes, count, NULL, NULL, 0, flags, false));
     return submit_nothing(stream);
 }
@@ -256,7 +263,7 @@ CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, si
                                            size_t numPrefetchLocs, unsigned long long flags,
                                            CUstream hStream) {
     CUstream stream;
-    RETURN_IF(enter_uncaptured("cuMemDiscardAndPrefetchBatchAsync", hStream, &stream));
+    RETURN_IF(enter_batch("cuMemDiscardAndPrefetchBatchAsync", hStream, &stream));
     RETURN_IF(batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, true));
     return submit_nothing(stream);
 }

@@ -341,6 +341,7 @@ CUresult pool_check_access(uint64_t address, int device, const char *role) {
 
 int cpu_driver_permits(const cpu_launch *launch, const cpu_allocation *found, int is_write) {
     const struct CUctx_st *context = launch->context;
+    if (found->flags & MEMORY_VIRTUAL) return virtual_admits(found->base, launch->device, is_write);
     if (handle_was_live(found->owner, HANDLE_POOL)) return pool_admits(found, launch->device, is_write);
     if (found->device < 0 || found->kind != CPU_MEMORY_DEVICE ||
         !handle_was_live(found->owner, HANDLE_CONTEXT))

@@ -77,6 +77,11 @@ CUresult pool_check_access(uint64_t address, int device, const char *role);
 void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
 void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */
 
+/* Mapped virtual memory (virtual.c): how the table of allocations marks it, and whether kernels of a device may
+ * access it. */
+enum { MEMORY_VIRTUAL = 1 << 30 };
+bool virtual_admits(uint64_t base, int device, bool is_write);
+
 /* Memory of graphs. An allocation node has its address from its creation on; the memory is live from the
  * allocation node to the free node or, when the graph has no free node for it, from the launch to a free
  * by the program. */

@@ -3,8 +3,8 @@
  *
  * An address reservation is a piece of the arena. Memory is an anonymous file, so that it can be mapped at
  * several addresses, and exported as a file descriptor. A mapping enters the table of allocations when
- * access is given; as every device of the model has the same access to the host's memory, what counts is
- * whether any has access at all. */
+ * access is given to anybody. Kernels are held to the access of their device; for copies and fills, which any
+ * engine may carry out, it is enough that somebody has access. */
 #define _GNU_SOURCE
 #include "storage.h"
 
@@ -89,11 +89,15 @@ static CUresult check_properties(const CUmemAllocationProp *prop) {
     switch ((int)prop->location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE: return device_get(prop->location.id, &device);
     case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
+        if (prop->requestedHandleTypes == 0) return CUDA_SUCCESS;
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "host memory that is on no certain NUMA node is not shared: request no handle types");
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
         if (prop->location.id == 0) return CUDA_SUCCESS;
         return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
                     prop->location.id);
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+        return fail(CUDA_ERROR_INVALID_VALUE, "memory cannot be made on the current NUMA node: name the node");
     default:
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for memory",
                     (int)prop->location.type);
@@ -354,14 +358,28 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 }
 
 static CUresult show(struct mapping *m) {
-    if (m->accessible) return CUDA_SUCCESS;
     int device = charged_to(m->physical);
+    bool restricted = device != CPU_MEMORY_HOST && m->access[device] != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (m->accessible) {
+        cpu_memory_set_flags(m->base, MEMORY_VIRTUAL | (restricted ? CPU_MEMORY_RESTRICTED : 0));
+        return CUDA_SUCCESS;
+    }
     if (mprotect((void *)m->base, m->size, PROT_READ | PROT_WRITE) ||
         cpu_memory_register(m->base, m->size, device,
                             device == CPU_MEMORY_HOST ? CPU_MEMORY_PINNED : CPU_MEMORY_DEVICE, NULL))
         return no_memory();
     m->accessible = true;
+    cpu_memory_set_flags(m->base, MEMORY_VIRTUAL | (restricted ? CPU_MEMORY_RESTRICTED : 0));
     return CUDA_SUCCESS;
+}
+
+bool virtual_admits(uint64_t base, int device, bool is_write) {
+    pthread_mutex_lock(&lock);
+    struct mapping *m = find_mapping(base);
+    int flags = m ? m->access[device] : 0;
+    pthread_mutex_unlock(&lock);
+    return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+           (flags == CU_MEM_ACCESS_FLAGS_PROT_READ && !is_write);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {

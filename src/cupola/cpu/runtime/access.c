@@ -18,7 +18,8 @@ int cpu_find(const cpu_context *context, cpu_site site, uint64_t address, uint64
     const cpu_launch *launch = context->job->launch;
     if (!cpu_memory_find(address, found) || found->size - (address - found->base) < size)
         return CPU_FAULT_OUT_OF_BOUNDS;
-    if (__builtin_expect(found->device == launch->device, 1)) return CPU_FAULT_NONE;
+    if (__builtin_expect(found->device == launch->device && !(found->flags & CPU_MEMORY_RESTRICTED), 1))
+        return CPU_FAULT_NONE;
     return cpu_driver_permits(launch, found, site.flags & CPU_SITE_WRITE) ? CPU_FAULT_NONE : CPU_FAULT_NO_ACCESS;
 }
 

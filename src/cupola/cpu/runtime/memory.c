@@ -618,7 +618,7 @@ int cpu_memory_free(uint64_t base) {
 void cpu_memory_set_flags(uint64_t base, uint32_t flags) {
     int status;
     struct record *record = record_of(base, &status);
-    if (record) {
+    if (record && tag_state(load(&record->tag)) != RESERVED) { /* what is mapped there is a range */
         store(&record->flags, flags);
         return;
     }
