@@ -65,7 +65,7 @@ class Form:
     family: str
     line: str
     code: str
-    registers: dict[str, str]
+    registers: dict[str, str] = field(hash=False)
     options: dict[str, float | str] = field(hash=False)
 
     @property

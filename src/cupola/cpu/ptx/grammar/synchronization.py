@@ -20,7 +20,8 @@ barrier{.cta}.red.and|or{.aligned}.pred d, a, b{, c}
 barrier.cluster.arrive{.release|relaxed}{.aligned}
 barrier.cluster.wait{.acquire}{.aligned}
 membar.cta|gl|sys
-membar.proxy.alias|async|async.global|async::generic
+membar.proxy.alias|async|async::generic
+membar.proxy.async.<memory>
 fence{.<order>}.<scope>
 fence.acquire|release.sync_restrict::shared::cta|sync_restrict::shared::cluster.cluster
 fence.mbarrier_init.release.cluster
