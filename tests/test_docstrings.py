@@ -23,6 +23,7 @@ REACHED = (
     "cupola.core._accessed_by.AccessedBySetProxy",
     "cupola.core._device.ComputeCapability",
     "cupola.core._device_properties.DeviceProperties",
+    "cupola.core._graph_memory.GraphMemoryAttributes",
     "cupola.core._kernel.ParamInfo",
     "cupola.core._kernel_attributes.KernelAttributes",
     "cupola.core._occupancy.KernelOccupancy",

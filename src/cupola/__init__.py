@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cupola.core._errors import CUDAWarning as CUDAWarning
     from cupola.core._errors import NVRTCError as NVRTCError
     from cupola.core._event import Event as Event
+    from cupola.core._graph_memory import GraphMemoryResource as GraphMemoryResource
     from cupola.core._host import Host as Host
     from cupola.core._kernel import Kernel as Kernel
     from cupola.core._launch import launch as launch
@@ -59,6 +60,7 @@ _HOMES = {
     "DeviceMemoryResourceOptions": "core._options",
     "Event": "core._event",
     "EventOptions": "core._options",
+    "GraphMemoryResource": "core._graph_memory",
     "Host": "core._host",
     "Kernel": "core._kernel",
     "LEGACY_DEFAULT_STREAM": "core._stream",

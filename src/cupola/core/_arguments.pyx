@@ -15,7 +15,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
-from cupola.core._buffer cimport Buffer
+from cupola.core._buffer cimport Buffer, graph_operand
 from cupola.core._context cimport resets
 from cupola.core._kernel cimport LAYOUT_UNKNOWN, LAYOUT_UNREAD, Kernel, Parameter
 
@@ -115,7 +115,7 @@ cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count):
     for i in range(count):
         value = <object>arguments[i]
         if isinstance(value, Buffer):
-            kept.append((<Buffer>value).allocation)
+            kept.append(graph_operand((<Buffer>value).allocation))
         elif not isinstance(value, (int, float, complex)) and cupola_scalar_find(Py_TYPE(arguments[i])) == NULL:
             kept.append(value)
     return tuple(kept)

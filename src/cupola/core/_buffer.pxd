@@ -20,6 +20,13 @@ cdef class Allocation:
     cdef bint is_gone(self) noexcept        # whether the memory went with the context of `stream`
 
 
+# What a graph that works on the memory has to keep alive: the allocation, or None.
+cdef inline object graph_operand(Allocation allocation):
+    if allocation is None or (allocation.resource is not None and allocation.resource.in_graph):
+        return None
+    return allocation
+
+
 cdef class Buffer:
     # The launch path reads `pointer` inline; it is 0 once the buffer is closed (check `allocation is None`).
     cdef uintptr_t pointer

@@ -416,7 +416,7 @@ cdef class Buffer:
             raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
         queue = stream_argument(stream)
         if type(stream) is not Stream:
-            keep_for_graph(stream, (self.allocation,))
+            keep_for_graph(stream, (graph_operand(self.allocation),))
         native, pointer, count = queue.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
         with nogil:
             if width == 1:
@@ -542,7 +542,7 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
         )
     queue = stream_argument(stream)
     if type(stream) is not Stream:
-        keep_for_graph(stream, (target.allocation, source.allocation))
+        keep_for_graph(stream, (graph_operand(target.allocation), graph_operand(source.allocation)))
     native, to, frm = queue.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
     with nogil:
         status = cu.cuMemcpyAsync(to, frm, size, native)

@@ -15,7 +15,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset
 
-from cupola.core._buffer cimport Buffer
+from cupola.core._buffer cimport Allocation, Buffer, graph_operand
 from cupola.core._cuda cimport (
     CU_MEMCPY_FLAG_DEFAULT, CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE, CU_MEMCPY_SRC_ACCESS_ORDER_ANY,
     CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -42,7 +42,7 @@ cdef class Side:
     cdef bint is_held
 
     cdef object keeper(self):
-        return self.owner if self.is_buffer else self
+        return graph_operand(<Allocation>self.owner) if self.is_buffer else self
 
     def __dealloc__(self):
         if self.is_held:

@@ -13,18 +13,30 @@ from cupola.core._cuda cimport (
     initialise,
 )
 from cupola.core._memory_resource cimport MemoryResource, byte_count
-from cupola.core._stream cimport StreamHandle, default_stream, new_stream, stream_argument
+from cupola.core._stream cimport StreamHandle, default_stream, new_stream, older_stream, stream_argument
 
 
-cdef class LegacyPinnedMemoryResource(MemoryResource):
-    """Page-locked host memory outside any pool, which every CUDA version has.
+cdef class UnpooledMemoryResource(MemoryResource):
+    """Memory that is made and freed at once. See its subclasses."""
+    cdef bint overridden    # a subclass in Python has its own `deallocate`
 
-    The host and all devices can access it at the same address. Allocating is slow and synchronises; prefer
-    :class:`PinnedMemoryResource` where host pools are supported.
-    """
+    def __cinit__(self, *args, **kwargs):
+        self.overridden = type(self).deallocate is not UnpooledMemoryResource.deallocate
 
-    def allocate(self, size, *, stream=None):
-        """Allocate page-locked memory (``cuMemHostAlloc``).
+    cdef uintptr_t make(self, size_t size) except? 0:
+        """Memory of at least one byte, made in the current context."""
+        raise NotImplementedError
+
+    cdef int free(self, uintptr_t pointer) except -1:
+        raise NotImplementedError
+
+    cdef int enter_context(self) except -1:
+        """Make the context current in which to make memory; for leave()."""
+        initialise()
+        return 0
+
+    def allocate(self, size, older=None, *, stream=None):
+        """Allocate memory.
 
         Parameters
         ----------
@@ -38,25 +50,28 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
         Buffer
             Its release waits for the default stream unless it is given another.
         """
-        cdef void* pointer = NULL
+        cdef uintptr_t pointer = 0
         cdef size_t count = byte_count(size)
-        cdef CUresult status
+        cdef int pushed
+        if older is not None:
+            stream = older_stream(older, stream, "allocate(size")
         if stream is not None:
             stream_argument(stream)
-        if count != 0:
-            initialise()
-            with nogil:
-                status = cu.cuMemHostAlloc(&pointer, count, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
-            check(status, b"cuMemHostAlloc")
+        pushed = self.enter_context()
         try:
-            return new_buffer(<uintptr_t>pointer, count, self, default_stream().native)
-        except:
-            if pointer != NULL:
-                cu.cuMemFreeHost(pointer)
-            raise
+            if count != 0:
+                pointer = self.make(count)
+            try:
+                return new_buffer(pointer, count, self, default_stream().native)
+            except:
+                if pointer != 0:
+                    self.free(pointer)
+                raise
+        finally:
+            leave(pushed)
 
-    def deallocate(self, ptr, size_t size, *, stream=None):
-        """Wait for `stream`, if given, then free the memory (``cuMemFreeHost``).
+    def deallocate(self, ptr, size_t size, older=None, *, stream=None):
+        """Wait for `stream`, if given, then free the memory.
 
         Parameters
         ----------
@@ -67,17 +82,51 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
         stream : Stream or GraphBuilder, optional
             The stream that may still use the memory.
         """
-        _free_host(<uintptr_t>int(ptr), None if stream is None else stream_argument(stream).native)
+        if older is not None:
+            stream = older_stream(older, stream, "deallocate(ptr, size")
+        self.wait_and_free(<uintptr_t>int(ptr), None if stream is None else stream_argument(stream).native)
 
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
-        if type(self) is not LegacyPinnedMemoryResource:
+        if self.overridden:
             return MemoryResource.release(self, pointer, size, stream)
-        return _free_host(pointer, stream)
+        return self.wait_and_free(pointer, stream)
+
+    cdef int wait_and_free(self, uintptr_t pointer, StreamHandle stream) except -1:
+        cdef int pushed
+        if pointer == 0:
+            return 0
+        pushed = _wait_for(stream)
+        try:
+            return self.free(pointer)
+        finally:
+            leave(pushed)
 
     @property
     def is_device_accessible(self):
         """bool: True."""
         return True
+
+
+cdef class LegacyPinnedMemoryResource(UnpooledMemoryResource):
+    """Page-locked host memory outside any pool, which every CUDA version has (``cuMemHostAlloc``).
+
+    The host and all devices can access it at the same address. Allocating is slow and synchronises; prefer
+    :class:`PinnedMemoryResource` where host pools are supported.
+    """
+
+    cdef uintptr_t make(self, size_t size) except? 0:
+        cdef void* pointer = NULL
+        cdef CUresult status
+        with nogil:
+            status = cu.cuMemHostAlloc(&pointer, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+        check(status, b"cuMemHostAlloc")
+        return <uintptr_t>pointer
+
+    cdef int free(self, uintptr_t pointer) except -1:
+        cdef CUresult status
+        with nogil:
+            status = cu.cuMemFreeHost(<void*>pointer)
+        return check(status, b"cuMemFreeHost")
 
     @property
     def is_host_accessible(self):
@@ -95,9 +144,12 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
         """
         raise RuntimeError("page-locked host memory belongs to no device, so it has no device_id")
 
+    def __repr__(self):
+        return "<LegacyPinnedMemoryResource>"
 
-cdef class SynchronousMemoryResource(MemoryResource):
-    """Device memory for devices without memory pools (``cuMemAlloc``, ``cuMemFree``).
+
+cdef class SynchronousMemoryResource(UnpooledMemoryResource):
+    """Device memory for devices without memory pools (``cuMemAlloc``).
 
     Parameters
     ----------
@@ -110,68 +162,23 @@ cdef class SynchronousMemoryResource(MemoryResource):
     def __init__(self, device_id):
         self.ordinal = int(device_id)
 
-    def allocate(self, size, *, stream=None):
-        """Allocate device memory (``cuMemAlloc``).
+    cdef int enter_context(self) except -1:
+        initialise()
+        return enter(primary_context(self.ordinal))     # whose default stream then is the one to wait for
 
-        Parameters
-        ----------
-        size : int
-            Bytes; 0 gives a buffer at address 0.
-        stream : Stream or GraphBuilder, optional
-            Not needed; checked only.
-
-        Returns
-        -------
-        Buffer
-            Its release waits for the default stream unless it is given another.
-        """
+    cdef uintptr_t make(self, size_t size) except? 0:
         cdef CUdeviceptr pointer = 0
-        cdef size_t count = byte_count(size)
         cdef CUresult status
-        cdef int pushed
-        if stream is not None:
-            stream_argument(stream)
-        if count != 0:
-            initialise()
-            pushed = enter(primary_context(self.ordinal))
-            try:
-                with nogil:
-                    status = cu.cuMemAlloc(&pointer, count)
-                check(status, b"cuMemAlloc")
-                return self.wrap(pointer, count)    # the default stream is that of the device
-            finally:
-                leave(pushed)
-        return self.wrap(0, 0)
+        with nogil:
+            status = cu.cuMemAlloc(&pointer, size)
+        check(status, b"cuMemAlloc")
+        return <uintptr_t>pointer
 
-    cdef wrap(self, CUdeviceptr pointer, size_t count):
-        try:
-            return new_buffer(<uintptr_t>pointer, count, self, default_stream().native if count else None)
-        except:
-            if pointer != 0:
-                cu.cuMemFree(pointer)
-            raise
-
-    def deallocate(self, ptr, size_t size, *, stream=None):
-        """Wait for `stream`, if given, then free the memory (``cuMemFree``).
-
-        Parameters
-        ----------
-        ptr : int
-            Address.
-        size : int
-            Bytes.
-        stream : Stream or GraphBuilder, optional
-            The stream that may still use the memory.
-        """
-        _free_device(<uintptr_t>int(ptr), None if stream is None else stream_argument(stream).native)
-
-    cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
-        return _free_device(pointer, stream)
-
-    @property
-    def is_device_accessible(self):
-        """bool: True."""
-        return True
+    cdef int free(self, uintptr_t pointer) except -1:
+        cdef CUresult status
+        with nogil:
+            status = cu.cuMemFree(<CUdeviceptr>pointer)
+        return check(status, b"cuMemFree")
 
     @property
     def is_host_accessible(self):
@@ -183,29 +190,8 @@ cdef class SynchronousMemoryResource(MemoryResource):
         """int: ordinal of the device."""
         return self.ordinal
 
-
-cdef int _free_host(uintptr_t pointer, StreamHandle stream) except -1:
-    cdef CUresult status
-    cdef int pushed
-    if pointer == 0:
-        return 0
-    pushed = _wait_for(stream)
-    with nogil:
-        status = cu.cuMemFreeHost(<void*>pointer)
-    leave(pushed)
-    return check(status, b"cuMemFreeHost")
-
-
-cdef int _free_device(uintptr_t pointer, StreamHandle stream) except -1:
-    cdef CUresult status
-    cdef int pushed
-    if pointer == 0:
-        return 0
-    pushed = _wait_for(stream)
-    with nogil:
-        status = cu.cuMemFree(<CUdeviceptr>pointer)
-    leave(pushed)
-    return check(status, b"cuMemFree")
+    def __repr__(self):
+        return f"<SynchronousMemoryResource device={self.ordinal}>"
 
 
 cdef int _wait_for(StreamHandle stream) except -1:
