@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cupola import Device, Kernel, LaunchConfig, Program, ProgramOptions, Stream, launch
+from cupola import Device, Kernel, LaunchConfig, ObjectCode, Program, ProgramOptions, Stream, launch
 from cupola.bindings import driver
 from cupola.pathfinder import find_nvidia_header_directory
 
@@ -15,13 +15,19 @@ Dim = int | tuple[int, ...]
 
 
 @functools.cache
-def compile_kernel(source: str, name: str) -> Kernel:
-    """The kernel of a CUDA source, compiled once."""
+def compile_source(source: str) -> ObjectCode:
+    """A CUDA source, compiled once."""
     device = Device(0)
     device.set_current()
     include = [folder for name in ("cudart", "cccl") if (folder := find_nvidia_header_directory(name))]
     options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", lineinfo=True, include_path=include)
-    return Program(source, code_type="c++", options=options).compile("cubin").get_kernel(name)
+    return Program(source, code_type="c++", options=options).compile("cubin")
+
+
+@functools.cache
+def compile_kernel(source: str, name: str) -> Kernel:
+    """A kernel of a CUDA source."""
+    return compile_source(source).get_kernel(name)
 
 
 @functools.cache
@@ -32,9 +38,19 @@ def _stream() -> Stream:
 
 
 def run(
-    source: str, name: str, grid: Dim, block: Dim, *arguments: Any, shared: int = 0, cooperative: bool = False
+    source: str,
+    name: str,
+    grid: Dim,
+    block: Dim,
+    *arguments: Any,
+    shared: int = 0,
+    cooperative: bool = False,
+    cluster: Dim | None = None,
 ) -> None:
-    """Launch a kernel and wait for it. Arrays go to the device and come back; the rest are NumPy scalars."""
+    """Launch a kernel and wait for it. Arrays go to the device and come back; the rest are NumPy scalars.
+
+    With a cluster, the grid counts clusters.
+    """
     kernel, stream = compile_kernel(source, name), _stream()
     device = Device(0)
     buffers, values = [], []
@@ -47,7 +63,7 @@ def run(
             values.append(buffer)
         else:
             values.append(argument)
-    config = LaunchConfig(grid=grid, block=block, shmem_size=shared, is_cooperative=cooperative)
+    config = LaunchConfig(grid=grid, block=block, cluster=cluster, shmem_size=shared, is_cooperative=cooperative)
     launch(stream, config, kernel, *values)
     stream.sync()
     for buffer, array in buffers:
