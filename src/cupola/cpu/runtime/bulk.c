@@ -58,6 +58,7 @@ CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, co
                                        const uint32_t *sizes, const uint64_t *barriers, atomic_lanes *operation,
                                        uint32_t element) {
     const cpu_site written = unpack_site(packed), read = unpack_site(source);
+    const uint64_t of_element = (packed & ~(UINT64_C(0xFFFF) << 32)) | (uint64_t)(element << 8 | element) << 32;
     for (; mask; mask &= mask - 1) {
         const int lane = __builtin_ctz(mask);
         void *end;
@@ -69,7 +70,7 @@ CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, co
             uint32_t count = 0;
             for (; count < UNIT && done < sizes[lane]; count++, done += element) addresses[count] = to[lane] + done;
             memcpy(operands, (const uint8_t *)begin + done - (size_t)count * element, (size_t)count * element);
-            if (operation(context, warp, shared, sites, packed, (1u << count) - 1, addresses, operands, NULL, results))
+            if (operation(context, warp, shared, sites, of_element, (1u << count) - 1, addresses, operands, NULL, results))
                 return 1;
         }
         if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barriers[lane], sizes[lane])) return 1;
