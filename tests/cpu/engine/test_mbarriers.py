@@ -97,7 +97,8 @@ extern "C" __global__ void alone(unsigned *out) {
     out[i++] = test(&bar, state), out[i++] = test(&bar, other);
     out[i++] = test_parity(&bar, 0), out[i++] = test_parity(&bar, 1);
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], 48;" :: "r"(a) : "memory");
-    asm volatile("mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %0, [%1], 2;" : "=l"(state) : "r"(a) : "memory");
+    asm volatile("mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %0, [%1], 2;"
+                 : "=l"(state) : "r"(a) : "memory");
     asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1];" : "=l"(other) : "r"(a) : "memory");
     asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[i++]) : "l"(other));
     asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 16;" :: "r"(a) : "memory");
@@ -266,10 +267,13 @@ extern "C" __global__ void back(const int *in, int *out) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     if (t == 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" :: "l"(out), "r"(address(box)) : "memory");
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" :: "l"(out + 64), "r"(address(box + 8)) : "memory");
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"
+                     :: "l"(out), "r"(address(box)) : "memory");
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;"
+                     :: "l"(out + 64), "r"(address(box + 8)) : "memory");
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], 64;" :: "l"(in) : "memory");
-        asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0;" ::: "memory");
+        asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
+                     "cp.async.bulk.wait_group 0;" ::: "memory");
     }
     __syncthreads();
 }
@@ -317,10 +321,13 @@ extern "C" __global__ void neighbours(const int *in, int *out) {
     if (t == 0) {
         asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
                      :: "r"(in_block(copied, next)), "r"(address(mine)), "r"(far) : "memory");
-        asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.s32 [%0], [%1], 256, [%2];"
+        asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.s32"
+                     " [%0], [%1], 256, [%2];"
                      :: "r"(in_block(summed, next)), "r"(address(mine)), "r"(far) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 64, [%2], %3;"
-                     :: "r"(address(cast + 16 * rank)), "l"(in + 16 * rank), "r"(address(&bar)), "h"((short)((1 << size) - 1)) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                     " [%0], [%1], 64, [%2], %3;"
+                     :: "r"(address(cast + 16 * rank)), "l"(in + 16 * rank), "r"(address(&bar)),
+                        "h"((short)((1 << size) - 1)) : "memory");
     }
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.s32 [%0], {%1, %2}, [%3];"
                  :: "r"(in_block(stored + 2 * t, next)), "r"(rank * 100 + t), "r"(t), "r"(far) : "memory");
@@ -346,8 +353,8 @@ extern "C" __global__ void remote(int *out) {
     if (t == 1) asm volatile("mbarrier.complete_tx.shared::cluster.b64 [%0], 8;" :: "r"(far) : "memory");
     if (t == 2) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0], 1;" :: "r"(far) : "memory");
     if (rank == 0) {
-        asm volatile("{ .reg .pred p; L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], 0; @!p bra L; }"
-                     :: "r"(address(&bar)) : "memory");
+        asm volatile("{ .reg .pred p; L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], 0;"
+                     " @!p bra L; }" :: "r"(address(&bar)) : "memory");
         out[t] = t + 1;
     }
     meet();
@@ -446,7 +453,8 @@ extern "C" __global__ void shorter(const char *in, char *out) {
     unsigned to = address(box[t]);
     int size = t % 20;
     const char *from = size ? in + t * 16 : nullptr;
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(size < 16 ? size : 16));
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(size < 16 ? size : 16));
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"(to + 16), "l"(from), "r"(size < 8 ? size : 8));
     asm volatile("{ .reg .pred p; setp.lt.u32 p, %2, 10; cp.async.ca.shared::cta.global [%0], [%1], 4, p; }"
                  :: "r"(to + 24), "l"(size < 10 ? nullptr : in + t * 16), "r"(size));
