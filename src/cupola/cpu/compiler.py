@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cupola.cpu import passes, ptx
 from cupola.cpu.codegen import emit
 from cupola.cpu.codegen.body import Facts, Site
-from cupola.cpu.codegen.layout import Layout, module_variables
+from cupola.cpu.codegen.layout import Layout, code_address, module_variables
 from cupola.cpu.codegen.machine import MachineCode, compile_ir
 from cupola.cpu.codegen.meetings import meets_warp, suspends
 from cupola.cpu.codegen.shape import Shape, choose_shape
@@ -94,6 +94,8 @@ class Variant:
         The places that may fault, those of the independent body behind those of the convergent one.
     resume_sites
         The site of each barrier behind which the convergent body resumes.
+    has_stack, stack_bytes, stack_grows
+        Whether threads have a stack, what the frames of called functions take there, and whether that may not be all.
     """
 
     def __init__(self, kernel: Kernel, shape: Shape) -> None:
@@ -108,6 +110,9 @@ class Variant:
         self.width = shape.width
         self.frame_bytes = code.frame_bytes
         self.resume_sites = code.resume_sites
+        self.has_stack = kernel.layout.has_stack
+        self.stack_bytes = kernel.function.stack_bytes
+        self.stack_grows = kernel.function.stack_grows
         self.site_count = 2 * len(code.sites) + 64  # the independent body has about as many
 
     def _facts(self) -> Facts:
@@ -118,8 +123,7 @@ class Variant:
             rows_are_whole=self.shape.contiguous and self.shape.full,
             suspends=suspends,
         )
-        spinning, watching = _waiting_edges(analysis)
-        return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape, spinning, watching)
+        return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape)
 
     def independent_address(self) -> int:
         """The address of the independent body (runtime/abi.h), compiled when a unit first needs it.
@@ -134,19 +138,6 @@ class Variant:
                     raise AssertionError("the two bodies of a kernel do not fit together")
                 self._independent = compile_ir(code.ir, self.kernel.info.name)
             return self._independent.address
-
-
-_Edges = frozenset[tuple[int, int]]
-
-
-def _waiting_edges(analysis: passes.Analysis) -> tuple[_Edges, _Edges]:
-    """The edges that close loops in which a thread may wait; those where it may wait for more than an mbarrier."""
-    if analysis.loops:
-        loops = [loop for loop in analysis.loops if loop.waits]
-        spinning = frozenset((loop.latch.index, loop.header.index) for loop in loops)
-        return spinning, frozenset((loop.latch.index, loop.header.index) for loop in loops if loop.watches)
-    back = frozenset((b.index, s.index) for b in analysis.blocks for s in b.successors if s.index <= b.index)
-    return back, back  # of an irreducible graph, whose loops are not known: all of them
 
 
 class LoadedModule:
@@ -169,7 +160,7 @@ class LoadedModule:
         ]
         self.kernels = [kernel.info for kernel in self._kernels]
         self.variables = [
-            VariableInfo(v.name, v.space, v.size, v.align, v.initializer, v.relocations, v.managed)
+            VariableInfo(v.name, v.space, v.size, v.align, *_with_functions(module, v), v.managed)
             for v in module_variables(module)
         ]
 
@@ -228,6 +219,25 @@ class LoadedModule:
             if shape not in kernel.variants:
                 kernel.variants[shape] = Variant(kernel, shape)
             return kernel.variants[shape]
+
+
+def _with_functions(
+    module: ast.Module, variable: ast.Variable
+) -> tuple[bytes | None, tuple[tuple[int, int, str, int, bool], ...]]:
+    """Initial bytes with the addresses of functions in place (tables of virtual functions), and other relocations."""
+    numbers = {name: number for number, name in enumerate(module.functions)}
+    if not any(symbol in numbers for _, _, symbol, _, _ in variable.relocations):
+        return variable.initializer, variable.relocations
+    data, others = bytearray(variable.initializer or b""), []
+    for relocation in variable.relocations:
+        offset, width, symbol, addend, _ = relocation
+        if symbol in numbers and symbol not in module.variables:
+            data += bytes(max(0, offset + width - len(data)))
+            address = code_address(numbers[symbol]) + addend & (1 << 8 * width) - 1
+            data[offset : offset + width] = address.to_bytes(width, "little")
+        else:
+            others.append(relocation)
+    return bytes(data), tuple(others)
 
 
 def _dim3(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 import subprocess
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 import pytest
 
 from cupola.cpu.checks.faults import nearest
+
+from .faulting import explanations
 
 pytestmark = pytest.mark.cpu_only
 
@@ -82,36 +83,6 @@ LAUNCHES = {  # name: grid, block, bytes of dynamic shared memory
     "barrier": (1, 64, 0),
     "partly_inside": (1, 1, 0),
 }
-
-PROGRAM = f"""
-import json
-import cupola.cpu
-cupola.cpu.use(devices={len(LAUNCHES)})
-import numpy as np
-from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
-from cupola.pathfinder import find_nvidia_header_directory
-source, launches = {SOURCE!r}, {LAUNCHES!r}
-include = [f for name in ("cudart", "cccl") if (f := find_nvidia_header_directory(name))]
-texts = {{}}
-for number, (name, (grid, block, shared)) in enumerate(launches.items()):
-    device = Device(number)
-    device.set_current()
-    options = ProgramOptions(std="c++17", arch=f"sm_{{device.arch}}", lineinfo=True, include_path=include)
-    kernel = Program(source, code_type="c++", options=options).compile("cubin").get_kernel(name)
-    stream = device.create_stream()
-    data, other = device.allocate(256, stream=stream), device.allocate(256, stream=stream)
-    stream.sync()
-    launch(stream, LaunchConfig(grid=grid, block=block, shmem_size=shared), kernel, data, other, np.int32(252))
-    try:
-        stream.sync()
-        texts[name] = "no error"
-    except Exception as error:
-        texts[name] = str(error)
-print(json.dumps(texts))
-import os, sys
-sys.stdout.flush()
-os._exit(0)
-"""
 
 
 @dataclass(frozen=True)
@@ -192,13 +163,8 @@ def line_of(mark: str) -> int:
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    """The error of each kernel, from a process of its own."""
-    import sys
-
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    """The error of each kernel."""
+    return explanations(SOURCE, LAUNCHES)
 
 
 @pytest.mark.parametrize("name", FAULTS)

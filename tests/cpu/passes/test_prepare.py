@@ -151,9 +151,7 @@ def test_functions_of_the_system_stay_calls() -> None:
 @pytest.mark.parametrize(
     ("body", "before", "message"),
     [
-        ("call f; ret;", ".func f() { call f; ret; }", "the recursive call of 'f' is not supported at PTX line"),
-        ("call f;", ".func g; .func f() { call g; ret; } .func g() { call f; ret; }", "the recursive call of 'f'"),
-        ("call (%r1), %rd1, (%r2), q; q: .callprototype (.reg .u32 _) _ (.reg .u32 _);", "", "calls through pointers"),
+        ("call (%r1), %rd1, (%r2);", "", "neither a prototype nor a list of targets"),
         ("call f, (%r1);", ".func f() { ret; }", "does not fit the function"),
         ("call (%r1), f;", ".func f() { ret; }", "does not fit the function"),
     ],
@@ -164,12 +162,64 @@ def test_refused_calls(body: str, before: str, message: str) -> None:
         prepare(module, function)
 
 
-def test_calls_that_multiply_are_refused() -> None:
+def test_calls_that_multiply_are_not_inlined() -> None:
     functions = ".func f0() { .reg .u32 a; mov.u32 a, 1; mov.u32 a, 2; ret; }"
     functions += "".join(f".func f{n}() {{ call f{n - 1}; call f{n - 1}; ret; }}" for n in range(1, 30))
-    module, function = kernel("call f29; ret;", functions)
-    with pytest.raises(PtxUnsupportedError, match="too large"):
-        prepare(module, function)
+    function = prepare(*kernel("call f29; ret;", functions))
+    assert 5 <= len(function.parts) <= 29
+    assert len(function.body or ()) < 5000
+
+
+RECURSIVE = """
+.func (.param .b32 r) f(.param .b32 x) {
+    .reg .b32 %r<5>; .reg .pred %p; .local .align 4 .b8 own[8];
+    ld.param.u32 %r1, [x]; setp.eq.u32 %p, %r1, 0; @%p bra END;
+    st.local.u32 [own+4], %r1; sub.u32 %r2, %r1, 1;
+    """ + call("f", "%r3", "%r2") + """
+    ld.local.u32 %r4, [own+4]; add.u32 %r1, %r4, %r3;
+    END: st.param.b32 [r], %r1; ret;
+}
+"""  # fmt: skip
+
+
+def test_what_recursion_needs_is_on_the_stack() -> None:
+    function = prepared("mov.u32 %r1, 3; " + call("f", "%r2", "%r1"), RECURSIVE)
+    assert [(part.name, part.recursive) for part in function.parts.values()] == [("f", True)]
+    assert function.stack_grows and function.stack_bytes == 32  # the caller and the call, 16 bytes; own; nothing more
+    assert not any(variable.space == "local" for variable in function.variables)
+    jumps = [i.opcode for i in instructions(function) if i.opcode[0] == "."]
+    assert jumps == [".call", ".enter", ".frame", ".call", ".frame", ".leave", ".return"]
+    assert [call.operands[1] for call in function.call_sites] == [ast.Symbol("f")] * 2
+
+
+POINTED = """
+.func f(.param .b32 x) { ret; } .func g(.param .b32 x) { ret; } .func h(.param .b64 x) { ret; } .func unused() { ret; }
+.global .align 8 .u64 table[3] = {f, h, unused};
+"""
+
+
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [
+        ("q: .callprototype _ (.param .b32 _);", ["f", "g"]),  # g's address is taken in the code
+        ("q: .callprototype _ (.param .b64 _);", ["h"]),
+        ("q: .callprototype _ (.param .b32 _, .param .align 8 .b8 _[]);", ["f", "g"]),
+        ("q: .callprototype (.param .b32 _) _ (.param .b32 _);", []),
+        ("q: .calltargets g, f;", ["f", "g"]),
+    ],
+)
+def test_what_a_pointer_may_point_to(targets: str, expected: list[str]) -> None:
+    argument = ".param .b64 a" if ".b64" in targets or "h" in expected else ".param .b32 a"
+    body = f"mov.u64 %rd2, g; ld.global.u64 %rd1, [table]; {{ {argument}; {targets} call %rd1, (a), q; }} ret;"
+    function = prepared(body, POINTED)
+    assert sorted(part.name for part in function.parts.values()) == expected
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_large_function_is_inlined_once_only(calls: int) -> None:
+    large = ".func large() { .reg .u32 a;" + "add.u32 a, a, 1;" * 900 + "ret; }"
+    function = prepared("call large; " * calls + "ret;", large)
+    assert len(function.parts) == (calls > 1)
 
 
 def pieces(stores: str, loads: str, size: int = 16) -> ast.Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from itertools import groupby
 from typing import Protocol
 
 from cupola.cpu.codegen.body import Site
@@ -28,6 +29,8 @@ class Kind(IntEnum):
     INTERNAL = 7
     NO_ACCESS = 8
     INSTRUCTION = 9
+    CALL = 10
+    HEAP = 11
 
 
 _SPACES = ("global", "shared", "local", "constant", "parameter")
@@ -38,6 +41,7 @@ _SUMMARIES = {
     Kind.BARRIER: "the block cannot go on: threads wait for each other for ever",
     Kind.STACK: "the kernel ran out of stack",
     Kind.INSTRUCTION: "an instruction was used in a way that its specification leaves undefined",
+    Kind.CALL: "the kernel called a function through a wrong pointer",
     Kind.INTERNAL: "the CPU device could not go on",
 }
 
@@ -59,6 +63,7 @@ def describe(
     dynamic_shared: int,
     message: str,
     allocation: tuple[int, int, int] | None,
+    calls: tuple[int, tuple[int, ...]] = (0, ()),
 ) -> str:
     """Explain a fault.
 
@@ -72,6 +77,8 @@ def describe(
         Bytes of dynamic shared memory of the launch.
     allocation
         Address, size and whether it was freed, of the allocation nearest to the address.
+    calls
+        How many calls of functions the thread is in, and the numbers of the innermost ones, the last one first.
     """
     info = variant.kernel.info
     where = _site(variant, site)
@@ -98,6 +105,11 @@ def describe(
         else:
             neighbour = nearest(address, size, allocation)
         details = [neighbour]
+    elif kind == Kind.HEAP:
+        summary = f"free() of {address:#x}, which malloc() in a kernel of this context did not return"
+        if allocation is not None and allocation[0] == address and allocation[2]:
+            summary = f"free() of {address:#x}, which was freed already"
+        details = [nearest(address, 0, allocation)]
     else:
         summary = _SUMMARIES.get(Kind(kind), "the kernel failed")
         details = [message] if message else []
@@ -108,6 +120,7 @@ def describe(
         lines.append(f"in block {block}")
     if where is not None:
         lines += place(where.instruction)
+    lines += call_chain(variant.kernel.function.call_sites, *calls)
     return "\n  ".join(lines + [line for line in details if line])
 
 
@@ -135,6 +148,28 @@ def place(instruction: ast.Instruction) -> list[str]:
     if not lines:
         lines.append("(compile with -lineinfo, ProgramOptions(lineinfo=True), to see the line of the CUDA source)")
     return [*lines, f"PTX line {instruction.location.ptx_line}: {instruction.text.strip()}"]
+
+
+def call_chain(sites: tuple[ast.Instruction, ...], count: int, numbers: tuple[int, ...]) -> list[str]:
+    """The calls that a thread is in, the innermost first; the same ones again and again are counted."""
+    lines: list[str] = []
+    said = 0
+    known = [_call(sites[number - 1]) for number in numbers if 0 < number <= len(sites)]
+    for call, same in groupby(known):
+        times = len(list(same))
+        lines.append(call if times == 1 else f"{call}, {times} times")
+        said += times
+    if count > said:
+        lines.append(f"and {count - said} calls more")
+    return lines
+
+
+def _call(instruction: ast.Instruction) -> str:
+    location = instruction.location
+    if location.file is None:
+        return f"called at PTX line {location.ptx_line}: {instruction.text.strip()}"
+    function = f" in {location.function}" if location.function else ""
+    return f"called at {location.file}:{location.line}{function}"
 
 
 def _shared_memory(offset: int, static: int, dynamic: int) -> str:

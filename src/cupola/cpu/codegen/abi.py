@@ -62,6 +62,7 @@ WARP: Final = {
     "watches": 52,
     "turn": 56,
     "local": 64,
+    "frames": 72,
 }
 """Offsets in ``cpu_warp``."""
 
@@ -88,6 +89,7 @@ MBARRIER_COUNT_BITS: Final = 20
 SHARED_WINDOW: Final = 1 << 56
 LOCAL_WINDOW: Final = 1 << 57
 RANK_SHIFT: Final = 24
+CODE_WINDOW: Final = 1 << 58
 
 SIGNATURE: Final = (
     "ptr noalias %context, ptr noalias %warp, ptr noalias readonly align 16 dereferenceable({param_bytes}) %params, "

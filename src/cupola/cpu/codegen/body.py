@@ -36,18 +36,12 @@ class Site:
 
 @dataclass(slots=True)
 class Facts:
-    """What the emitter gets to know about a kernel.
-
-    ``spinning`` holds the edges (from block, to block) that close a loop in which a thread may wait for others,
-    ``watching`` those of them where it may wait for something else than an mbarrier.
-    """
+    """What the emitter gets to know about a kernel."""
 
     name: str
     analysis: Analysis
     layout: Layout
     shape: Shape
-    spinning: frozenset[tuple[int, int]]
-    watching: frozenset[tuple[int, int]] = frozenset()
 
 
 class Body:
@@ -211,7 +205,7 @@ class Body:
     def symbol(self, operand: ast.Symbol) -> Value:
         """The address of a variable in its own space (of a parameter: its generic address)."""
         place = self.layout.places[operand.name]
-        if place.space in ("shared", "local"):
+        if place.space in ("shared", "local", "code"):
             return constant("i64", place.offset + operand.offset)
         if place.space == "param":
             base, offset = self.context_field("params", "i64"), place.offset + operand.offset

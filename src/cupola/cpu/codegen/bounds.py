@@ -84,7 +84,7 @@ def plan_groups(block: Block) -> dict[int, Group]:
     found: dict[int, Group] = {}
     epoch = 0
     for instruction, effect in zip(block.instructions, block.effects, strict=False):
-        if instruction.opcode in ("call", "trap", "brkpt"):
+        if instruction.opcode in ("call", "trap", "brkpt", ".enter", "alloca"):
             epoch += 1  # what comes behind may never happen
         if instruction.opcode in ("ld", "ldu", "st") and instruction.guard is None:
             access = Access.of(instruction, write=instruction.opcode == "st")
@@ -182,6 +182,12 @@ def _inside(body: Body, access: Access, site: int, address: Value, *, row: bool)
             "icmp eq", builder.binary("and", address, constant("i32", size - 1)), constant("i32", 0)
         )
         limit = constant("i32", max(0, body.layout.local_bytes - size + 1))
+        if body.layout.has_stack:
+            beyond = body.context_field("local_size")
+            limit = body.at_entry(
+                f"local limit {size}",
+                lambda b: b.intrinsic("usub.sat", beyond, constant("i32", size - 1)),
+            )
         return builder.both(builder.compare("icmp ult", address, limit).ir, aligned.ir)
     entry = builder.emit(f"getelementptr i8, ptr %sites, i64 {site * abi.SITE_CACHE_BYTES}")
     low = Value(builder.emit(f"load i64, ptr {entry}"), "i64")

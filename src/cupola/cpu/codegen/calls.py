@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
@@ -11,9 +12,6 @@ from .values import Value
 
 if TYPE_CHECKING:
     from .body import Body
-
-CALLABLE = frozenset(["__assertfail", "vprintf"])
-"""External functions that the CPU device provides."""
 
 
 def called_function(instruction: ast.Instruction) -> str | None:
@@ -26,10 +24,7 @@ def call(body: Body, instruction: ast.Instruction) -> None:
     """A call of one of the functions that the CPU device provides."""
     arguments = instruction.operands[2]
     assert isinstance(arguments, ast.ArgumentList)
-    if called_function(instruction) == "vprintf":
-        _print(body, instruction, arguments)
-    else:
-        _fail(body, instruction, arguments)
+    CALLABLE[called_function(instruction) or ""](body, instruction, arguments)
 
 
 def _print(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
@@ -46,10 +41,36 @@ def _print(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList
         f"ptr {results}, i32 {body.new_site(instruction)})"
     )
     control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    _return(body, instruction, results, "i32")
+
+
+def _return(body: Body, instruction: ast.Instruction, results: str, type: str) -> None:
+    """Write the result of a call from a buffer."""
     returns = instruction.operands[0]
     if isinstance(returns, ast.ArgumentList) and returns.items:
-        count = builder.emit(f"load {builder.vector_type('i32')}, ptr {results}, align 4")
-        body.write(returns.items[0], Value(count, "i32", body.width > 1))
+        value = body.builder.emit(f"load {body.builder.vector_type(type)}, ptr {results}, align 4")
+        body.write(returns.items[0], Value(value, type, body.width > 1))
+
+
+def _allocate(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
+    """``malloc(size)``."""
+    sizes, results = body.spill("sizes", body.operand(arguments.items[0], "i64")), body.scratch("pointers", 8)
+    body.builder.declarations["declare void @cupola_malloc(ptr, i32, ptr, ptr)"] = None
+    body.builder.line(
+        f"call void @cupola_malloc(ptr %context, i32 {body.control.lanes().ir}, ptr {sizes}, ptr {results})"
+    )
+    _return(body, instruction, results, "i64")
+
+
+def _free(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
+    """``free(pointer)``."""
+    pointers = body.spill("pointers", body.operand(arguments.items[0], "i64"))
+    body.builder.declarations["declare i32 @cupola_free(ptr, ptr, i32, ptr, i32)"] = None
+    status = body.builder.emit(
+        f"call i32 @cupola_free(ptr %context, ptr %warp, i32 {body.control.lanes().ir}, ptr {pointers}, "
+        f"i32 {body.new_site(instruction)})"
+    )
+    body.control.fault_if(body.builder.emit(f"icmp ne i32 {status}, 0"))
 
 
 def _fail(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
@@ -67,6 +88,15 @@ def _fail(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList)
         f"ptr {file}, ptr {line}, ptr {function}, i32 {body.new_site(instruction)})"
     )
     body.control.fault()
+
+
+CALLABLE: dict[str, Callable[[Body, ast.Instruction, ast.ArgumentList], None]] = {
+    "__assertfail": _fail,
+    "vprintf": _print,
+    "malloc": _allocate,
+    "free": _free,
+}
+"""External functions that the CPU device provides."""
 
 
 def trap(body: Body, instruction: ast.Instruction) -> None:

@@ -12,8 +12,8 @@ one that has threads, ending where the region is left. A branch to a block that 
 may be waiting for other threads it looks from the following block on, so that everybody gets a turn.
 
 *Waiting.* At a barrier that all live threads of the unit reach together, what is needed later is saved and the body
-returns. In loops that may be waiting for something (`Facts.spinning`) a budget of trips is counted down, and the body
-returns to let others run. Barriers, and instructions at which threads of a warp meet by name (``shfl.sync``,
+returns. In loops that may be waiting for something (`Analysis.spinning`) a budget of trips is counted down, and the
+body returns to let others run. Barriers, and instructions at which threads of a warp meet by name (``shfl.sync``,
 ``bar.warp.sync``…), are terminators of blocks, *meetings*. If not all threads that have to meet are present, the
 convergent body gives up in favour of the independent one, where a meeting has a mask of its own behind its block's.
 """
@@ -28,6 +28,7 @@ from cupola.cpu.ptx import ast
 
 from . import abi
 from .builder import constant
+from .functions import end_call, end_return
 from .meetings import emit_meeting, is_meeting
 from .regions import Region, find_regions, is_exit, loses_threads
 from .values import Value
@@ -112,11 +113,12 @@ class Control:
         end = block.terminator
         if end is None or self.width == 1:
             return True
-        if end.opcode == "brx":
+        if end.opcode == ".return":
+            return block.convergent and not self.body.independent
+        if end.opcode in ("brx", ".call"):
             index = end.operands[0]
-            return isinstance(index, ast.Immediate) or (
-                isinstance(index, ast.Register) and self.body.kinds.get(index.name) == 0
-            )
+            is_known = isinstance(index, ast.LabelRef | ast.Immediate)
+            return is_known or (isinstance(index, ast.Register) and self.body.kinds.get(index.name) == 0)
         return end.guard is None or self.body.kinds.get(end.guard.register.name) == 0
 
     def divided(self) -> bool:
@@ -230,6 +232,10 @@ class Control:
                 self.split(self.body.guard(end.guard), block.successors[0], block.successors[-1])
         elif end.opcode == "brx":
             self._end_indexed(block, end)
+        elif end.opcode == ".call":
+            end_call(self.body, block, end)
+        elif end.opcode == ".return":
+            end_return(self.body, block, end)
         else:
             self.begin_meeting(block)
             emit_meeting(self.body, block, end)
@@ -240,12 +246,7 @@ class Control:
         targets = block.successors
         index = self.body.operand(end.operands[0], "i32")
         if not index.vector:
-            labels = [builder.new_label("case") for _ in targets]
-            cases = " ".join(f"i32 {i}, label %{label}" for i, label in enumerate(labels))
-            builder.line(f"switch i32 {index.ir}, label %{labels[-1]} [ {cases} ]")
-            for target, label in zip(targets, labels, strict=True):
-                builder.label(label)
-                self.go(target)
+            self.switch(index, list(zip(range(len(targets) - 1), targets, strict=False)), lambda: self.go(targets[-1]))
             return
         rest = self.mask
         moves: list[tuple[Block | None, Value]] = []
@@ -253,9 +254,22 @@ class Control:
             here = builder.ballot(builder.compare("icmp eq", index, constant("i32", number)))
             moves.append((target, builder.binary("and", rest, here)))
             rest = builder.binary("xor", rest, moves[-1][1])
-        self._part([*moves, (targets[-1], rest)])
+        self.part([*moves, (targets[-1], rest)])
 
     # Branches
+
+    def switch(self, value: Value, ways: list[tuple[int, Block]], otherwise: Callable[[], None]) -> None:
+        """End the block: all threads go where a uniform value says."""
+        builder = self.builder
+        labels = [builder.new_label("case") for _ in ways]
+        default = builder.new_label("case")
+        cases = " ".join(f"{value.type} {n}, label %{label}" for (n, _), label in zip(ways, labels, strict=True))
+        builder.line(f"switch {builder.typed(value)}, label %{default} [ {cases} ]")
+        for (_, target), label in zip(ways, labels, strict=True):
+            builder.label(label)
+            self.go(target)
+        builder.label(default)
+        otherwise()
 
     def split(self, condition: Value, taken: Block | None, other: Block | None) -> None:
         """End the block: the threads for which the condition holds go to ``taken``, the rest to ``other``.
@@ -272,7 +286,7 @@ class Control:
             self.go(other)
             return
         yes_mask = builder.binary("and", self.mask, builder.ballot(condition))
-        self._part([(taken, yes_mask), (other, builder.binary("xor", self.mask, yes_mask))])
+        self.part([(taken, yes_mask), (other, builder.binary("xor", self.mask, yes_mask))])
 
     def go(self, target: Block | None) -> None:
         """End the block: all its threads go to one target."""
@@ -307,7 +321,7 @@ class Control:
         else:
             self.builder.line("br label %done")
 
-    def _part(self, moves: list[tuple[Block | None, Value]]) -> None:
+    def part(self, moves: list[tuple[Block | None, Value]]) -> None:
         """End the block: its threads go different ways."""
         builder, index = self.builder, self.block.index
         merged: dict[int, tuple[Block, Value]] = {}
@@ -319,13 +333,14 @@ class Control:
             else:
                 merged[target.index] = target, mask
         ways = [merged[i] for i in sorted(merged)]
+        leaving = [target for target, _ in ways if target.index not in self.regions]
         for target, mask in ways:
             if self.body.independent:
                 self.add_threads(self.entry_index(target), mask)
             elif target.index in self.regions:
                 self._enter(target, mask)
             elif index in self.regions:
-                self._leave_region(self.regions[index], target)
+                self._leave_region(self.regions[index], target, mask if len(leaving) > 1 else None)
         if self.body.independent:
             self._dispatch([target for target, _ in ways])
             return
@@ -368,17 +383,21 @@ class Control:
         there = Value(self.builder.emit(f"load i32, ptr {pointer}"), "i32")
         self.builder.line(f"store i32 {self.builder.binary('or', there, mask).ir}, ptr {pointer}")
 
-    def _leave_region(self, region: Region, target: Block) -> None:
+    def _leave_region(self, region: Region, target: Block, mask: Value | None = None) -> None:
+        """Note where the region is left (with a mask: if by any thread)."""
         if len(region.exits) > 1:
-            self.store("exit", constant("i32", target.index))
+            place = constant("i32", target.index)
+            if mask is not None:
+                place = self.builder.select(self.builder.compare("icmp ne", mask, NOBODY), place, self.load("exit"))
+            self.store("exit", place)
 
     # Giving way
 
     def _is_spinning(self, target: Block) -> bool:
-        return (self.block.index, target.index) in self.body.facts.spinning
+        return (self.block.index, target.index) in self.body.analysis.spinning
 
     def _watches(self, target: Block) -> Value:
-        return constant("i32", (self.block.index, target.index) in self.body.facts.watching)
+        return constant("i32", (self.block.index, target.index) in self.body.analysis.watching)
 
     def give_way_if(self, condition: str) -> None:
         """Give way at the next opportunity, when an i1 says so."""

@@ -1,8 +1,8 @@
 """Kernels to LLVM IR: `emit_body` writes one body of a kernel, `problem_with` says what cannot be run.
 
 The work is divided: `control` (masks, branches), `meetings` (barriers), `memory` with `bounds`, `atomics`, `addresses`,
-`copies`, `bulk` and `mbarriers`, `special` (special registers), `calls`; `registers` and `layout` know where things are
-kept. What an instruction computes is in the package `instructions`.
+`copies`, `bulk` and `mbarriers`, `special` (special registers), `calls` and `functions`; `registers` and `layout` know
+where things are kept. What an instruction computes is in the package `instructions`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,19 @@ from dataclasses import dataclass
 
 from cupola.cpu.ptx import ast
 
-from . import addresses, atomics, bulk, calls, copies, instructions, matrix_memory, mbarriers, meetings, memory
+from . import (
+    addresses,
+    atomics,
+    bulk,
+    calls,
+    copies,
+    functions,
+    instructions,
+    matrix_memory,
+    mbarriers,
+    meetings,
+    memory,
+)
 from .body import Body, Facts, Lowering, Site
 from .registers import Demand, Inexact, Kind
 
@@ -39,6 +51,12 @@ LOWERINGS: dict[str, Lowering] = {
     "wmma": matrix_memory.wmma,
     "ldmatrix": matrix_memory.ldmatrix,
     "stmatrix": matrix_memory.stmatrix,
+    ".enter": functions.enter,
+    ".leave": functions.leave,
+    ".frame": functions.frame,
+    "alloca": functions.allocate,
+    "stacksave": functions.save_stack,
+    "stackrestore": functions.restore_stack,
     **dict.fromkeys(
         ["prefetch", "prefetchu", "applypriority", "discard", "pmevent", "griddepcontrol", "setmaxnreg"], calls.nothing
     ),
@@ -51,7 +69,7 @@ _REFUSED = {
     "tensormap": "tensor copies (TMA) are not supported",
 }
 
-_CONTROL = frozenset(["bra", "brx", "ret", "exit"])
+_CONTROL = frozenset(["bra", "brx", "ret", "exit", ".call", ".return"])
 
 
 def problem_with(instruction: ast.Instruction) -> str | None:
@@ -75,7 +93,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         name = calls.called_function(instruction)
         if name in calls.CALLABLE:
             return None
-        return "calls through a pointer are not supported" if name is None else f"there is no function '{name}'"
+        return f"there is no function '{name}'"
     if opcode in LOWERINGS or opcode in _CONTROL:
         return None
     problem = instructions.supported(instruction)

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 
 from cupola.cpu.ptx import ast
 
+from . import abi
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A symbol's state space and its offset there (``global`` and ``const``: its number in the module's order)."""
+    """A symbol's state space and its offset there (``global`` and ``const``: its number in the module's order).
+
+    The space of a function is ``code``, its offset its address.
+    """
 
     space: str
     offset: int
@@ -28,13 +33,16 @@ class Layout:
     static_shared
         Bytes of shared memory declared with a size; dynamic shared memory begins there.
     local_bytes
-        Bytes of local memory a thread has.
+        Bytes of local memory that a thread's variables take.
+    has_stack
+        A thread also has a stack in local memory, behind the variables (see `passes.join_functions`).
     """
 
     places: dict[str, Place] = field(default_factory=dict)
     param_bytes: int = 0
     static_shared: int = 0
     local_bytes: int = 0
+    has_stack: bool = False
 
     @classmethod
     def of(cls, module: ast.Module, function: ast.Function) -> Layout:
@@ -46,6 +54,8 @@ class Layout:
         for index, variable in enumerate(module_variables(module)):
             layout.places[variable.name] = Place(variable.space, index, variable.size)
         used = set(symbols(function))
+        for number, name in enumerate(module.functions):
+            layout.places[name] = Place("code", code_address(number), 0)
         own = {variable.name for variable in function.variables}
         outer = [v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own]
         layout._place_shared([*outer, *(v for v in function.variables if v.space == "shared")])
@@ -55,6 +65,7 @@ class Layout:
                 layout.places[variable.name] = Place("local", layout.local_bytes, variable.size)
                 layout.local_bytes += variable.size
         layout.local_bytes = _align(layout.local_bytes, 16)
+        layout.has_stack = bool(function.parts) or function.stack_grows
         return layout
 
     def _place_shared(self, variables: Sequence[ast.Variable]) -> None:
@@ -68,6 +79,11 @@ class Layout:
             self.static_shared = _align(self.static_shared, max(variable.align for variable in dynamic))
         for variable in dynamic:
             self.places[variable.name] = Place("shared", self.static_shared, 0)
+
+
+def code_address(number: int) -> int:
+    """The address of a function by its number in the module: one at which no memory can be."""
+    return abi.CODE_WINDOW + 16 * (number + 1)
 
 
 def module_variables(module: ast.Module) -> list[ast.Variable]:

@@ -94,7 +94,9 @@ def store_access(body: Body, access: Access, destination: ast.Operand, values: l
 
 def _is_private(body: Body, access: Access) -> bool:
     """Whether one address may mean another place for each lane."""
-    return access.space == "local" or (access.space == "generic" and body.layout.local_bytes > 0)
+    return access.space == "local" or (
+        access.space == "generic" and (body.layout.local_bytes > 0 or body.layout.has_stack)
+    )
 
 
 def _is_line(address: Value, access: Access) -> bool:

@@ -41,6 +41,8 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
     context->peers = 0;
     context->error = CUDA_SUCCESS;
     memcpy(context->limits, default_limits, sizeof default_limits);
+    context->heap.used = 0;
+    context->heap.limit = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
     RETURN_IF(memory_context_created(context));
     context->active = true;
     return CUDA_SUCCESS;
@@ -399,6 +401,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE && value > (size_t)context->device->model->l2_persisting)
         value = (size_t)context->device->model->l2_persisting;
     context->limits[limit] = value;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context->heap.limit = value;
     return CUDA_SUCCESS;
 }
 

@@ -147,6 +147,7 @@ struct CUctx_st {
     _Atomic int error;          /* CUresult of the first asynchronous error; it stays until the context goes */
     struct fault_record *fault; /* set before `error` */
     size_t limits[CU_LIMIT_MAX];
+    cpu_heap heap; /* of malloc() in kernels */
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     pthread_mutex_t lock;       /* streams, modules and the peers */

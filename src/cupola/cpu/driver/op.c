@@ -107,9 +107,11 @@ static const CUresult fault_status[] = {
     [CPU_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
     [CPU_FAULT_TRAP] = CUDA_ERROR_LAUNCH_FAILED,
     [CPU_FAULT_BARRIER] = CUDA_ERROR_LAUNCH_FAILED,
-    [CPU_FAULT_STACK] = CUDA_ERROR_LAUNCH_FAILED,
+    [CPU_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
     [CPU_FAULT_INTERNAL] = CUDA_ERROR_UNKNOWN,
     [CPU_FAULT_NO_ACCESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
+    [CPU_FAULT_CALL] = CUDA_ERROR_INVALID_PC,
+    [CPU_FAULT_HEAP] = CUDA_ERROR_ILLEGAL_ADDRESS,
     [CPU_FAULT_INSTRUCTION] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
 };
 
@@ -120,6 +122,8 @@ static CUresult run_kernel(struct op *op) {
     launch->cooperative = op->kernel.attributes.cooperative;
     launch->context = op->context;
     launch->multiprocessors = (uint32_t)op->context->device->model->multiprocessors;
+    launch->heap = &op->context->heap;
+    launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
     launch->fault.kind = CPU_FAULT_NONE;
     CUresult wrong = cluster_of_launch(op->kernel.function, &op->kernel.attributes, launch->grid, launch->cluster,
                                        &launch->explicit_cluster);

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cupola.cpu.passes.control_flow import Block, build_blocks, waits_for_warps
+from cupola.cpu.passes.control_flow import Block, build_blocks, call_targets, connect_predecessors, waits_for_warps
 from cupola.cpu.passes.divergence import Divergence
 from cupola.cpu.passes.liveness import Liveness
-from cupola.cpu.passes.loops import Loop, order_blocks
+from cupola.cpu.passes.loops import Loop, Order, may_wait, order_blocks
 from cupola.cpu.passes.uniformity import UNIFORM, VARYING, Shape, Uniformity, _Unknown
 from cupola.cpu.passes.warp_lines import WarpLines
 from cupola.cpu.ptx import ast
 
 __all__ = ["UNIFORM", "VARYING", "Analysis", "Shape", "analyse"]
+
+
+_Edges = frozenset[tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -26,9 +29,14 @@ class Analysis:
     width : int
     blocks : list of Block
         In the order of execution, ``blocks[i].index == i``, the entry first. The order and ``Block.convergent``
-        hold if lanes that wait at several blocks are run lowest index first. Blocks that only return come last.
+        hold if lanes that wait at several blocks are run lowest index first. Blocks that only return come last. In a
+        kernel with parts the functions that are called come before their callers, behind an empty first block.
     loops : list of Loop
         Outer ones first. ``loop.waits`` marks those in which a thread may wait for another one.
+    spinning : frozenset of (int, int)
+        The edges (from block, to block) that close loops in which a thread may wait for another one.
+    watching : frozenset of (int, int)
+        Those of them where it may wait for something else than an mbarrier.
     registers : dict
         The types of the registers that reachable instructions name, in order of first appearance.
     shapes : dict
@@ -48,12 +56,16 @@ class Analysis:
     width: int
     blocks: list[Block]
     loops: list[Loop]
+    spinning: _Edges
+    watching: _Edges
     registers: dict[str, str]
     shapes: dict[str, Shape]
     constants: dict[str, ast.Immediate]
     local: set[str]
     warp_lines: set[str]
     liveness: Liveness
+    outside: dict[str, int]
+    """By part: the registers, as bits of ``liveness``, that callers want after they are back."""
 
     def shape(self, register: str) -> Shape:
         """How a register depends on the lane.
@@ -76,7 +88,7 @@ class Analysis:
 
         What to keep when a warp is suspended in front of the block.
         """
-        return list(self.liveness.names(self.liveness.live_in[block.index]))
+        return list(self.liveness.names(self.liveness.live_in[block.index] | self.outside.get(block.part, 0)))
 
 
 def analyse(
@@ -118,31 +130,156 @@ def analyse(
     address of a local variable counts as uniform (all lanes have the same offset in their own local memory); what
     is loaded from there never does.
     """
-    blocks = build_blocks(function, suspends)
-    order = order_blocks(blocks)
-    liveness = Liveness(order.blocks)
+    functions = _Functions(function, build_blocks(function, suspends))
+    blocks = functions.blocks
+    liveness = Liveness(blocks)
+    if functions.entries:  # the empty first block
+        liveness.live_in[0] = liveness.live_in[blocks[0].successors[0].index]
     registers = {name: function.registers[name] for name in liveness.bit}
-    local, constants, single = _definitions(order.blocks, liveness)
+    local, constants, single = _definitions(blocks, liveness)
     shapes: dict[str, Shape] = {}
     numbers = {name: immediate.value for name, immediate in constants.items() if immediate.kind == "int"}
     lines = WarpLines(width, numbers, x_is_contiguous=x_is_contiguous, rows_are_whole=rows_are_whole)
     if width > 1:
-        lines.find((instruction for block in order.blocks for instruction in block.code()), single)
+        lines.find((instruction for block in blocks for instruction in block.code()), single)
         uniformity = Uniformity(
             x_is_contiguous=x_is_contiguous,
-            has_local=any(variable.space == "local" for variable in function.variables),
+            has_local=uses_local_memory(function),
             warp_lines=lines,
         )
         uniformity.constants = numbers
-        for block in order.blocks:
+        for block in blocks:
             for instruction, effect in zip(block.code(), block.effects, strict=True):
                 uniformity.add(instruction, effect)
-        Divergence(order, liveness, uniformity)
+        functions.watch(liveness, uniformity)
         uniformity.solve()
         shapes = {name: shape for name, shape in uniformity.shapes.items() if not isinstance(shape, _Unknown)}
+    spinning, watching = functions.waiting_edges()
+    outside = functions.wanted_outside(liveness)
+    functions.connect()
+    loops = [loop for order in functions.orders.values() for loop in order.loops]
     return Analysis(
-        function, width, order.blocks, order.loops, registers, shapes, constants, local, lines.lines, liveness
+        function,
+        width,
+        blocks,
+        loops,
+        spinning,
+        watching,
+        registers,
+        shapes,
+        constants,
+        local,
+        lines.lines,
+        liveness,
+        outside,
     )
+
+
+def uses_local_memory(function: ast.Function) -> bool:
+    """Whether a generic address may be one of the thread's own memory."""
+    stack = bool(function.parts) or function.stack_grows
+    return stack or any(variable.space == "local" for variable in function.variables)
+
+
+class _Functions:
+    """The kernel and its parts, each with its own order of blocks, and all of them one behind the other."""
+
+    def __init__(self, function: ast.Function, blocks: list[Block]) -> None:
+        self.function = function
+        by_part: dict[str, list[Block]] = {}
+        for block in blocks:
+            by_part.setdefault(block.part, []).append(block)
+        names = [name for name in function.parts if name in by_part]  # callees come first
+        self.orders: dict[str, Order] = {name: order_blocks(by_part[name]) for name in [*names, ""]}
+        self.blocks = [block for order in self.orders.values() for block in order.blocks]
+        if names:
+            first = Block(0, ".start", successors=[self.orders[""].blocks[0]])
+            self.blocks.insert(0, first)
+            for index, block in enumerate(self.blocks):
+                block.index = index
+        self.entries = {name: self.orders[name].blocks[0] for name in names}
+
+    def targets(self, block: Block) -> list[str]:
+        """The parts to which a block that ends in a call may go."""
+        return list(call_targets(self.function, block.terminator)) if block.terminator is not None else []
+
+    def _calls(self, name: str) -> list[Block]:
+        return [block for block in self.orders[name].blocks if block.calls]
+
+    def watch(self, liveness: Liveness, uniformity: Uniformity) -> None:
+        """Find out, as the shapes of registers are found, where lanes are together."""
+
+        def part(block: Block) -> None:
+            for target in self.targets(block):
+                found[target].give_up()
+
+        found = {name: Divergence(order, liveness, uniformity, part) for name, order in self.orders.items()}
+        for name, divergence in found.items():
+            if name and self.function.parts[name].recursive:
+                divergence.give_up()
+            else:
+                divergence.start()
+
+    def waiting_edges(self) -> tuple[_Edges, _Edges]:
+        """`Analysis.spinning` and `Analysis.watching`; a thread may also wait in a function that a loop calls."""
+        waiting: set[str] = set()
+        for name in self.entries:
+            calls = {target for block in self._calls(name) for target in self.targets(block)}
+            if any(map(may_wait, self.orders[name].blocks)) or calls & waiting:
+                waiting.add(name)
+        spinning: set[tuple[int, int]] = set()
+        watching: set[tuple[int, int]] = set()
+        for order in self.orders.values():
+            for loop in order.loops:
+                if any(waiting.intersection(self.targets(block)) for block in loop.blocks if block.calls):
+                    loop.waits = loop.watches = True
+                if loop.waits:
+                    spinning.add((loop.latch.index, loop.header.index))
+                if loop.waits and loop.watches:
+                    watching.add((loop.latch.index, loop.header.index))
+            if order.irreducible:  # its loops are not known
+                back = {(b.index, s.index) for b in order.blocks for s in b.successors if s.index <= b.index}
+                spinning |= back
+                watching |= back
+        return frozenset(spinning), frozenset(watching)
+
+    def wanted_outside(self, liveness: Liveness) -> dict[str, int]:
+        """For each part, the registers that its callers want after they are back."""
+        found = dict.fromkeys(self.entries, 0)
+        changed = True
+        while changed:  # callers first, so once is enough without recursion
+            changed = False
+            for name in reversed(self.orders):
+                for block in self._calls(name):
+                    wanted = liveness.live_in[block.successors[0].index] | found.get(name, 0)
+                    for target in self.targets(block):
+                        if wanted & ~found[target]:
+                            found[target] |= wanted
+                            changed = True
+        return found
+
+    def connect(self) -> None:
+        """Replace the edges around calls by the ways that threads go."""
+        returns: dict[str, list[Block]] = {}
+        cases: dict[str, list[int]] = {}
+        for order in self.orders.values():
+            for block in order.blocks:
+                if block.calls and block.terminator is not None:
+                    site = block.terminator.operands[-1]
+                    assert isinstance(site, ast.Immediate)
+                    targets = self.targets(block)
+                    for target in targets:
+                        returns.setdefault(target, []).append(block.successors[0])
+                        cases.setdefault(target, []).append(site.value)
+                    block.successors = [self.entries[target] for target in targets]
+                    block.cases = [self.function.parts[target].number for target in targets]
+        for name, order in self.orders.items():
+            for block in order.blocks:
+                if block.terminator is not None and block.terminator.opcode == ".return":
+                    block.successors = returns.get(name, [])
+                    block.cases = cases.get(name, [])
+        if returns:
+            connect_predecessors(self.blocks)
 
 
 def _definitions(blocks: list[Block], liveness: Liveness) -> tuple[set[str], dict[str, ast.Immediate], set[str]]:

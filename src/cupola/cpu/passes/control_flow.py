@@ -2,7 +2,9 @@
 
 An instruction ends a block when it goes elsewhere (``bra``, ``brx.idx``), ends the thread (``ret``, ``exit``), or
 may have to wait for other warps (``bar.sync``, ``bar.red`` and whatever else the caller says), because the engine
-suspends the warp there and comes back to the block behind. Of these only ``bra``, ``ret`` and ``exit`` keep a guard:
+suspends the warp there and comes back to the block behind. In a kernel with parts (see `join_functions`) calls and
+returns end blocks, too: the graph is one of each function on its own, in which a call just goes on to the block behind
+it; `analysis` later puts the real ways in. Of these only ``bra``, ``ret`` and ``exit`` keep a guard:
 ``@p bar.sync`` becomes a branch around a plain ``bar.sync``.
 """
 
@@ -43,6 +45,11 @@ class Block:
         Whenever the block runs, all lanes of the warp that have not ended run it: no lane waits elsewhere.
     effects : list of Effects
         Registers read and written, for each instruction and, last, for the terminator if there is one.
+    part : str
+        The label of the part of the kernel that it belongs to; empty for the kernel's own code.
+    cases : list of int
+        Of a call through a pointer, the numbers of the functions it may reach, and of a return the numbers of the
+        calls that it may be for, in the order of the successors.
     """
 
     index: int
@@ -54,6 +61,13 @@ class Block:
     returns_only: bool = False
     convergent: bool = True
     effects: list[Effects] = field(default_factory=list)
+    part: str = ""
+    cases: list[int] = field(default_factory=list)
+
+    @property
+    def calls(self) -> bool:
+        """Whether the block ends in a call."""
+        return self.terminator is not None and self.terminator.opcode == ".call"
 
     def __repr__(self) -> str:
         return f"<Block {self.index} {self.label} -> {[block.label for block in self.successors]}>"
@@ -83,7 +97,7 @@ def build_blocks(function: ast.Function, suspends: Callable[[ast.Instruction], b
     """The reachable blocks of a function in the order of the text, the entry first."""
     blocks = _split(function, suspends)
     _connect(function, blocks)
-    blocks = _simplify(blocks)
+    blocks = _simplify(function, blocks)
     for index, block in enumerate(blocks):
         block.index = index
         block.effects = [effects(instruction) for instruction in block.code()]
@@ -102,18 +116,21 @@ def connect_predecessors(blocks: list[Block]) -> None:
 
 def _split(function: ast.Function, suspends: Callable[[ast.Instruction], bool]) -> list[Block]:
     blocks = [Block(0, ".entry")]
+    part = ""
 
     def begin(label: str | None = None) -> None:
-        blocks.append(Block(len(blocks), label or f".block{len(blocks)}"))
+        blocks.append(Block(len(blocks), label or f".block{len(blocks)}", part=part))
 
     for statement in function.body or ():
         if isinstance(statement, ast.Label):
+            if statement.name in function.parts:
+                part = statement.name
             begin(statement.name)
             continue
         if blocks[-1].terminator is not None:
             begin()
         opcode = statement.opcode
-        if opcode in ("bra", "ret", "exit"):
+        if opcode in ("bra", "ret", "exit", ".call", ".return"):
             blocks[-1].terminator = statement
         elif opcode == "brx" or suspends(statement):
             if statement.guard is not None:
@@ -126,7 +143,8 @@ def _split(function: ast.Function, suspends: Callable[[ast.Instruction], bool]) 
         else:
             blocks[-1].instructions.append(statement)
     last = blocks[-1]
-    if last.terminator is None or last.terminator.opcode not in ("ret", "exit") or last.terminator.guard is not None:
+    ends = ("ret", "exit", ".return")
+    if last.terminator is None or last.terminator.opcode not in ends or last.terminator.guard is not None:
         if last.terminator is not None:
             begin()
         line = last.code()[-1].location if last.code() else function.location or ast.Location(0)
@@ -167,7 +185,7 @@ def _connect(function: ast.Function, blocks: list[Block]) -> None:
             targets = [_target(labels, terminator, name) for name in names]
             if not targets:
                 raise PtxUnsupportedError("'brx.idx' has no list of targets", terminator.location)
-        elif terminator.opcode in ("ret", "exit"):
+        elif terminator.opcode in ("ret", "exit", ".return"):
             targets = [] if terminator.guard is None else [following]
         else:
             targets = [following]
@@ -187,7 +205,14 @@ def _target(labels: dict[str, Block], terminator: ast.Instruction, name: str) ->
     return labels[name]
 
 
-def _simplify(blocks: list[Block]) -> list[Block]:
+def call_targets(function: ast.Function, call: ast.Instruction) -> tuple[str, ...]:
+    """The labels of the parts that a ``.call`` may go to."""
+    label = call.operands[-2]
+    assert isinstance(label, ast.LabelRef)
+    return (label.name,) if len(call.operands) == 2 else function.branch_targets[label.name]
+
+
+def _simplify(function: ast.Function, blocks: list[Block]) -> list[Block]:
     """Skip blocks that only go on, join chains, and drop what cannot be reached."""
     entry = blocks[0]
     for block in blocks:
@@ -198,11 +223,12 @@ def _simplify(blocks: list[Block]) -> list[Block]:
             and block.terminator.guard is None
         )
     for block in blocks:
-        block.successors = [_destination(successor) for successor in block.successors]
+        if not block.calls:  # each call has a block of its own behind it
+            block.successors = [_destination(successor) for successor in block.successors]
         terminator = block.terminator
         if terminator is not None and terminator.opcode == "bra" and terminator.guard is None:
             block.terminator = None  # an edge says it already
-    reachable = _reachable(entry)
+    reachable = _reachable(function, blocks)
     blocks = [block for block in blocks if block in reachable]
     connect_predecessors(blocks)
     gone: set[Block] = set()
@@ -232,11 +258,16 @@ def _destination(block: Block) -> Block:
     return block
 
 
-def _reachable(entry: Block) -> set[Block]:
-    found = {entry}
-    waiting = [entry]
+def _reachable(function: ast.Function, blocks: list[Block]) -> set[Block]:
+    parts = {block.label: block for block in blocks if block.label in function.parts}
+    found = {blocks[0]}
+    waiting = [blocks[0]]
     while waiting:
-        for successor in waiting.pop().successors:
+        block = waiting.pop()
+        following = block.successors
+        if block.calls and block.terminator is not None:
+            following = [*following, *(parts[label] for label in call_targets(function, block.terminator))]
+        for successor in following:
             if successor not in found:
                 found.add(successor)
                 waiting.append(successor)

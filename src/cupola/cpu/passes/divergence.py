@@ -11,6 +11,10 @@ order that `loops` makes, it is known where they meet again:
 - *Lanes that end* never come back: an arm that ends all its lanes, and comes before the other in the order, leaves that
   one with all the lanes there are.
 
+Each function of a kernel (see `join_functions`) is looked at on its own. A call goes on to the block behind it, because
+callees come before their callers in the order, so that who comes back waits until the last one does. When not all lanes
+call a function together, or when it is recursive, nothing is known in it.
+
 A register defined in a region by some lanes cannot stay uniform or affine when others, who wait at a later block for
 their turn or to meet, still want the value that they have. One defined in a loop cannot when it is wanted behind a loop
 that lanes leave one by one: each has the value of its own last iteration.
@@ -18,6 +22,7 @@ that lanes leave one by one: each has the value of its own last iteration.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from cupola.cpu.passes.control_flow import Block
@@ -30,29 +35,49 @@ _MOST_PAIRS = 100_000  # of blocks in a region and places to wait; beyond, a sim
 
 
 class Divergence:
-    """Watches the conditions of branches and marks blocks and registers as they turn out not to be uniform."""
+    """Watches the conditions of branches and marks blocks and registers as they turn out not to be uniform.
 
-    def __init__(self, order: Order, liveness: Liveness, uniformity: Uniformity) -> None:
+    Parameters
+    ----------
+    order
+        The blocks of one function.
+    liveness, uniformity
+        Of all functions of the kernel.
+    on_parting
+        Told each block that ends in a call and that some lanes run without the others, or from which they go to
+        different functions.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        liveness: Liveness,
+        uniformity: Uniformity,
+        on_parting: Callable[[Block], None] = lambda block: None,
+    ) -> None:
         self.order = order
         self.liveness = liveness
         self.uniformity = uniformity
-        self.defining: dict[str, set[Block]] = {}
+        self.on_parting = on_parting
         self._joins: dict[Loop | None, _Joins] = {}
         self._split_loops: set[Loop] = set()
         self._dominators: dict[Block, Block] = {}
         self._alive: set[Block] = set()  # blocks outside of loops from which the function's last block is reached
-        for block in order.blocks:
-            for effect in block.effects:
-                for name in effect.writes:
-                    self.defining.setdefault(name, set()).add(block)
-        if order.irreducible:
-            self._give_up()
+        self._gave_up = False
+
+    def start(self) -> None:
+        """Begin to watch."""
+        if self.order.irreducible:
+            self.give_up(together=not self.order.blocks[0].predecessors)
             return
-        for block in order.blocks:
+        for block in self.order.blocks:
             self._watch(block)
 
     def _watch(self, block: Block) -> None:
         terminator = block.terminator
+        if terminator is not None and terminator.opcode == ".call":
+            for register in block.effects[-1].reads:
+                self.uniformity.watch(register, partial(self.on_parting, block))
         if terminator is None or terminator.opcode not in ("bra", "brx"):
             return
         targets = block.effective_successors()
@@ -61,13 +86,27 @@ class Divergence:
         for register in block.effects[-1].reads:
             self.uniformity.watch(register, partial(self._split, targets, block))
 
-    def _give_up(self) -> None:
-        """Irreducible control flow: every lane may be anywhere."""
-        for block in self.order.blocks[1:]:
+    def give_up(self, *, together: bool = False) -> None:
+        """Every lane may be anywhere in the function; ``together`` says that all begin it together."""
+        blocks = self.order.blocks
+        if not self._gave_up:
+            self._gave_up = True
+            for block in blocks[1:]:
+                self._mark(block)
+            for name in {name for block in blocks for effect in block.effects for name in effect.writes}:
+                self.uniformity.force(name)
+        if not together and blocks[0].convergent:
+            self._mark(blocks[0])
+            # Arguments differ with the call that a lane comes from.
+            for name in self.liveness.names(self.liveness.live_in[blocks[0].index]):
+                self.uniformity.force(name)
+
+    def _mark(self, block: Block) -> None:
+        """Note that lanes may run the block while others wait elsewhere."""
+        if block.convergent:
             block.convergent = False
-        self.order.blocks[0].convergent = not self.order.blocks[0].predecessors
-        for name in self.defining:
-            self.uniformity.force(name)
+            if block.calls:
+                self.on_parting(block)
 
     # --- splits -----------------------------------------------------------------------------------------------
 
@@ -81,7 +120,7 @@ class Divergence:
         leaves = loop is not None and any(block not in loop.blocks for block in targets)
         region, join = self._region(inside, loop)
         for block in region:
-            block.convergent = False
+            self._mark(block)
             if loop is not None and not leaves:
                 leaves = any(successor not in loop.blocks for successor in block.effective_successors())
         if region:
@@ -163,7 +202,7 @@ class Divergence:
             wanted |= self.liveness.live_in[target.index]
         bit = self.liveness.bit
         for block in loop.blocks:
-            block.convergent = False
+            self._mark(block)
             for effect in block.effects:
                 for name in effect.writes:
                     if bit[name] & wanted:
@@ -220,7 +259,8 @@ class Divergence:
         blocks = self.order.blocks if loop is None else sorted(loop.blocks, key=lambda block: block.index)
         blocks = [block for block in blocks if block in forward and not block.returns_only]
         if loop is None and blocks:
-            self._alive.add(blocks[-1])
+            returns = [b for b in blocks if b.terminator is not None and b.terminator.opcode == ".return"]
+            self._alive.update(returns or blocks[-1:])
         joins: _Joins = {}
         for block in reversed(blocks):
             following = self._forward(block, loop)

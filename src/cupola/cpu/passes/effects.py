@@ -10,6 +10,17 @@ from cupola.cpu.ptx import ast, grammar
 CARRY = ast.Register("%cc")
 """The condition code, once `carry` has made it an operand."""
 
+_TARGET = grammar.OperandKind("target")
+_RESULT = grammar.OperandKind("d", written=True, read=False)
+OWN_OPERANDS = {
+    ".call": (_TARGET, grammar.OperandKind("labels"), grammar.OperandKind("site")),
+    ".return": (_TARGET,),
+    ".enter": (_TARGET, grammar.OperandKind("bytes")),
+    ".leave": (_RESULT,),
+    ".frame": (_RESULT,),
+}
+"""The operands of the operations that only passes write; `join_functions` tells what they do."""
+
 _TAKES_CARRY = frozenset(["addc", "subc", "madc"])
 _SOURCE = grammar.OperandKind("carry")
 
@@ -25,6 +36,8 @@ class Effects:
 @cache
 def operand_kinds(opcode: str, modifiers: tuple[str, ...], count: int) -> tuple[grammar.OperandKind, ...]:
     """What each operand of an instruction is, the operands that passes have added included."""
+    if opcode in OWN_OPERANDS:
+        return OWN_OPERANDS[opcode][:count]
     form = grammar.form_of(opcode, modifiers, count)
     if form is None and opcode in _TAKES_CARRY:
         form = grammar.form_of(opcode, modifiers, count - 1)

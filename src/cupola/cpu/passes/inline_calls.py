@@ -1,100 +1,86 @@
-"""Establishes: a kernel calls no function that has a body.
+"""Establishes: no function is called that the call graph wants inlined.
 
-Each call is replaced by the body of its function (PTX ISA 7.1 and 9.7.12.6), whose registers, labels and local
+Such a call is replaced by the body of its function (PTX ISA 7.1 and 9.7.12.6), whose registers, labels and local
 variables get the names ``name.iN``, different for every call. Static variables (``.shared``, ``.global``, ``.const`` in
 a function) stay one variable each. The function's parameters in ``.param`` space become the caller's own ``.param``
 variables; `param_space` then makes registers of them. Locations tell the call as where the code was inlined.
 
-Functions without a body (``vprintf``, ``__assertfail``, ``malloc``) are still called; recursion and calls through
-pointers are refused.
+Functions without a body (``vprintf``, ``__assertfail``, ``malloc``) are still called, and so are those that
+`CallGraph.called` names (see `join_functions`). An indirect call then has a list of the functions that it may reach as
+its fourth operand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from cupola.cpu.passes.effects import effects
+from cupola.cpu.passes.call_graph import CallGraph
 from cupola.cpu.passes.operands import rewrite
 from cupola.cpu.ptx import ast
 from cupola.cpu.ptx.errors import PtxUnsupportedError
 
-_MOST_STATEMENTS = 1 << 16
-_DEEPEST_CALL = 100
+_MOST_STATEMENTS = 1 << 20
 _STATIC = frozenset(["shared", "global", "const"])
 
 
-def inline_calls(module: ast.Module, function: ast.Function) -> ast.Function:
-    """The function with all calls of functions of ``module`` inlined; the same object when it has none.
+class Inliner:
+    """Inlines calls in the functions of one kernel."""
 
-    Raises
-    ------
-    PtxUnsupportedError
-        For recursion, calls through pointers, and calls that do not fit their function.
-    """
-    return _Inliner(module).flat(function)
-
-
-class _Inliner:
-    def __init__(self, module: ast.Module) -> None:
-        self.module = module
+    def __init__(self, graph: CallGraph) -> None:
+        self.graph = graph
         self.done: dict[str, ast.Function] = {}
-        self.active: list[str] = []
 
-    def flat(self, function: ast.Function) -> ast.Function:
-        """``function`` without calls of functions that have a body."""
-        known = self.done.get(function.name)
-        if known is not None:
-            return known
-        self.active.append(function.name)
+    def flat(self, name: str) -> ast.Function:
+        """A function of the graph with what is to be inlined in place of its calls.
+
+        Raises
+        ------
+        PtxUnsupportedError
+            For calls that do not fit their function.
+        """
+        if not self.done:
+            for each in self.graph.order:  # callees first
+                self.done[each] = self._flatten(self.graph.functions[each])
+        return self.done[name]
+
+    def _flatten(self, function: ast.Function) -> ast.Function:
+        inlines = any(self.callee(call) is not None for call in _calls(function))
         if not function.is_entry:
             function = _with_unique_statics(function)
-        function = _with_known_targets(function)
-        calls = [s for s in function.body or () if isinstance(s, ast.Instruction) and s.opcode == "call"]
-        if any(self.callee(call) is not None for call in calls):
-            function = _Expansion(self, function).result()
-        self.active.pop()
-        self.done[function.name] = function
-        return function
+        function = self._with_listed_targets(function)
+        return _Expansion(self, function).result() if inlines else function
 
     def callee(self, call: ast.Instruction) -> ast.Function | None:
-        """The function to inline; None when it has no body."""
-        target = call.operands[1]
-        if not isinstance(target, ast.Symbol):
-            raise PtxUnsupportedError(f"calls through pointers are not supported: {call.text!r}", call.location)
-        function = self.module.functions.get(target.name)
-        if function is None or function.body is None:
-            return None
-        if function.name in self.active:
-            raise PtxUnsupportedError(f"the recursive call of {function.name!r} is not supported", call.location)
-        if len(self.active) > _DEEPEST_CALL:
-            raise PtxUnsupportedError(f"calls are nested more than {_DEEPEST_CALL} deep", call.location)
-        return function
+        """The function to inline for a call; None when it stays a call."""
+        function = self.graph.callee(call)
+        return None if function is None or function.name in self.graph.called else function
+
+    def _with_listed_targets(self, function: ast.Function) -> ast.Function:
+        """Let each indirect call name the functions that it may reach, instead of its prototype."""
+        original = self.graph.functions[function.name]
+        if all(isinstance(call.operands[1], ast.Symbol) for call in _calls(function)):
+            return function
+
+        def listed(statement: ast.Statement) -> ast.Statement:
+            if not isinstance(statement, ast.Instruction) or statement.opcode != "call":
+                return statement
+            if isinstance(statement.operands[1], ast.Symbol):
+                return statement
+            if len(statement.operands) < 4:
+                raise PtxUnsupportedError(
+                    f"the indirect call {statement.text!r} has neither a prototype nor a list of targets",
+                    statement.location,
+                )
+            names = self.graph.reachable_by(statement, original)
+            targets = ast.ArgumentList(tuple(ast.Symbol(name) for name in names))
+            return replace(statement, operands=(*statement.operands[:3], targets))
+
+        return replace(function, body=[listed(statement) for statement in function.body or ()])
 
 
-def _with_known_targets(function: ast.Function) -> ast.Function:
-    """Call a function by name where the pointer is a register that only ever holds its address (``nvrtc -G``)."""
-    body = function.body or []
-    calls = [s for s in body if isinstance(s, ast.Instruction) and s.opcode == "call"]
-    pointers = {call.operands[1].name for call in calls if isinstance(call.operands[1], ast.Register)}
-    if not pointers:
-        return function
-    targets: dict[str, ast.Symbol | None] = {}
-    for statement in body:
-        if isinstance(statement, ast.Instruction):
-            for name in pointers.intersection(effects(statement).writes):
-                symbol = statement.operands[-1] if statement.opcode == "mov" and statement.guard is None else None
-                known = isinstance(symbol, ast.Symbol) and name not in targets
-                targets[name] = symbol if known else None  # type: ignore[assignment]
-
-    def named(statement: ast.Statement) -> ast.Statement:
-        if isinstance(statement, ast.Instruction) and statement.opcode == "call":
-            returns, pointer, *rest = statement.operands
-            symbol = targets.get(pointer.name) if isinstance(pointer, ast.Register) else None
-            if symbol is not None:
-                return replace(statement, operands=(returns, symbol, rest[0]))
-        return statement
-
-    return replace(function, body=[named(statement) for statement in body])
+def _calls(function: ast.Function) -> list[ast.Instruction]:
+    return [s for s in function.body or () if isinstance(s, ast.Instruction) and s.opcode == "call"]
 
 
 def _with_unique_statics(function: ast.Function) -> ast.Function:
@@ -118,10 +104,21 @@ def _with_unique_statics(function: ast.Function) -> ast.Function:
     return replace(function, body=body, variables=variables)
 
 
+def check_arguments(call: ast.Instruction, callee: ast.Function) -> None:
+    """Refuse a call that does not fit its function; a last array of any size may be left out."""
+    returns, _, arguments = call.operands[:3]
+    assert isinstance(returns, ast.ArgumentList) and isinstance(arguments, ast.ArgumentList)
+    missing = len(callee.parameters) - len(arguments.items)
+    if missing == 1 and callee.parameters[-1].size == 0:
+        missing = 0
+    if missing or len(returns.items) != len(callee.returns):
+        raise PtxUnsupportedError(f"the call of {callee.name!r} does not fit the function", call.location)
+
+
 class _Expansion:
     """One function with its calls being replaced."""
 
-    def __init__(self, inliner: _Inliner, function: ast.Function) -> None:
+    def __init__(self, inliner: Inliner, function: ast.Function) -> None:
         self.inliner = inliner
         self.function = function
         self.registers = dict(function.registers)
@@ -135,7 +132,7 @@ class _Expansion:
             if isinstance(statement, ast.Instruction) and statement.opcode == "call":
                 callee = self.inliner.callee(statement)
                 if callee is not None:
-                    self._expand(statement, self.inliner.flat(callee))
+                    self._expand(statement, self.inliner.flat(callee.name))
                     continue
             self.body.append(statement)
         return replace(
@@ -154,15 +151,16 @@ class _Expansion:
         suffix = f".i{self.count}"
         returns, _, arguments = call.operands[:3]
         assert isinstance(returns, ast.ArgumentList) and isinstance(arguments, ast.ArgumentList)
-        if len(returns.items) != len(callee.returns) or len(arguments.items) != len(callee.parameters):
-            raise PtxUnsupportedError(f"the call of {callee.name!r} does not fit the function", call.location)
+        check_arguments(call, callee)
 
         skip = f".skip{suffix}"
         if call.guard is not None:
             around = ast.Guard(call.guard.register, not call.guard.negated)
             self._emit(call, "bra", (), (ast.LabelRef(skip),), around)
         symbols: dict[str, ast.Symbol] = {}
-        for formal, actual in zip(callee.parameters, arguments.items, strict=True):
+        for formal in callee.parameters[len(arguments.items) :]:
+            symbols[formal.name] = self._new_param(formal, suffix)
+        for formal, actual in zip(callee.parameters, arguments.items, strict=False):
             self._pass(call, formal, actual, suffix, symbols)
         results = [
             self._receive(call, formal, actual, suffix, symbols)
@@ -254,49 +252,85 @@ class _Expansion:
     # --- the body -------------------------------------------------------------------------------------------
 
     def _copy(self, call: ast.Instruction, callee: ast.Function, suffix: str, symbols: dict[str, ast.Symbol]) -> None:
-        for name, kind in callee.registers.items():
-            self.registers[name + suffix] = kind
-        for variable in callee.variables:
-            if variable.space in _STATIC:
-                self.variables[variable.name] = variable
-            else:
-                name = variable.name + suffix
-                symbols[variable.name] = ast.Symbol(name)
-                self.variables[name] = replace(variable, name=name)
-        for name, targets in callee.branch_targets.items():
-            self.branch_targets[name + suffix] = tuple(target + suffix for target in targets)
-
-        def leaf(operand: ast.Operand) -> ast.Operand:
-            if isinstance(operand, ast.Register):
-                return ast.Register(operand.name + suffix)
-            if isinstance(operand, ast.LabelRef):
-                return ast.LabelRef(operand.name + suffix)
-            assert isinstance(operand, ast.Symbol)
-            symbol = symbols.get(operand.name)
-            return operand if symbol is None else ast.Symbol(symbol.name, symbol.offset + operand.offset)
-
         end = ast.LabelRef(f".end{suffix}")
-        ends_early = False
-        places = _CallSites(call.location)
-        statements = callee.body or []
-        for index, statement in enumerate(statements):
-            if isinstance(statement, ast.Label):
-                self.body.append(ast.Label(statement.name + suffix))
-                continue
-            guard = statement.guard
-            if guard is not None:
-                guard = ast.Guard(ast.Register(guard.register.name + suffix), guard.negated)
-            opcode, modifiers = statement.opcode, statement.modifiers
-            operands = tuple(rewrite(operand, leaf) for operand in statement.operands)
-            if opcode == "ret":
-                if index == len(statements) - 1 and guard is None:
-                    continue
-                opcode, modifiers, operands = "bra", (), (end,)
-                ends_early = True
-            location = places.of(statement.location)
-            self.body.append(ast.Instruction(opcode, modifiers, operands, guard, location, statement.text))
-        if ends_early:
+        copy = copy_function(callee, suffix, symbols, end, _CallSites(call.location).of)
+        self.registers |= copy.registers
+        for variable in copy.variables:
+            self.variables[variable.name] = variable
+        self.branch_targets |= copy.branch_targets
+        statements = copy.body or []
+        last = statements[-1] if statements else None
+        if isinstance(last, ast.Instruction) and last.operands == (end,) and last.guard is None:
+            statements = statements[:-1]
+        self.body += statements
+        if any(isinstance(s, ast.Instruction) and end in s.operands for s in statements):
             self.body.append(ast.Label(end.name))
+
+
+def copy_function(
+    function: ast.Function,
+    suffix: str,
+    symbols: dict[str, ast.Symbol],
+    end: ast.LabelRef,
+    locate: Callable[[ast.Location], ast.Location],
+) -> ast.Function:
+    """A copy of a function to become a piece of another one.
+
+    Parameters
+    ----------
+    function
+        With unique names for its static variables.
+    suffix
+        What the names of registers, labels and variables get.
+    symbols
+        Variables that are known by other names outside; the function's own are added.
+    end
+        Where ``ret`` goes instead.
+    locate
+        Makes the location of each instruction.
+    """
+    variables = []
+    for variable in function.variables:
+        if variable.space in _STATIC:
+            variables.append(variable)
+        else:
+            name = variable.name + suffix
+            symbols[variable.name] = ast.Symbol(name)
+            variables.append(replace(variable, name=name))
+
+    def leaf(operand: ast.Operand) -> ast.Operand:
+        if isinstance(operand, ast.Register):
+            return ast.Register(operand.name + suffix)
+        if isinstance(operand, ast.LabelRef):
+            return ast.LabelRef(operand.name + suffix)
+        assert isinstance(operand, ast.Symbol)
+        symbol = symbols.get(operand.name)
+        return operand if symbol is None else ast.Symbol(symbol.name, symbol.offset + operand.offset)
+
+    body: list[ast.Statement] = []
+    for statement in function.body or ():
+        if isinstance(statement, ast.Label):
+            body.append(ast.Label(statement.name + suffix))
+            continue
+        guard = statement.guard
+        if guard is not None:
+            guard = ast.Guard(ast.Register(guard.register.name + suffix), guard.negated)
+        opcode, modifiers = statement.opcode, statement.modifiers
+        operands = tuple(rewrite(operand, leaf) for operand in statement.operands)
+        if opcode == "ret":
+            opcode, modifiers, operands = "bra", (), (end,)
+        location = locate(statement.location)
+        body.append(ast.Instruction(opcode, modifiers, operands, guard, location, statement.text))
+    return replace(
+        function,
+        body=body,
+        registers={name + suffix: kind for name, kind in function.registers.items()},
+        variables=variables,
+        branch_targets={
+            name + suffix: tuple(target + suffix for target in targets)
+            for name, targets in function.branch_targets.items()
+        },
+    )
 
 
 class _CallSites:

@@ -117,12 +117,13 @@ def order_blocks(blocks: list[Block]) -> Order:
         block.index = index
     for loop in loops:
         loop.exits.sort(key=lambda block: block.index)
-        loop.waits = any(map(_waits, loop.blocks))
-        loop.watches = any(map(_watches, loop.blocks))
+        loop.waits = any(map(may_wait, loop.blocks))
+        loop.watches = any(map(may_watch, loop.blocks))
     return Order(ordered, loops, innermost, forward)
 
 
-def _waits(block: Block) -> bool:
+def may_wait(block: Block) -> bool:
+    """Whether the block reads what other threads may write meanwhile."""
     return any(i.opcode in ("atom", "nanosleep", "mbarrier") or _reads_again(i) for i in block.instructions)
 
 
@@ -131,7 +132,8 @@ def _reads_again(instruction: ast.Instruction) -> bool:
     return instruction.opcode == "ld" and not _WAITING_MODIFIERS.isdisjoint(instruction.modifiers)
 
 
-def _watches(block: Block) -> bool:
+def may_watch(block: Block) -> bool:
+    """Whether what the block waits for may be something else than an mbarrier."""
     return any(i.opcode in ("atom", "call") or _reads_again(i) or _reads_clock(i) for i in block.instructions)
 
 

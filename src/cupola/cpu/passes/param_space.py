@@ -5,7 +5,9 @@ calls are inlined such a variable is just storage. When all its accesses are to 
 each piece becomes a register ``name.atOFFSET``; a variable with other accesses, or whose address is taken, becomes a
 local one.
 
-The calls that remain (``vprintf`` and other functions of the system) get registers for their arguments and results.
+Variables that `join_functions` copies to each other are taken apart in the same way, so that a copy is a move for each
+piece. The calls that remain (``vprintf`` and other functions of the system) get registers for their arguments and
+results.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ class _Rewriter:
         self.function = function
         self.params = {v.name: v for v in function.variables if v.space == "param"}
         self.cells: dict[str, _Cells] = {name: {} for name in self.params}
+        self.leaders: dict[str, str] = {}  # by variable: one of those that are copied to each other
         self.in_memory: set[str] = set()
         self.address_taken = False
         self.registers = dict(function.registers)
@@ -47,31 +50,58 @@ class _Rewriter:
 
     def result(self) -> ast.Function:
         body = self.function.body or []
+        self._find_copies(body)
         for statement in body:
             if isinstance(statement, ast.Instruction):
                 self._look(statement)
-        for name, cells in self.cells.items():
+        for name, variable in self.params.items():
             end = 0
+            cells = self.cells[self._leader(name)]
             for offset, width in sorted(cells.items()):
-                if offset < end or offset + width > self.params[name].size or width > 8:
-                    self.in_memory.add(name)
+                if offset < end or width > 8:
+                    self.in_memory.add(self._leader(name))
                 end = offset + width
+            if end > variable.size and not self._is_copied(name):
+                self.in_memory.add(name)
         for statement in body:
             if isinstance(statement, ast.Instruction):
                 self._replace(statement)
             else:
                 self.body.append(statement)
         variables = [
-            replace(variable, space="local") if variable.name in self.in_memory else variable
+            replace(variable, space="local") if variable.name in self.params else variable
             for variable in self.function.variables
-            if variable.name not in self.params or variable.name in self.in_memory
+            if variable.name not in self.params or self._is_in_memory(variable.name)
         ]
         return replace(self.function, body=self.body, registers=self.registers, variables=variables)
+
+    # --- copies -------------------------------------------------------------------------------------------
+
+    def _find_copies(self, body: list[ast.Statement]) -> None:
+        for statement in body:
+            if isinstance(statement, ast.Instruction) and statement.opcode == ".copy":
+                first, second = (self._leader(o.name) for o in statement.operands if isinstance(o, ast.Symbol))
+                self.leaders[second] = first
+
+    def _leader(self, name: str) -> str:
+        leaders = self.leaders
+        while (leader := leaders.get(name, name)) != name:
+            leaders[name] = leaders.get(leader, leader)
+            name = leader
+        return name
+
+    def _is_copied(self, name: str) -> bool:
+        return name in self.leaders or name in self.leaders.values()
+
+    def _is_in_memory(self, name: str) -> bool:
+        return self._leader(name) in self.in_memory
 
     # --- finding out --------------------------------------------------------------------------------------
 
     def _look(self, instruction: ast.Instruction) -> None:
         """Note which pieces of which variables an instruction uses."""
+        if instruction.opcode == ".copy":
+            return
         if _is_param_access(instruction):
             address = instruction.operands[0 if instruction.opcode == "st" else 1]
             assert isinstance(address, ast.Address)
@@ -89,12 +119,13 @@ class _Rewriter:
                 rewrite(operand, self._note_address)
 
     def _note(self, name: str, offset: int, width: int) -> None:
+        name = self._leader(name)
         if self.cells[name].setdefault(offset, width) != width or width not in (1, 2, 4, 8):
             self.in_memory.add(name)
 
     def _note_address(self, operand: ast.Operand) -> ast.Operand:
         if isinstance(operand, ast.Symbol) and operand.name in self.params:
-            self.in_memory.add(operand.name)
+            self.in_memory.add(self._leader(operand.name))
             self.address_taken = True
         return operand
 
@@ -102,7 +133,9 @@ class _Rewriter:
 
     def _replace(self, instruction: ast.Instruction) -> None:
         opcode = instruction.opcode
-        if opcode == "call":
+        if opcode == ".copy":
+            self._copy(instruction)
+        elif opcode == "call":
             operands = tuple(
                 ast.ArgumentList(tuple(self._argument(item) for item in operand.items))
                 if isinstance(operand, ast.ArgumentList)
@@ -118,9 +151,31 @@ class _Rewriter:
             self._replace_access(instruction)
 
     def _argument(self, item: ast.Operand) -> ast.Operand:
-        if isinstance(item, ast.Symbol) and item.name in self.params and item.name not in self.in_memory:
+        if isinstance(item, ast.Symbol) and item.name in self.params and not self._is_in_memory(item.name):
             return self._cell(item.name, item.offset, self.params[item.name].size)
         return item
+
+    def _copy(self, copy: ast.Instruction) -> None:
+        """One variable to another, piece by piece."""
+        target, source = copy.operands
+        assert isinstance(target, ast.Symbol) and isinstance(source, ast.Symbol)
+        to, of = self.params[target.name], self.params[source.name]
+        if not self._is_in_memory(to.name):
+            for offset, width in self.cells[self._leader(to.name)].items():
+                cells = self._cell(to.name, offset, width), self._cell(of.name, offset, width)
+                self._emit(copy, "mov", (f"b{max(16, 8 * width)}",), *cells)
+            return
+        at, size, step = 0, min(to.size, of.size), min(8, to.align, of.align)
+        while at < size:
+            width = step
+            while at + width > size:
+                width //= 2
+            type = f"b{8 * width}"
+            piece = ast.Register(f"%.piece{len(self.body)}")
+            self.registers[piece.name] = f"b{max(16, 8 * width)}"
+            self._emit(copy, "ld", ("local", type), piece, ast.Address(source, at))
+            self._emit(copy, "st", ("local", type), ast.Address(target, at), piece)
+            at += width
 
     def _in_local(self, instruction: ast.Instruction) -> ast.Instruction:
         modifiers = tuple("local" if m.startswith("param") else m for m in instruction.modifiers)
@@ -141,7 +196,7 @@ class _Rewriter:
             self.body.append(self._in_local(instruction))
         elif address.base.name not in self.params:
             self.body.append(instruction)
-        elif address.base.name in self.in_memory:
+        elif self._is_in_memory(address.base.name):
             self.body.append(self._in_local(instruction))
         else:
             kind = instruction.modifiers[-1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from cupola.cpu.passes.call_graph import CallGraph
 from cupola.cpu.passes.carry import make_carry_explicit
 from cupola.cpu.passes.conditions import make_conditions_stores
-from cupola.cpu.passes.inline_calls import inline_calls
+from cupola.cpu.passes.frames import make_frames
+from cupola.cpu.passes.join_functions import join_functions
 from cupola.cpu.passes.param_space import make_params_registers
 from cupola.cpu.ptx import ast
 
@@ -12,13 +14,15 @@ from cupola.cpu.ptx import ast
 def prepare(module: ast.Module, function: ast.Function) -> ast.Function:
     """A kernel made self-contained, ready for `analyse`. The module stays as it is.
 
-    Afterwards calls go to functions without a body only, with registers as arguments and results; static variables of
-    called functions are among the kernel's ``variables``; the carry is an operand; conditions of graphs are set by
-    stores; and ``.param`` space holds nothing but the kernel's parameters.
+    Afterwards calls go to functions without a body only, with registers as arguments and results; functions that are
+    not inlined are parts of the kernel; static variables of called functions are among the kernel's ``variables``; the
+    carry is an operand; conditions of graphs are set by stores; and ``.param`` space holds nothing but the kernel's
+    parameters.
 
     Raises
     ------
     PtxUnsupportedError
-        For recursion, calls through pointers, and whatever else the CPU device cannot run.
+        For calls that do not fit their function, and whatever else the CPU device cannot run.
     """
-    return make_carry_explicit(make_conditions_stores(make_params_registers(inline_calls(module, function))))
+    joined = join_functions(CallGraph.of(module, function), function)
+    return make_frames(make_carry_explicit(make_conditions_stores(make_params_registers(joined))))

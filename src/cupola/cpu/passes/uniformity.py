@@ -374,6 +374,6 @@ _RULES: dict[str, Callable[[Uniformity, ast.Instruction, list[Shape]], Shape | t
     "bar": Uniformity._together,
     "barrier": Uniformity._together,
 }
-_RULES |= dict.fromkeys(["atom", "call", "fns", "stacksave", "alloca"], Uniformity._different)
+_RULES |= dict.fromkeys(["atom", "call", "fns", "stacksave", "alloca", ".leave", ".frame"], Uniformity._different)
 _RULES |= dict.fromkeys(["tex", "tld4", "suld", "multimem", "ldmatrix", "movmatrix"], Uniformity._different)
 _RULES |= dict.fromkeys(["wmma", "mma", "wgmma", "tcgen05"], Uniformity._different)

@@ -154,7 +154,8 @@ class Instruction:
     """One instruction. ``modifiers`` are the dotted parts after the opcode, in order: ``("rn", "f32")``.
 
     A call always has the operands ``ArgumentList`` (returns), ``Symbol`` or ``Register`` (the function),
-    ``ArgumentList`` (arguments), and for an indirect call a ``LabelRef`` to its prototype or list of targets.
+    ``ArgumentList`` (arguments), and for an indirect call a ``LabelRef`` to its prototype or list of targets, or the
+    ``Symbol`` of a variable that holds the addresses of the targets.
     """
 
     opcode: str
@@ -219,6 +220,20 @@ class Prototype:
     parameters: list[Parameter]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A function that is called within a kernel, once `passes.join_functions` has made it a part of the kernel.
+
+    ``label`` is where its code begins, ``number`` identifies its address, ``recursive`` says that a thread may be in
+    several calls of it.
+    """
+
+    name: str
+    label: str
+    number: int
+    recursive: bool
+
+
 @dataclass(slots=True)
 class Function:
     """A ``.entry`` or ``.func``; ``body`` is None for a declaration.
@@ -226,6 +241,9 @@ class Function:
     ``registers`` holds those that the body names, with their types. ``directives`` are the numbers behind
     ``.maxntid``, ``.reqntid``, ``.minnctapersm``, ``.maxnreg`` and the like, keyed without the dot.
     ``branch_targets`` are the lists of labels (``.branchtargets``) and functions (``.calltargets``) by their name.
+    For the passes are ``parts``, the functions that are called in a kernel, by label, whose code follows its own;
+    ``call_sites``, the calls of them, which are numbered from 1; ``stack_bytes``, what their frames take on a thread's
+    stack, and ``stack_grows``: that is not all, because of recursion or ``alloca``.
     """
 
     name: str
@@ -240,6 +258,10 @@ class Function:
     location: Location | None = None
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     prototypes: dict[str, Prototype] = field(default_factory=dict)
+    parts: dict[str, Part] = field(default_factory=dict)
+    call_sites: tuple[Instruction, ...] = ()
+    stack_bytes: int = 0
+    stack_grows: bool = False
 
 
 @dataclass(slots=True)

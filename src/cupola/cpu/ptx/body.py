@@ -307,8 +307,11 @@ class BodyParser:
         if following:
             at = cursor.index
             label = cursor.name("a prototype or list of targets")
-            self.operands.labels.append((label, at))
-            operands += (ast.LabelRef(label),)
+            if label in self.operands.module_names:
+                operands += (ast.Symbol(label),)
+            else:
+                self.operands.labels.append((label, at))
+                operands += (ast.LabelRef(label),)
         cursor.expect(";")
         return operands
 

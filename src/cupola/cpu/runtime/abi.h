@@ -114,6 +114,7 @@ typedef struct cpu_warp {
     uint32_t watches;  /* CPU_STATE_YIELD: whether the loop looks at more than mbarriers */
     uint32_t turn;     /* the independent body gave way: where it goes on to look for threads to run */
     uint8_t *local;    /* local memory of lane 0; that of lane i lies i * local_size behind */
+    uint32_t *frames;  /* offsets in local memory: of the frame of each lane, then of the end of its stack (stack.c) */
     /* For the runtime only. */
     uint8_t *frame;
     cpu_body body;

@@ -126,7 +126,7 @@ void *cpu_resolve(cpu_context *context, const cpu_warp *warp, int lane, cpu_site
     const cpu_block *owner;
     void *place =
         resolve(&(struct access){context, warp, lane, site, site.size}, address, site.size, &owner, &found);
-    if (place && found.size) cpu_remember(context, site, found.base, found.size);
+    if (place && found.size && found.kind != CPU_MEMORY_HEAP) cpu_remember(context, site, found.base, found.size);
     return place;
 }
 

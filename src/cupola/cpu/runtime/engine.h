@@ -16,6 +16,7 @@
  * its blocks; what a block calls its own, PTX's shared::cta, is at the beginning. */
 #define CPU_SHARED_WINDOW (UINT64_C(1) << 56)
 #define CPU_LOCAL_WINDOW (UINT64_C(1) << 57)
+#define CPU_CODE_WINDOW (UINT64_C(1) << 58) /* where functions have their addresses */
 enum { CPU_RANK_SHIFT = 24 };
 
 enum cpu_fault_kind {
@@ -25,13 +26,17 @@ enum cpu_fault_kind {
     CPU_FAULT_ASSERT,        /* -> CUDA_ERROR_ASSERT */
     CPU_FAULT_TRAP,          /* -> CUDA_ERROR_LAUNCH_FAILED */
     CPU_FAULT_BARRIER,       /* a barrier that can never complete -> CUDA_ERROR_LAUNCH_FAILED */
-    CPU_FAULT_STACK,         /* -> CUDA_ERROR_LAUNCH_FAILED */
+    CPU_FAULT_STACK,         /* -> CUDA_ERROR_HARDWARE_STACK_ERROR */
     CPU_FAULT_INTERNAL,      /* the engine itself could not go on -> CUDA_ERROR_UNKNOWN */
     CPU_FAULT_NO_ACCESS,     /* memory that the device was not let into -> CUDA_ERROR_ILLEGAL_ADDRESS */
     CPU_FAULT_INSTRUCTION,   /* a use of an instruction that the ISA leaves undefined -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
+    CPU_FAULT_CALL,          /* a pointer that points to no function -> CUDA_ERROR_INVALID_PC */
+    CPU_FAULT_HEAP,          /* free() of what malloc() did not return -> CUDA_ERROR_ILLEGAL_ADDRESS */
 };
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };
+
+enum { CPU_FAULT_CALLS = 24 };
 
 typedef struct cpu_fault {
     int32_t kind;
@@ -40,8 +45,14 @@ typedef struct cpu_fault {
     uint32_t size;
     uint8_t is_write, space;
     uint32_t block[3], thread[3];
+    uint32_t call_count, calls[CPU_FAULT_CALLS]; /* the calls the thread is in, innermost first; all may not have room */
     char message[1024]; /* what an assertion said, or details, UTF-8 */
 } cpu_fault;
+
+/* The heap from which malloc() in kernels takes memory: one for each context. */
+typedef struct cpu_heap {
+    _Atomic uint64_t used, limit;
+} cpu_heap;
 
 typedef struct cpu_kernel cpu_kernel;   /* a kernel of a loaded module; caches its compiled variants */
 typedef struct cpu_variant cpu_variant; /* machine code of a kernel for one block shape */
@@ -61,6 +72,9 @@ typedef struct cpu_launch {
     int32_t device;            /* ordinal */
     uint8_t cooperative;       /* the kernel may wait for all of its blocks */
     const void *context;       /* the driver's own */
+    cpu_heap *heap;
+    uint32_t stack_limit;      /* CU_LIMIT_STACK_SIZE: bytes of a thread's stack, when its depth is not known */
+    uint32_t local_size;       /* set by the engine: bytes of local memory of a thread */
     cpu_fault fault;           /* filled by the first block that faults */
 } cpu_launch;
 

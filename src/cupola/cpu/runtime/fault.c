@@ -18,9 +18,10 @@ static cpu_fault *claim(cpu_context *context, const cpu_warp *warp, int lane, in
     memset(fault, 0, sizeof *fault);
     fault->kind = kind;
     memcpy(fault->block, context->ctaid, sizeof fault->block);
-    if (warp)
+    if (warp) {
         for (int i = 0; i < 3; i++) fault->thread[i] = context->thread_ids[i][warp->first + (uint32_t)lane];
-    else
+        fault->call_count = cpu_stack_calls(context, warp, lane, fault->calls);
+    } else
         for (int i = 0; i < 3; i++) fault->thread[i] = UINT32_MAX; /* not known */
     return fault;
 }
@@ -82,11 +83,23 @@ CPU_HELPER void cupola_assertfail(cpu_context *context, cpu_warp *warp, uint32_t
 
 /* ---- in words ----------------------------------------------------------------------------------------------- */
 
+/* How many calls the thread is in, and the numbers of the innermost ones. */
+static PyObject *calls_of(const cpu_fault *fault) {
+    Py_ssize_t known = fault->call_count < CPU_FAULT_CALLS ? (Py_ssize_t)fault->call_count : CPU_FAULT_CALLS;
+    PyObject *sites = PyTuple_New(known);
+    for (Py_ssize_t i = 0; sites && i < known; i++) {
+        PyObject *number = PyLong_FromUnsignedLong(fault->calls[i]);
+        if (!number) Py_CLEAR(sites);
+        else PyTuple_SET_ITEM(sites, i, number);
+    }
+    return sites ? Py_BuildValue("IN", (unsigned)fault->call_count, sites) : NULL;
+}
+
 /* None, or (base, size, freed) of the allocation nearest to the address. */
 static PyObject *nearest_allocation(const cpu_fault *fault) {
     cpu_allocation allocation;
     bool is_address = fault->kind == CPU_FAULT_OUT_OF_BOUNDS || fault->kind == CPU_FAULT_MISALIGNED ||
-                      fault->kind == CPU_FAULT_NO_ACCESS;
+                      fault->kind == CPU_FAULT_NO_ACCESS || fault->kind == CPU_FAULT_HEAP;
     if (!is_address || !cpu_memory_nearest(fault->address, &allocation)) Py_RETURN_NONE;
     return Py_BuildValue("KKi", (unsigned long long)allocation.base, (unsigned long long)allocation.size,
                          (int)allocation.freed);
@@ -97,12 +110,14 @@ static PyObject *describe(const cpu_launch *launch, const cpu_fault *fault) {
     if (!checks) return NULL;
     PyObject *allocation = nearest_allocation(fault), *text = NULL;
     unsigned shared = launch->dynamic_shared;
-    if (allocation)
-        text = PyObject_CallMethod(checks, "describe", "OiIKIBB(III)(III)IsO", launch->variant->object, fault->kind,
+    PyObject *calls = calls_of(fault);
+    if (allocation && calls)
+        text = PyObject_CallMethod(checks, "describe", "OiIKIBB(III)(III)IsOO", launch->variant->object, fault->kind,
                                    (unsigned)fault->site, (unsigned long long)fault->address, (unsigned)fault->size,
                                    fault->is_write, fault->space, fault->block[0], fault->block[1], fault->block[2],
                                    fault->thread[0], fault->thread[1], fault->thread[2], shared, fault->message,
-                                   allocation);
+                                   allocation, calls);
+    Py_XDECREF(calls);
     Py_XDECREF(allocation);
     Py_DECREF(checks);
     return text;

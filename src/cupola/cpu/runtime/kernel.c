@@ -188,6 +188,16 @@ static int read_resume_sites(cpu_variant *variant, PyObject *object) {
     return status;
 }
 
+static int read_stack(cpu_variant *variant, PyObject *object) {
+    uint32_t has_stack, grows;
+    if (get_uint32(object, "has_stack", &has_stack) || get_uint32(object, "stack_grows", &grows) ||
+        get_uint32(object, "stack_bytes", &variant->stack_bytes))
+        return -1;
+    variant->has_stack = has_stack;
+    variant->stack_grows = grows;
+    return 0;
+}
+
 /* With the GIL. */
 static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     PyObject *object = PyObject_CallMethod(kernel->module, "compile", "n(III)", (Py_ssize_t)kernel->index, block[0],
@@ -200,7 +210,7 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     if (!variant || !ids) PyErr_NoMemory();
     if (PyErr_Occurred() || get_uint32(object, "width", &variant->width) ||
         get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
-        get_uint32(object, "site_count", &variant->site_count) || read_resume_sites(variant, object)) {
+        get_uint32(object, "site_count", &variant->site_count) || read_stack(variant, object) || read_resume_sites(variant, object)) {
         if (variant) free(variant->resume_sites);
         free(variant);
         free(ids);

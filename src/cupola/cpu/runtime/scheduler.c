@@ -44,7 +44,7 @@ static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / un
 /* Where the parts of a block lie in its memory. On both sides of shared memory there is room for a row of accesses, since
  * lanes that do not run may read outside; behind frames and local memory there is some for whole vector registers. */
 struct layout {
-    size_t warps, lanes, shared, frames, local, total;
+    size_t warps, lanes, stacks, shared, frames, local, total;
     uint32_t warp_count;
 };
 
@@ -55,11 +55,13 @@ static struct layout lay_out(const cpu_launch *launch) {
     layout.warp_count = (uint32_t)((threads + variant->width - 1) / variant->width);
     layout.warps = 0;
     layout.lanes = round_up(layout.warp_count * sizeof(cpu_warp), 64);
-    layout.shared = layout.lanes + layout.warp_count * (size_t)variant->width * sizeof(struct cpu_lane);
+    size_t lanes = layout.warp_count * (size_t)variant->width;
+    layout.stacks = round_up(layout.lanes + lanes * sizeof(struct cpu_lane), 64);
+    layout.shared = layout.stacks + (variant->has_stack ? lanes * 2 * sizeof(uint32_t) : 0);
     layout.shared = round_up(layout.shared + ROW_BYTES, 1024);
     layout.frames = round_up(layout.shared + variant->static_shared + launch->dynamic_shared + ROW_BYTES, 1024);
     layout.local = round_up(layout.frames + (size_t)layout.warp_count * variant->frame_bytes + 64, 1024);
-    layout.total = layout.local + (size_t)layout.warp_count * variant->width * variant->local_bytes + 64;
+    layout.total = layout.local + lanes * launch->local_size + 64;
     return layout;
 }
 
@@ -137,7 +139,8 @@ static cpu_block *block_new(const cpu_launch *launch, const struct layout *layou
         block->warps[i] = (cpu_warp){
             .first = first,
             .tid = {variant->thread_ids[0][first], variant->thread_ids[1][first], variant->thread_ids[2][first]},
-            .local = block->local + (size_t)first * variant->local_bytes,
+            .local = block->local + (size_t)first * launch->local_size,
+            .frames = (uint32_t *)(memory + layout->stacks) + 2 * (size_t)first,
             .frame = block->frames + (size_t)i * variant->frame_bytes,
             .lanes = block->lanes + first,
         };
@@ -179,6 +182,7 @@ static void block_begin(cpu_block *block, const cpu_launch *launch) {
         warp->spins = 0;
         warp->parked = warp->syncing = warp->arrived = warp->stuck = 0;
         warp->turn = 0;
+        if (launch->variant->has_stack) cpu_stack_begin(launch, warp);
     }
     if (block->busy_barriers) {
         memset(block->barriers, 0, sizeof block->barriers);
@@ -553,7 +557,7 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         .ntid = {launch->block[0], launch->block[1], launch->block[2]},
         .dynamic_shared = launch->dynamic_shared,
         .nctaid = {launch->grid[0], launch->grid[1], launch->grid[2]},
-        .local_size = variant->local_bytes,
+        .local_size = launch->local_size,
         .grid_id = launch->grid_id,
         .variables = launch->variables,
         .thread_ids = {variant->thread_ids[0], variant->thread_ids[1], variant->thread_ids[2]},
@@ -622,6 +626,7 @@ int cpu_engine_run(cpu_launch *launch) {
         .chunk = chunk < 1 ? 1 : chunk > 16 ? 16 : (uint32_t)chunk,
     };
     launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
+    launch->local_size = cpu_stack_local_size(launch);
     if (launch->cooperative && !(job.grid_workspace = new_grid_workspace(launch->device))) {
         launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
         return CPU_FAULT_INTERNAL;

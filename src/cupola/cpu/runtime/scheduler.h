@@ -15,6 +15,8 @@ struct cpu_variant {
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];
     uint32_t width, frame_bytes, site_count, static_shared, local_bytes;
+    uint32_t stack_bytes; /* that the frames of called functions take on a thread's stack ... */
+    bool has_stack, stack_grows; /* ... and whether that may not be all */
     const uint32_t *thread_ids[3];
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
@@ -112,6 +114,12 @@ uint32_t cpu_mbarrier_complete(cpu_context *context, const cpu_warp *warp, int l
                                uint32_t bytes);
 /* Of the mbarrier at an offset in shared memory: whether it is one, and what its phase lacks (mbarrier.c). */
 bool cpu_mbarrier_lacks(const uint8_t *shared, uint32_t offset, uint32_t *arrivals, uint32_t *expected, int32_t *bytes);
+
+/* The stacks of threads (stack.c). Local memory of a thread of the launch; its stack when a block begins; the calls that
+ * a lane is in, innermost first: how many, of which the first ones are stored. */
+uint32_t cpu_stack_local_size(const cpu_launch *launch);
+void cpu_stack_begin(const cpu_launch *launch, cpu_warp *warp);
+uint32_t cpu_stack_calls(const cpu_context *context, const cpu_warp *warp, int lane, uint32_t *calls);
 
 /* Record a fault of a lane, if it is the first of the launch. */
 void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int kind, uint32_t site,
