@@ -23,7 +23,7 @@ from tests.ptx.oracle import F64, NAN, combinations
 
 
 def parse(text: str) -> ast.Instruction:
-    """An instruction as the tables write it: registers are plain words, ``_`` a sink, numbers integers."""
+    """An instruction as the tables write it: registers are plain words, ``_`` a sink, ``-a.h1`` a negated part."""
     opcode, _, rest = text.partition(" ")
     name, *modifiers = opcode.split(".")
     # As the lexer does, C++-like opcodes such as "cvt.rn.f16x2.f32" need no more than splitting at the dots.
@@ -42,6 +42,9 @@ def _operand(text: str) -> ast.Operand:
         return ast.Pair(first, second)
     if text == "_":
         return ast.Sink()
+    part = re.fullmatch(r"(-?)([a-z]\w*)(?:\.(\w+))?", text)
+    if part and (part[1] or part[3]):  # as video instructions have them
+        return ast.Selector(ast.Register("%" + part[2]), part[3] or "", bool(part[1]))
     if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)", text):
         return ast.Immediate(int(text, 0))
     return ast.Register("%" + text)

@@ -133,8 +133,8 @@ FAULTS: dict[str, tuple[str, int, str, tuple[str, ...]]] = {
     "half_a_warp": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", 0, "multiply", (TOGETHER, r"16 of them \(lanes 0x0000ffff\)")),
     "never_together": (
         "CUDA_ERROR_LAUNCH_FAILED",
-        16,
-        "",
+        0,
+        "multiply",
         (
             r"16 threads from \(16, 0, 0\) to \(31, 0, 0\) wait at barrier 0",
             r"16 threads from \(0, 0, 0\) to \(15, 0, 0\) wait in a warp operation \(.*matrix product\)",

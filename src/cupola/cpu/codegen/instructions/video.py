@@ -5,7 +5,7 @@ saturates to the destination's part, and adds the third operand, takes the small
 result into a part of it. The others do that for two halfwords or four bytes at once; there, a selector lists what part
 of the eight bytes ``{b, a}`` goes where, and a mask of the destination says which results count.
 
-All is computed in 64 bits, which hold every product and sum of 32-bit numbers that the ISA knows here.
+All is computed in 64 bits, which hold every sum of 32-bit numbers, or in 128 bits where that is not enough.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def part_of(selector: str) -> tuple[int, int]:
 
 def clamp(b: Builder, value: Value, width: int, *, signed: bool) -> Value:
     low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
-    return b.intrinsic("smin", b.intrinsic("smax", value, wide(low)), wide(high))
+    return b.intrinsic("smin", b.intrinsic("smax", value, constant(value.type, low)), constant(value.type, high))
 
 
 def combine(b: Builder, name: str, x: Value, y: Value) -> Value:
@@ -76,9 +76,10 @@ def finish(b: Builder, op: Operation, value: Value, third: Value | None, *, sign
         return b.cast("trunc", value, "i32")
     if width < 32:
         mask = (1 << width) - 1 << shift
-        part = b.binary("and", b.cast("trunc", b.binary("shl", value, wide(shift)), "i32"), constant("i32", mask))
+        moved = b.binary("shl", value, constant(value.type, shift))
+        part = b.binary("and", b.cast("trunc", moved, "i32"), constant("i32", mask))
         return b.binary("or", part, b.binary("and", third, constant("i32", ~mask)))
-    other = extract(b, third, 0, 32, signed=signed)
+    other = b.extend(third, value.type, is_signed=signed)
     secondary = op.one_of("add", "min", "max")
     value = b.binary("add", value, other) if secondary == "add" else b.intrinsic(f"s{secondary}", value, other)
     return b.cast("trunc", value, "i32")
@@ -130,8 +131,11 @@ def shift(b: Builder, op: Operation, x: Value, y: Value, third: Value | None = N
     left, count = operands(b, op, op.types[1:], x, y)
     count = b.intrinsic("umin", count, wide(32)) if op.has("clamp") else b.binary("and", count, wide(31))
     signed = op.types[1] == "s32"
-    name = "shl" if op.opcode == "vshl" else "ashr" if signed else "lshr"
-    return finish(b, op, b.binary(name, left, count), third, signed=op.types[0] == "s32")
+    if op.opcode == "vshl":  # 64 bits when whole words are moved by 32, and a sign
+        result = b.binary("shl", b.extend(left, "i128", is_signed=True), b.cast("zext", count, "i128"))
+    else:
+        result = b.binary("ashr" if signed else "lshr", left, count)
+    return finish(b, op, result, third, signed=op.types[0] == "s32")
 
 
 @instruction(
