@@ -16,47 +16,13 @@ from cupola import (
     Buffer,
     CUDAError,
     DeviceMemoryResource,
-    LaunchConfig,
     MemoryResource,
     PinnedMemoryResource,
     Program,
     launch,
 )
 from cupola.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphCondition, GraphDebugPrintOptions
-
-SOURCE = r"""
-extern "C" __global__ void add(int* x, int value) { *x += value; }
-extern "C" __global__ void times(int* x, int value) { *x *= value; }
-"""
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    from cupola import Device
-
-    device = Device(0)
-    device.set_current()
-    code = Program(SOURCE, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
-    return code.get_kernel("add"), code.get_kernel("times")
-
-
-@pytest.fixture
-def memory(device, stream):
-    """A pinned int32 that kernels and the host share, as (buffer, array)."""
-    with PinnedMemoryResource().allocate(4, stream=stream) as buffer:
-        array = np.from_dlpack(buffer).view(np.int32)
-        stream.sync()
-        array[:] = 0
-        yield buffer, array
-
-
-ONE = LaunchConfig(grid=1, block=1)
-
-
-def run(graph, stream):
-    graph.launch(stream)
-    stream.sync()
-
+from tests.graph.helpers import ONE, SOURCE, run
 
 # --- building and launching -------------------------------------------------------------------------------
 
@@ -515,68 +481,3 @@ def test_bad_callbacks(stream, fn, user_data, error, text):
     with pytest.raises(error, match=text):
         builder.callback(fn, user_data=user_data)
     builder.close()
-
-
-# --- conditions -------------------------------------------------------------------------------------------
-
-SET = r"""
-extern "C" __device__ __cudart_builtin__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
-extern "C" __global__ void below(int* x, int limit, unsigned long long condition) {
-    cudaGraphSetConditional(condition, *x < limit);
-}
-extern "C" __global__ void add(int* x, int value) { *x += value; }
-"""
-
-
-def test_conditions_are_refused_early(stream):
-    builder = stream.create_graph_builder()
-    with pytest.raises(RuntimeError, match="building"):
-        builder.create_condition()
-    for method in (builder.if_then, builder.if_else, builder.while_loop, lambda c: builder.switch(c, 2)):
-        with pytest.raises(TypeError, match="GraphCondition"):
-            method(5)
-
-
-@pytest.mark.parametrize(("value", "expected"), [(0, 10), (1, 201), (2, 3001), (7, 1)])
-def test_bodies_are_chosen_by_condition(device, stream, kernels, memory, value, expected):
-    add, _ = kernels
-    buffer, result = memory
-
-    def record(body, number):
-        launch(body.begin_building(), ONE, add, buffer, number)
-        body.end_building()
-
-    builder = device.create_graph_builder().begin_building()
-    record(builder.if_then(builder.create_condition(default_value=value)), 1)
-    bodies = builder.switch(builder.create_condition(default_value=value), 3)
-    for number, body in enumerate(bodies):
-        record(body, (9, 200, 3000)[number])
-    then, otherwise = builder.if_else(builder.create_condition(default_value=value))
-    then.begin_building().end_building()  # an empty body is fine
-    record(otherwise, 1)
-    graph = builder.end_building().complete()
-    run(graph, stream)
-    assert result[0] == expected
-
-
-def test_loops_and_branches_by_condition(device, stream, memory):
-    buffer, value = memory
-    code = Program(SET, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
-    below, add = code.get_kernel("below"), code.get_kernel("add")
-    builder = device.create_graph_builder().begin_building()
-    again = builder.create_condition(default_value=1)
-    body = builder.while_loop(again).begin_building()
-    launch(body, ONE, add, buffer, 3)
-    launch(body, ONE, below, buffer, 10, again)
-    body.end_building()
-    choice = builder.create_condition(default_value=0)
-    launch(builder, ONE, below, buffer, 100, choice)
-    then, otherwise = builder.if_else(choice)
-    launch(then.begin_building(), ONE, add, buffer, 1000)
-    then.end_building()
-    launch(otherwise.begin_building(), ONE, add, buffer, 5000)
-    otherwise.end_building()
-    graph = builder.end_building().complete()
-    run(graph, stream)
-    assert value[0] == 1012
-    assert repr(again) == f"<GraphCondition handle={again.handle:#x}>" and again != choice

@@ -298,7 +298,7 @@ cdef class MemcpyNode(GraphNode):
         """int: bytes, of all rows and layers."""
         cdef CUDA_MEMCPY3D read
         self.read(&read)
-        return read.WidthInBytes * max(read.Height, 1) * max(read.Depth, 1)
+        return read.WidthInBytes * (read.Height or 1) * (read.Depth or 1)
 
     def update(self, *, dst=None, src=None, size=None, dst_owner=None, src_owner=None):
         """Change the copy; what is not given stays. Executables that exist already do not change.
@@ -420,7 +420,11 @@ cdef object _event_object(GraphNode node, CUevent pointer):
 
 
 cdef class HostCallbackNode(GraphNode):
-    """A node that calls a function on the host."""
+    """A node that calls a function on the host.
+
+    Its property :attr:`callback` hides the method of that name: to add a callback behind this one, go on from an empty
+    node, ``node.join().callback(fn)``.
+    """
 
     cdef int read(self, CUDA_HOST_NODE_PARAMS* read) except -1:
         return check(cu.cuGraphHostNodeGetParams(self.open_pointer(), read), b"cuGraphHostNodeGetParams")

@@ -472,6 +472,43 @@ def test_user_objects(graph, make_stream, host):
     assert eventually(lambda: gone == [77])  # no call waits for the destructor (CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
 
 
+def test_an_update_exchanges_user_objects(make_stream, host):
+    """Those of the new graph come, those of the old one go when its queued launches are over; children included."""
+    gone: list[int] = []
+    destroy = HOST_FUNCTION(lambda data: gone.append(data))
+    pointer = ctypes.cast(destroy, ctypes.c_void_p).value
+    stream = make_stream()
+
+    def make(number: int):
+        child, outer = ok(driver.cuGraphCreate(0)), ok(driver.cuGraphCreate(0))
+        ok(driver.cuGraphAddEmptyNode(child, [], 0))
+        params = driver.CUDA_HOST_NODE_PARAMS()
+        params.fn = host.function(lambda: host.notes.append((number, list(gone))))
+        ok(driver.cuGraphAddHostNode(child, [], 0, params))
+        for graph, data in ((child, number), (outer, number + 1)):
+            ok(driver.cuGraphRetainUserObject(graph, ok(driver.cuUserObjectCreate(data, pointer, 1, 1)), 1, 1))
+        ok(driver.cuGraphAddChildGraphNode(outer, [], 0, child))
+        ok(driver.cuGraphDestroy(child))
+        return outer
+
+    first, second = make(10), make(20)
+    executable = ok(driver.cuGraphInstantiate(first, 0))
+    host.block(stream)
+    ok(driver.cuGraphLaunch(executable, stream))
+    ok(driver.cuGraphDestroy(first))
+    ok(driver.cuGraphExecUpdate(executable, second))
+    ok(driver.cuGraphDestroy(second))
+    assert gone == []
+    host.release()
+    ok(driver.cuStreamSynchronize(stream))
+    assert eventually(lambda: sorted(gone) == [10, 11])
+    ok(driver.cuGraphLaunch(executable, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    assert host.notes[0] == (10, []) and host.notes[1][0] == 20 and sorted(gone) == [10, 11]
+    ok(driver.cuGraphExecDestroy(executable))
+    assert eventually(lambda: sorted(gone) == [10, 11, 20, 21])
+
+
 def test_bad_references(graph):
     destroy = HOST_FUNCTION(lambda data: None)
     pointer = ctypes.cast(destroy, ctypes.c_void_p).value

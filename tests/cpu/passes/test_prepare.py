@@ -312,3 +312,15 @@ def test_carry(text: str, writes: list[str], reads: list[str]) -> None:
 def test_effects(text: str, writes: str, reads: str) -> None:
     effect = effects(instructions(kernel(text)[1])[0])
     assert (" ".join(effect.writes), " ".join(effect.reads)) == (writes, reads)
+
+
+def test_setting_a_condition_is_a_store():
+    body = """
+        ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 1;
+        { .param .b64 a; st.param.b64 [a], %rd1; .param .b32 b; st.param.b32 [b], 7;
+          @%p1 call.uni cudaGraphSetConditional, (a, b); }
+    """
+    function = prepared(body, ".extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);")
+    (store,) = [i for i in instructions(function) if i.opcode == "st"]
+    assert store.modifiers == ("global", "u32") and store.guard is not None
+    assert not any(i.opcode == "call" for i in instructions(function))

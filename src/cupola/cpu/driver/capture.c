@@ -179,20 +179,40 @@ static CUresult advance(struct participant *participant, CUresult status, CUgrap
 
 /* ---- what streams hand over --------------------------------------------------------------------------- */
 
-static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
+struct wanted {
+    CUgraphNodeType type;
+    struct op *op;     /* taken over; NULL for an empty node, an allocation and a free */
+    CUmemoryPool pool; /* of an allocation */
+    size_t size;
+    uint64_t address; /* given for a free, set by an allocation */
+};
+
+static CUresult add_wanted(CUgraph graph, const struct node_set *after, struct wanted *w, CUgraphNode *node) {
+    if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return graph_add_allocation(graph, after->nodes, after->data, after->count, &w->pool->properties, NULL,
+                                    0, w->size, &w->address, node);
+    if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return graph_add_free(graph, after->nodes, after->data, after->count, w->address, node);
+    return graph_node_add_op(graph, w->type, after->nodes, after->data, after->count, w->op, node);
+}
+
+static CUresult add(CUstream stream, struct wanted *w) {
     struct participant *p;
     CUgraphNode node = NULL;
     pthread_mutex_lock(&lock);
     CUresult status = enter_capture(stream, &p);
     if (status == CUDA_SUCCESS) {
-        status =
-            graph_node_add_op(p->capture->graph, type, p->set.nodes, p->set.data, p->set.count, op, &node);
+        status = add_wanted(p->capture->graph, &p->set, w, &node);
         status = advance(p, status, node);
-    } else if (op) {
-        op_free(op);
+    } else if (w->op) {
+        op_free(w->op);
     }
     unlock();
     return status;
+}
+
+static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
+    return add(stream, &(struct wanted){.type = type, .op = op});
 }
 
 CUresult capture_add(CUstream stream, struct op *op) {
@@ -212,30 +232,14 @@ CUresult capture_add(CUstream stream, struct op *op) {
 }
 
 CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint64_t *address) {
-    struct participant *p;
-    CUgraphNode node = NULL;
-    pthread_mutex_lock(&lock);
-    CUresult status = enter_capture(stream, &p);
-    if (status == CUDA_SUCCESS) {
-        status = graph_add_allocation(p->capture->graph, p->set.nodes, p->set.data, p->set.count,
-                                      &pool->properties, NULL, 0, size, address, &node);
-        status = advance(p, status, node);
-    }
-    unlock();
+    struct wanted w = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .pool = pool, .size = size};
+    CUresult status = add(stream, &w);
+    if (status == CUDA_SUCCESS) *address = w.address;
     return status;
 }
 
 CUresult capture_free(CUstream stream, uint64_t address) {
-    struct participant *p;
-    CUgraphNode node = NULL;
-    pthread_mutex_lock(&lock);
-    CUresult status = enter_capture(stream, &p);
-    if (status == CUDA_SUCCESS) {
-        status = graph_add_free(p->capture->graph, p->set.nodes, p->set.data, p->set.count, address, &node);
-        status = advance(p, status, node);
-    }
-    unlock();
-    return status;
+    return add(stream, &(struct wanted){.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address});
 }
 
 static struct op *event_op(CUstream stream, CUevent event, enum op_kind kind) {

@@ -65,8 +65,8 @@ void graph_release(CUgraph graph) {
         next = node->next;
         graph_node_free(node);
     }
-    if (graph->root == graph) graph_conditions_release(graph);
-    graph_objects_release(graph);
+    if (graph->root == graph) conditions_release(graph->conditions);
+    held_objects_release(&graph->held);
     handle_free(HANDLE_GRAPH, graph);
 }
 
@@ -201,8 +201,7 @@ CUgraph graph_clone(CUgraph graph, CUgraphNode parent) {
     CUgraphNode *copies = malloc((graph->count + 1) * sizeof *copies);
     if (clone == NULL || copies == NULL) goto failed;
     clone->has_memory_nodes = graph->has_memory_nodes;
-    if (parent == NULL && (clone->conditions = graph->root->conditions))
-        atomic_fetch_add(&clone->conditions->references, 1);
+    if (parent == NULL) clone->conditions = conditions_retain(graph->root->conditions);
     size_t n = 0;
     for (CUgraphNode node = graph->first; node; node = node->next) {
         node->degree = n;
@@ -214,7 +213,7 @@ CUgraph graph_clone(CUgraph graph, CUgraphNode parent) {
             struct edge *edge = &node->dependencies.items[i];
             if (!link_nodes(copies[edge->node->degree], copies[node->degree], &edge->data)) goto failed;
         }
-    if (!graph_objects_copy(clone, graph)) goto failed;
+    if (!held_objects_copy(&clone->held, &graph->held)) goto failed;
     free(copies);
     return clone;
 failed:

@@ -52,9 +52,17 @@ struct condition {  /* a CUgraphConditionalHandle is the address of one */
     struct condition *next;
 };
 
-struct held_object {
-    CUuserObject object;
-    unsigned count;
+struct held_objects { /* by a graph, or for a launch */
+    struct held_object {
+        CUuserObject object;
+        unsigned count;
+    } *items;
+    size_t count;
+};
+
+struct condition_list { /* shared by a graph and its clones: the handles stand in the parameters of kernels */
+    _Atomic uint32_t references;
+    struct condition *first;
 };
 
 struct CUgraph_st {
@@ -67,12 +75,8 @@ struct CUgraph_st {
     bool has_memory_nodes;
     bool abandoned;         /* capture.c: nobody was given it */
     CUgraph next_done_with; /* capture.c */
-    struct condition_list { /* shared with the clones: the handles stand in the parameters of kernels */
-        _Atomic uint32_t references;
-        struct condition *first;
-    } *conditions; /* of a root */
-    struct held_object *objects;
-    size_t object_count;
+    struct condition_list *conditions; /* of a root; NULL: none */
+    struct held_objects held;
 };
 
 /* ---- graph.c ------------------------------------------------------------------------------------------ */
@@ -117,14 +121,16 @@ CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CU
 
 CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                                size_t count, CUDA_CONDITIONAL_NODE_PARAMS *params, CUgraphNode *node);
-void graph_conditions_release(CUgraph root);
 bool graph_conditions_are_used(CUgraph root);
-void graph_conditions_reset(CUgraph root); /* to their defaults, at a launch */
+struct condition_list *conditions_retain(struct condition_list *list); /* NULL stays NULL */
+void conditions_release(struct condition_list *list);
+void conditions_reset(struct condition_list *list); /* to their defaults, at a launch */
 
 /* ---- graph_object.c ----------------------------------------------------------------------------------- */
 
-bool graph_objects_copy(CUgraph target, CUgraph source);
-void graph_objects_release(CUgraph graph);
+/* One more reference to each object: one is enough, however many the source has. */
+bool held_objects_copy(struct held_objects *target, const struct held_objects *source);
+void held_objects_release(struct held_objects *held);
 
 /* ---- graph_exec.c, graph_update.c --------------------------------------------------------------------- */
 

@@ -50,13 +50,18 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
     return CUDA_SUCCESS;
 }
 
-void graph_conditions_release(CUgraph root) {
-    if (root->conditions == NULL || atomic_fetch_sub(&root->conditions->references, 1) != 1) return;
-    for (struct condition *c = root->conditions->first, *next; c; c = next) {
+struct condition_list *conditions_retain(struct condition_list *list) {
+    if (list) atomic_fetch_add(&list->references, 1);
+    return list;
+}
+
+void conditions_release(struct condition_list *list) {
+    if (list == NULL || atomic_fetch_sub(&list->references, 1) != 1) return;
+    for (struct condition *c = list->first, *next; c; c = next) {
         next = c->next;
         (void)cpu_memory_free((uint64_t)c);
     }
-    free(root->conditions);
+    free(list);
 }
 
 bool graph_conditions_are_used(CUgraph root) {
@@ -65,8 +70,8 @@ bool graph_conditions_are_used(CUgraph root) {
     return true;
 }
 
-void graph_conditions_reset(CUgraph root) {
-    for (struct condition *c = root->conditions ? root->conditions->first : NULL; c; c = c->next)
+void conditions_reset(struct condition_list *list) {
+    for (struct condition *c = list ? list->first : NULL; c; c = c->next)
         if (c->has_default) __atomic_store_n(&c->value, c->default_value, __ATOMIC_RELAXED);
 }
 

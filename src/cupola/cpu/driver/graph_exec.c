@@ -4,7 +4,8 @@
  * launches the clone is flattened into a plan: a list of operations in topological order, with child
  * graphs in line. Plans never change, so a launch that is queued runs what it was queued with; a changed
  * executable makes a new plan at its next launch. A launch is one operation on its stream, which walks the
- * plan.
+ * plan. A plan holds the user objects and conditions of the graph it was made from, which an update may
+ * replace while the launch is under way.
  *
  * Memory that a graph allocates and does not free exists from the call of cuGraphLaunch on, like that of
  * cuMemAllocAsync; memory that it frees as well exists between the two nodes. */
@@ -37,6 +38,8 @@ struct plan {
     struct steps steps;
     struct steps allocations; /* of memory that outlives the launch; done when the launch is queued */
     struct steps records;     /* events that it records */
+    struct held_objects held;
+    struct condition_list *conditions;
 };
 
 static struct step *steps_append(struct steps *steps) {
@@ -67,6 +70,8 @@ static void plan_release(struct plan *plan) {
     steps_free(&plan->steps);
     steps_free(&plan->allocations);
     steps_free(&plan->records);
+    held_objects_release(&plan->held);
+    conditions_release(plan->conditions);
     free(plan);
 }
 
@@ -127,6 +132,13 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
     return fine;
 }
 
+static bool hold_objects(CUgraph graph, struct held_objects *held) {
+    bool fine = held_objects_copy(held, &graph->held);
+    for (CUgraphNode node = graph->first; fine && node; node = node->next)
+        for (unsigned i = 0; fine && i < node->body_count; i++) fine = hold_objects(node->bodies[i], held);
+    return fine;
+}
+
 /* The plan of the executable as it is now. With the lock. */
 static struct plan *current_plan(CUgraphExec exec) {
     if (likely(exec->plan != NULL)) return exec->plan;
@@ -134,7 +146,8 @@ static struct plan *current_plan(CUgraphExec exec) {
     if (plan == NULL) return NULL;
     plan->references = 1;
     plan->exec = exec;
-    if (!flatten(exec->graph, plan, &plan->steps)) {
+    plan->conditions = conditions_retain(exec->graph->conditions);
+    if (!flatten(exec->graph, plan, &plan->steps) || !hold_objects(exec->graph, &plan->held)) {
         plan_release(plan);
         return NULL;
     }
@@ -204,7 +217,7 @@ CUresult graph_execute(struct op *op) {
     struct plan *plan = op->graph.graph;
     struct walk walk = {op->graph.stream, op->sequence, op->context, CUDA_SUCCESS};
     pthread_mutex_lock(&plan->exec->running);
-    graph_conditions_reset(plan->exec->graph);
+    conditions_reset(plan->conditions);
     run(&walk, &plan->steps);
     pthread_mutex_unlock(&plan->exec->running);
     return walk.status;

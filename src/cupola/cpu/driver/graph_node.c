@@ -238,24 +238,30 @@ static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const 
                           size_t count, CUgraph child, bool moved, CUgraphNode *node) {
     CUgraphNode made;
     RETURN_IF(check_child(graph, child, moved));
-    CUgraph *bodies = calloc(1, sizeof *bodies);
-    if (bodies == NULL) return no_memory();
+    /* The child may be the graph itself, so the copy is of what it was before. */
+    CUgraph *bodies = calloc(1, sizeof *bodies), clone = bodies && !moved ? graph_clone(child, NULL) : NULL;
+    if (bodies == NULL || (clone == NULL && !moved)) {
+        free(bodies);
+        return no_memory();
+    }
     CUresult status =
         graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, NULL, &made);
     if (status) {
+        if (clone) graph_release(clone);
         free(bodies);
         return status;
     }
     made->bodies = bodies;
     if (moved) {
-        child->parent = made;
-        set_root(child, graph->root);
         graph->has_memory_nodes |= child->has_memory_nodes;
-        bodies[0] = child;
-    } else if ((bodies[0] = graph_clone(child, made)) == NULL) {
-        (void)cuGraphDestroyNode(made);
-        return no_memory();
+    } else {
+        conditions_release(clone->conditions);
+        clone->conditions = NULL;
+        child = clone;
     }
+    child->parent = made;
+    set_root(child, graph->root);
+    bodies[0] = child;
     made->body_count = 1;
     *node = made;
     return CUDA_SUCCESS;

@@ -68,8 +68,8 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
 }
 
 static struct held_object *find(CUgraph graph, CUuserObject object) {
-    for (size_t i = 0; i < graph->object_count; i++)
-        if (graph->objects[i].object == object) return &graph->objects[i];
+    for (size_t i = 0; i < graph->held.count; i++)
+        if (graph->held.items[i].object == object) return &graph->held.items[i];
     return NULL;
 }
 
@@ -81,11 +81,11 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
         return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0 or CU_GRAPH_USER_OBJECT_MOVE, not %#x", flags);
     struct held_object *held = find(graph, object);
     if (held == NULL) {
-        held = realloc(graph->objects, (graph->object_count + 1) * sizeof *held);
+        held = realloc(graph->held.items, (graph->held.count + 1) * sizeof *held);
         if (held == NULL)
             return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another user object");
-        graph->objects = held;
-        held += graph->object_count++;
+        graph->held.items = held;
+        held += graph->held.count++;
         *held = (struct held_object){object, 0};
     }
     held->count += count;
@@ -102,28 +102,27 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
         return fail(CUDA_ERROR_INVALID_VALUE, "the graph does not hold %u references to the user object",
                     count);
     held->count -= count;
-    if (held->count == 0) *held = graph->objects[--graph->object_count];
+    if (held->count == 0) *held = graph->held.items[--graph->held.count];
     release(object, count);
     return CUDA_SUCCESS;
 }
 
-/* A clone keeps what the original keeps: one reference each is enough. */
-bool graph_objects_copy(CUgraph target, CUgraph source) {
-    if (source->object_count == 0) return true;
-    target->objects = malloc(source->object_count * sizeof *target->objects);
-    if (target->objects == NULL) return false;
-    for (size_t i = 0; i < source->object_count; i++) {
-        target->objects[i] = (struct held_object){source->objects[i].object, 1};
-        atomic_fetch_add(&target->objects[i].object->count, 1);
+bool held_objects_copy(struct held_objects *target, const struct held_objects *source) {
+    if (source->count == 0) return true;
+    struct held_object *items = realloc(target->items, (target->count + source->count) * sizeof *items);
+    if (items == NULL) return false;
+    target->items = items;
+    for (size_t i = 0; i < source->count; i++) {
+        items[target->count++] = (struct held_object){source->items[i].object, 1};
+        atomic_fetch_add(&source->items[i].object->count, 1);
     }
-    target->object_count = source->object_count;
     return true;
 }
 
-void graph_objects_release(CUgraph graph) {
-    for (size_t i = 0; i < graph->object_count; i++)
-        release(graph->objects[i].object, graph->objects[i].count);
-    free(graph->objects);
+void held_objects_release(struct held_objects *held) {
+    for (size_t i = 0; i < held->count; i++) release(held->items[i].object, held->items[i].count);
+    free(held->items);
+    *held = (struct held_objects){0};
 }
 
 const struct entry graph_object_entries[] = {

@@ -83,7 +83,7 @@ static void number(CUgraph graph) {
 static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs *pairs,
                                        CUgraphExecUpdateResultInfo *info) {
     if (own->count != other->count)
-        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other->last, NULL);
+        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
     number(own);
     number(other);
     for (CUgraphNode a = own->first, b = other->first; a; a = a->next, b = b->next) {
@@ -109,10 +109,51 @@ static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs 
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* Give the executable's nodes the operations of the others: all of them or, without memory, none. */
-static bool take_over(const struct pairs *pairs) {
+static bool copy_objects(CUgraph own, CUgraph other, struct held_objects **next) {
+    (void)own;
+    return held_objects_copy((*next)++, &other->held);
+}
+
+static bool swap_objects(CUgraph own, CUgraph other, struct held_objects **next) {
+    (void)other;
+    struct held_objects held = own->held;
+    own->held = **next;
+    *(*next)++ = held;
+    return true;
+}
+
+/* For two graphs and all graphs inside them. */
+static bool for_graphs(CUgraph own, CUgraph other, bool (*act)(CUgraph, CUgraph, struct held_objects **),
+                       struct held_objects **next) {
+    bool fine = act(own, other, next);
+    for (CUgraphNode a = own->first, b = other->first; fine && a; a = a->next, b = b->next)
+        for (unsigned i = 0; fine && i < a->body_count; i++)
+            fine = for_graphs(a->bodies[i], b->bodies[i], act, next);
+    return fine;
+}
+
+/* What an update has replaced: to be let go of when no lock is held, since that calls destructors. */
+struct replaced {
+    struct held_objects *held;
+    size_t count;
+    struct condition_list *conditions;
+};
+
+static void replaced_release(struct replaced *replaced) {
+    for (size_t i = 0; i < replaced->count; i++) held_objects_release(&replaced->held[i]);
+    free(replaced->held);
+    conditions_release(replaced->conditions);
+}
+
+/* Give the executable's nodes the operations of the others, and its graphs their user objects: all of them
+ * or, without memory, none. */
+static bool take_over(CUgraph own, CUgraph other, const struct pairs *pairs, struct replaced *replaced) {
     struct shared_op **ops = calloc(pairs->count + 1, sizeof *ops);
-    bool fine = ops != NULL;
+    size_t graphs = 1;
+    for (size_t i = 0; i < pairs->count; i++) graphs += pairs->items[i].own->body_count;
+    struct held_objects *next = replaced->held = calloc(graphs, sizeof *replaced->held);
+    replaced->count = replaced->held ? graphs : 0;
+    bool fine = ops != NULL && next != NULL && for_graphs(own, other, copy_objects, &next);
     for (size_t i = 0; fine && i < pairs->count; i++)
         if (pairs->items[i].other->op) {
             ops[i] = shared_op_new(op_copy(pairs->items[i].other->op->op));
@@ -130,7 +171,14 @@ static bool take_over(const struct pairs *pairs) {
             pair->own->condition = pair->other->condition;
     }
     free(ops);
-    return fine;
+    if (!fine) return false;
+    next = replaced->held;
+    (void)for_graphs(own, other, swap_objects, &next);
+    if (own->parent == NULL) {
+        replaced->conditions = own->conditions;
+        own->conditions = conditions_retain(other->root->conditions);
+    }
+    return true;
 }
 
 CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo) {
@@ -149,14 +197,16 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
     RETURN_IF(graph_exec_check(hGraphExec));
     RETURN_IF(graph_check(hGraph));
     struct pairs pairs = {0};
+    struct replaced replaced = {0};
     *info = (CUgraphExecUpdateResultInfo){0};
     pthread_mutex_lock(&hGraphExec->lock);
     CUgraphExecUpdateResult result = compare(hGraphExec->graph, hGraph, &pairs, info);
-    if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !take_over(&pairs))
+    if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !take_over(hGraphExec->graph, hGraph, &pairs, &replaced))
         result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) graph_exec_changed(hGraphExec);
     pthread_mutex_unlock(&hGraphExec->lock);
     free(pairs.items);
+    replaced_release(&replaced);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
                 "the executable graph cannot be updated: %s; instantiate it again", texts[result]);
@@ -174,7 +224,7 @@ static CUresult update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong_no
 
 /* ---- single nodes ------------------------------------------------------------------------------------- */
 
-static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child) {
+static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child, struct replaced *replaced) {
     CUgraphExecUpdateResultInfo info = {0};
     struct pairs pairs = {0};
     RETURN_IF(graph_check(child));
@@ -182,17 +232,18 @@ static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child) {
     if (compare(own->bodies[0], child, &pairs, &info))
         status = fail(CUDA_ERROR_INVALID_VALUE,
                       "the new child graph must have the nodes and edges of the old one");
-    else if (!take_over(&pairs)) status = no_memory();
+    else if (!take_over(own->bodies[0], child, &pairs, replaced)) status = no_memory();
     else graph_exec_changed(exec);
     free(pairs.items);
     return status;
 }
 
-static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeParams *params) {
+static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeParams *params,
+                           struct replaced *replaced) {
     if (params->type != own->type)
         return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given",
                     (int)own->type, (int)params->type);
-    if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph);
+    if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph, replaced);
     struct op *op;
     RETURN_IF(graph_make_op(params, &op));
     if (own->type == CU_GRAPH_NODE_TYPE_KERNEL) op->kernel.attributes = own->op->op->kernel.attributes;
@@ -203,12 +254,14 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeP
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
     CUgraphNode own;
+    struct replaced replaced = {0};
     RETURN_IF(graph_exec_check(hGraphExec));
     if (nodeParams == NULL) return fail_null("nodeParams");
     pthread_mutex_lock(&hGraphExec->lock);
     CUresult status = graph_exec_find(hGraphExec, hNode, &own);
-    if (status == CUDA_SUCCESS) status = set_params(hGraphExec, own, nodeParams);
+    if (status == CUDA_SUCCESS) status = set_params(hGraphExec, own, nodeParams, &replaced);
     pthread_mutex_unlock(&hGraphExec->lock);
+    replaced_release(&replaced);
     return status;
 }
 
