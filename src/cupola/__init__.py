@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cupola.core._context import Context as Context
     from cupola.core._device import Device as Device
     from cupola.core._device_memory import DeviceMemoryResource as DeviceMemoryResource
+    from cupola.core._errors import CompilerWarning as CompilerWarning
     from cupola.core._errors import CUDAError as CUDAError
     from cupola.core._errors import CUDAWarning as CUDAWarning
     from cupola.core._errors import NVRTCError as NVRTCError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from cupola.core._kernel import Kernel as Kernel
     from cupola.core._launch import launch as launch
     from cupola.core._launch_config import LaunchConfig as LaunchConfig
+    from cupola.core._linker import Linker as Linker
+    from cupola.core._linker_options import LinkerOptions as LinkerOptions
     from cupola.core._managed_memory import ManagedBuffer as ManagedBuffer
     from cupola.core._managed_memory import ManagedMemoryResource as ManagedMemoryResource
     from cupola.core._memory_resource import MemoryResource as MemoryResource
@@ -54,6 +57,7 @@ _HOMES = {
     "Buffer": "core._buffer",
     "CUDAError": "core._errors",
     "CUDAWarning": "core._errors",
+    "CompilerWarning": "core._errors",
     "Context": "core._context",
     "Device": "core._device",
     "DeviceMemoryResource": "core._device_memory",
@@ -66,6 +70,8 @@ _HOMES = {
     "LEGACY_DEFAULT_STREAM": "core._stream",
     "LaunchConfig": "core._launch_config",
     "LegacyPinnedMemoryResource": "core._unpooled",
+    "Linker": "core._linker",
+    "LinkerOptions": "core._linker_options",
     "ManagedBuffer": "core._managed_memory",
     "ManagedMemoryResource": "core._managed_memory",
     "ManagedMemoryResourceOptions": "core._options",

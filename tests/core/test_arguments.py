@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import pickle
 import struct
 
 import numpy as np
 import pytest
 
-from cupola import Buffer, LaunchConfig, launch
+from cupola import Buffer, LaunchConfig, ObjectCode, launch
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -52,6 +53,12 @@ ACCEPTED = [
     ("bool", False, "?", False),
     ("int", True, "i", 1),
     ("long long", True, "q", 1),
+    # ... and its kind
+    ("double", 5, "d", 5.0),
+    ("float", 5, "f", 5.0),
+    ("float", True, "f", 1.0),
+    ("double", False, "d", 0.0),
+    ("double", Level.HIGH, "d", 3.0),
     ("double2", 1 + 2j, "dd", (1.0, 2.0)),
     ("float2", 1 + 2j, "ff", (1.0, 2.0)),
     ("char*", 0x7000_0000_1234, "Q", 0x7000_0000_1234),
@@ -81,6 +88,8 @@ ACCEPTED = [
     ("unsigned long long", ctypes.c_size_t(2**63 + 1), "Q", 2**63 + 1),
     ("char*", ctypes.c_void_p(0x1234), "Q", 0x1234),
     ("Pair", Pair(1.5, 7), "di", (1.5, 7)),
+    ("float2", (ctypes.c_float * 2)(1.5, 2.5), "ff", (1.5, 2.5)),
+    ("Wide", (ctypes.c_int * 32)(*range(32)), "32i", tuple(range(32))),
     ("Wide", Wide((ctypes.c_int * 32)(*range(32))), "32i", tuple(range(32))),
 ]
 
@@ -156,7 +165,9 @@ REFUSED = [
     ("float", np.float64(1), TypeError, "numpy.float64 is 8 bytes"),
     ("long long", np.int32(1), TypeError, "numpy.int32 is 4 bytes"),
     ("double", ctypes.c_float(1), TypeError, "ctypes.c_float is 4 bytes"),
-    ("short", 1.5, TypeError, "float is 8 bytes"),
+    ("short", 1.5, TypeError, r"is an integer of 2 bytes, 1.5 is a float: pass int\("),
+    ("int", 2.0, TypeError, "is an integer of 4 bytes"),
+    ("unsigned long long", 2.0, TypeError, "is an integer of 8 bytes"),
     ("int", 1j, TypeError, "complex is 16 bytes"),
     ("Pair", 1, TypeError, "ctypes.Structure"),
     ("Wide", Pair(1, 2), TypeError, "is 128 bytes"),
@@ -171,6 +182,8 @@ REFUSED = [
     ("double2", np.longdouble(1), TypeError, "nothing on the device"),
     ("long long", np.datetime64(0, "s"), TypeError, "nothing on the device"),
     ("signed char", ctypes.c_char(b"a"), TypeError, "unsupported type ctypes.c_char"),
+    ("char*", (ctypes.c_float * 2)(), TypeError, "memory of the host"),
+    ("Pair", (ctypes.c_int * 3)(), TypeError, "is 12 bytes"),
     ("char*", Ellipsis, TypeError, "unsupported type ellipsis"),
 ]
 
@@ -188,6 +201,75 @@ def test_arrays_of_gpu_libraries_are_explained(stream, module, out):
 
     with pytest.raises(TypeError, match=r"pass its address as an int.*data_ptr\(\)"):
         launch(stream, ONE, module.get_kernel("keep<char*>"), out, Tensor())
+
+
+class CudaArray:
+    """As CuPy's arrays and Numba's."""
+
+    def __init__(self, pointer):
+        self.__cuda_array_interface__ = {"data": (pointer, False), "shape": (1,), "typestr": "<i4", "version": 3}
+
+
+class CudaTensor:
+    """As PyTorch's; without gradients it has the interface above, too."""
+
+    def __init__(self, pointer, array=None):
+        self._pointer, self._array = pointer, array
+        self.is_cuda = array is None
+        self.ndim = 1 if array is None else array.ndim
+
+    def data_ptr(self):
+        return self._pointer
+
+    def numpy(self):
+        return self._array
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AttributeError("grad")
+
+
+@pytest.mark.parametrize("make", [CudaArray, CudaTensor])
+def test_arrays_on_a_device_are_pointers(stream, module, out, make):
+    launch(stream, ONE, module.get_kernel("add"), make(out.handle), 7)
+    stream.sync()
+    assert np.from_dlpack(out).view(np.int32)[0] == 7
+    with pytest.raises(TypeError, match="is a double, .*Cuda.* is a pointer"):
+        launch(stream, ONE, module.get_kernel("keep<double>"), out, make(out.handle))
+
+
+def test_tensors_of_one_number_on_the_host(stream, module, out):
+    launch(stream, ONE, module.get_kernel("keep<float>"), out, CudaTensor(0, np.array(2.5, np.float32)))
+    stream.sync()
+    assert np.from_dlpack(out).view(np.float32)[0] == 2.5
+    with pytest.raises(TypeError, match="is 8 bytes"):
+        launch(stream, ONE, module.get_kernel("keep<float>"), out, CudaTensor(0, np.array(2.5)))
+    with pytest.raises(TypeError, match="unsupported type"):
+        launch(stream, ONE, module.get_kernel("keep<char*>"), out, CudaTensor(0, np.zeros(3)))
+
+
+def test_a_pointer_is_no_double(stream, module, out):
+    with pytest.raises(TypeError, match="is a double, .*Buffer is a pointer"):
+        launch(stream, ONE, module.get_kernel("keep<double>"), out, out)
+
+
+@pytest.mark.parametrize("forget", [lambda code: pickle.loads(pickle.dumps(code)), lambda code: code])
+def test_types_survive_pickling(stream, module, out, forget):
+    launch(stream, ONE, forget(module).get_kernel("keep<float>"), out, 3)
+    stream.sync()
+    assert np.from_dlpack(out).view(np.float32)[0] == 3.0
+
+
+def test_without_types_the_width_decides(stream, module, out):
+    """Machine code from elsewhere: nobody knows what the four bytes are."""
+    bare = ObjectCode.from_cubin(module.code)
+    kernel = bare.get_kernel(module.symbol_mapping["keep<float>"])
+    launch(stream, ONE, kernel, out, 2.5)
+    stream.sync()
+    assert np.from_dlpack(out).view(np.float32)[0] == 2.5
+    launch(stream, ONE, kernel, out, 3)
+    stream.sync()
+    assert np.from_dlpack(out).view(np.int32)[0] == 3
 
 
 def test_foreign_objects(stream, module, out):

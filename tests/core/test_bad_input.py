@@ -360,12 +360,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "the language for the type of code": (
         lambda t: Program("", "cuda"),
         RuntimeError,
-        ['unsupported code_type \'cuda\'; the code types are "c++" and "ptx"', 'For CUDA C++ write "c++"'],
+        ['unsupported code_type \'cuda\'; the code types are "c++", "ptx" and "nvvm"', 'For CUDA C++ write "c++"'],
     ),
-    "a type of code that does not work yet": (
-        lambda t: Program("", "nvvm"),
-        RuntimeError,
-        ['NVVM programs are not supported yet; the code types are "c++" and "ptx"'],
+    "NVVM IR that is an object": (
+        lambda t: Program(["define"], "nvvm"),
+        TypeError,
+        ["NVVM IR is str, bytes or bytearray, not list"],
     ),
     "an option with a slip": (
         lambda t: Program("", "c++", {"lineinof": True}),

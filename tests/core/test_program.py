@@ -107,7 +107,7 @@ def test_an_empty_result_is_an_error(options, target, text):
         ((b"x", "c++", ARCH), TypeError, "Expected type str"),
         ((SOURCE, "c++", 5), TypeError, "ProgramOptions"),
         ((SOURCE, "c++", {"no_such": 1, **ARCH}), TypeError, "no_such"),
-        ((SOURCE, "c", ARCH), RuntimeError, '"c\\+\\+" and "ptx"'),
+        ((SOURCE, "c", ARCH), RuntimeError, '"c\\+\\+", "ptx" and "nvvm"'),
         ((SOURCE, "c", {"use_libdevice": True, **ARCH}), ValueError, "use_libdevice"),
         ((SOURCE, "c++", {"extra_sources": [], **ARCH}), ValueError, "extra_sources"),
     ],
@@ -189,17 +189,6 @@ def test_threads_compile_in_parallel():
         assert any(f" {value};".encode() in code for code in results)
 
 
-def test_ptx_passes_through(program):
-    text = program.compile("ptx").code.rstrip(b"\0").decode()
-    again = Program(text, "ptx", ARCH)
-    assert again.backend == "driver" and again.handle == 0
-    assert again.compile("ptx").code.rstrip(b"\0").decode() == text
-    with pytest.raises(ValueError, match="cubin, ptx"):
-        again.compile("ltoir")
-    with pytest.warns(UserWarning, match="numba_debug"):
-        Program(text, "ptx", {"numba_debug": True, **ARCH})
-
-
 @pytest.mark.cpu_only
 @pytest.mark.parametrize(("cuda_version", "warned"), [("12.0", "CUDA 12.0, which may be too old"), (None, "")])
 def test_ptx_that_the_driver_may_be_too_old_for(run_python, cuda_version, warned):
@@ -211,26 +200,6 @@ Program("__global__ void f() {{}}", "c++", {{"arch": "sm_90"}}).compile("ptx")
 """)
     assert done.returncode == 0, done.stderr
     assert warned in done.stderr and ("RuntimeWarning" in done.stderr) == bool(warned), done.stderr
-
-
-def test_ptx_is_linked_by_the_driver(device, stream):
-    import numpy as np
-
-    from cupola import CUDAError, LaunchConfig, PinnedMemoryResource, launch
-
-    arch = {"arch": f"sm_{device.arch}"}
-    source = 'extern "C" __global__ void answer(int* x) { *x = 42; }'
-    text = Program(source, "c++", arch).compile("ptx").code.rstrip(b"\0").decode()
-    program = Program(text, "PTX", {"max_register_count": 32, "lineinfo": True, "name": "mine", **arch})
-    for _ in range(2):
-        code = program.compile("cubin")
-        assert (code.name, code.code_type) == ("mine", "cubin")
-        with PinnedMemoryResource().allocate(4, stream=stream) as buffer:
-            launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("answer"), buffer)
-            stream.sync()
-            assert np.from_dlpack(buffer).view(np.int32) == 42
-    with pytest.raises(CUDAError, match="cuLink"):
-        Program("this is no PTX", "ptx", arch).compile("cubin")
 
 
 def test_threads_take_turns_with_a_program():

@@ -49,13 +49,13 @@ static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
 static const FunctionInfo function_infos[] = {
-    {"nvJitLinkCreate", "nvJitLinkCreate", NULL, NULL, NULL, 0, false, "create", NULL, 0},
-    {"nvJitLinkDestroy", "nvJitLinkDestroy", NULL, NULL, NULL, 0, false, "destroy", NULL, 0},
-    {"nvJitLinkAddData", "nvJitLinkAddData", NULL, NULL, NULL, 0, false, "add_data", NULL, 0},
-    {"nvJitLinkAddFile", "nvJitLinkAddFile", NULL, NULL, NULL, 0, false, "add_file", NULL, 0},
+    {"nvJitLinkCreate", "nvJitLinkCreate", NULL, NULL, NULL, 0, true, "create", NULL, 0},
+    {"nvJitLinkDestroy", "nvJitLinkDestroy", NULL, NULL, NULL, 0, true, "destroy", NULL, 0},
+    {"nvJitLinkAddData", "nvJitLinkAddData", NULL, NULL, NULL, 0, true, "add_data", NULL, 0},
+    {"nvJitLinkAddFile", "nvJitLinkAddFile", NULL, NULL, NULL, 0, true, "add_file", NULL, 0},
     {"nvJitLinkComplete", "nvJitLinkComplete", NULL, NULL, NULL, 0, false, "complete", NULL, 0},
-    {"nvJitLinkGetLinkedCubinSize", "nvJitLinkGetLinkedCubinSize", NULL, NULL, NULL, 0, false, "get_linked_cubin_size", NULL, 0},
-    {"nvJitLinkGetLinkedCubin", "nvJitLinkGetLinkedCubin", NULL, NULL, NULL, 0, false, "get_linked_cubin", NULL, 0},
+    {"nvJitLinkGetLinkedCubinSize", "nvJitLinkGetLinkedCubinSize", NULL, NULL, NULL, 0, true, "get_linked_cubin_size", NULL, 0},
+    {"nvJitLinkGetLinkedCubin", "nvJitLinkGetLinkedCubin", NULL, NULL, NULL, 0, true, "get_linked_cubin", NULL, 0},
     {"nvJitLinkGetLinkedPtxSize", "nvJitLinkGetLinkedPtxSize", NULL, NULL, NULL, 0, false, "get_linked_ptx_size", NULL, 0},
     {"nvJitLinkGetLinkedPtx", "nvJitLinkGetLinkedPtx", NULL, NULL, NULL, 0, false, "get_linked_ptx", NULL, 0},
     {"nvJitLinkGetLinkedLTOIRSize", "nvJitLinkGetLinkedLTOIRSize", NULL, NULL, NULL, 0, false, "get_linked_ltoir_size", NULL, 13},

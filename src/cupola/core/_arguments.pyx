@@ -4,8 +4,9 @@ The driver copies the arguments during the call, from the addresses in an array 
 many there are nor how large they are. The kernel knows: the size of each of its parameters is read once
 (``cuKernelGetParamInfo``) and every argument is compared with it, because a wrong one would silently become garbage on
 the device. The common types are tested by exact type in the loop of `pack`; everything else, and every error, goes
-through `_pack_other`. Plain Python numbers have no width of their own: where the parameter is 4 bytes wide, an int
-is passed as 32 bits and a float as float32.
+through `_pack_other`. Plain Python numbers have no type of their own: they are passed as the parameter's, which the PTX
+of the kernel tells (_signatures.py). Where it is not known, the width decides: to a parameter of 4 bytes an int is
+passed as 32 bits and a float as float32.
 """
 
 import sys
@@ -17,7 +18,10 @@ from libc.string cimport memcpy
 
 from cupola.core._buffer cimport Buffer, graph_operand
 from cupola.core._context cimport resets
-from cupola.core._kernel cimport LAYOUT_UNKNOWN, LAYOUT_UNREAD, Kernel, Parameter
+from cupola.core._kernel cimport (
+    FLOATING, INTEGER, LAYOUT_UNKNOWN, LAYOUT_UNREAD, TAKES_DOUBLE, TAKES_FLOAT, TAKES_INT32, TAKES_INT64, UNKNOWN,
+    Kernel, Parameter
+)
 
 cdef extern from "Python.h":
     PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type
@@ -54,59 +58,62 @@ cdef str CTYPES_CODES = "?bBhHiIlLqQfdP"
 cdef tuple HANDLES = ("CUdeviceptr", "CUtexObject", "CUsurfObject", "CUgraphConditionalHandle")
 
 
+# Of drivers that do not tell, before 12.4: anything goes, and a Python number has 8 bytes.
+cdef Parameter ANYTHING = [0, 0, TAKES_INT64 | TAKES_DOUBLE, UNKNOWN]
+
+
 cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1:
     cdef PyTypeObject* buffer_type = BUFFER
     cdef const Parameter* parameter = kernel.parameters
     cdef PyObject** argument = arguments
     cdef PyObject** end = arguments + count
     cdef Slot* slot = slots
-    cdef uint32_t size
+    cdef int step = 1
     cdef PyTypeObject* kind
     cdef const cupola_scalar_type* scalar
     cdef int overflow
     cdef bint wary = resets != 0    # buffers may be gone, which is not for the fast path to find out
     if kernel.parameter_count != count:
         parameter = _check_count(kernel, arguments, count)
+        if parameter == &ANYTHING:
+            step = 0
     while argument != end:
-        size = 0                # the driver cannot tell
-        if parameter != NULL:
-            size = parameter.size
-            parameter += 1
         kind = Py_TYPE(argument[0])
         pointers[0] = slot
         if kind == buffer_type:
             slot.u = (<Buffer>argument[0]).pointer
-            if slot.u == 0 or wary or (size != 8 and size != 0):
-                _pack_other(kernel, argument - arguments, size, <object>argument[0], pointers, slot)
-        elif kind == &PyLong_Type and (size == 8 or size == 0):
+            if slot.u == 0 or wary or not parameter.takes & TAKES_INT64:
+                _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
+        elif kind == &PyLong_Type and parameter.takes & (TAKES_INT64 | TAKES_INT32):
             slot.i = PyLong_AsLongLongAndOverflow(argument[0], &overflow)
-            if overflow != 0:
-                _pack_other(kernel, argument - arguments, size, <object>argument[0], pointers, slot)
-        elif kind == &PyFloat_Type and (size == 8 or size == 0):
+            if overflow != 0 or (parameter.takes & TAKES_INT32 and not -0x80000000 <= slot.i <= 0xFFFFFFFF):
+                _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
+        elif kind == &PyFloat_Type and parameter.takes & TAKES_DOUBLE:
             slot.d = PyFloat_AS_DOUBLE(argument[0])
-        elif kind == &PyFloat_Type and size == 4:
+        elif kind == &PyFloat_Type and parameter.takes & TAKES_FLOAT:
             slot.f = <float>PyFloat_AS_DOUBLE(argument[0])
         else:
             scalar = cupola_scalar_find(kind)
-            if scalar != NULL and (scalar.size == size or size == 0):
+            if scalar != NULL and (scalar.size == parameter.size or parameter.size == 0):
                 pointers[0] = cupola_scalar_value(scalar, argument[0])
             else:
-                _pack_other(kernel, argument - arguments, size, <object>argument[0], pointers, slot)
+                _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
         argument += 1
         pointers += 1
         slot += 1
+        parameter += step
     return 0
 
 
 cdef const Parameter* _check_count(Kernel kernel, PyObject** arguments, Py_ssize_t count) except? NULL:
-    """The kernel's parameters, read if they are not yet; NULL when the driver cannot tell."""
+    """The kernel's parameters, read if they are not yet; ANYTHING when the driver cannot tell."""
     if kernel.parameter_count == LAYOUT_UNREAD:
         kernel.read_layout()
     if kernel.parameter_count == LAYOUT_UNKNOWN:
-        return NULL
+        return &ANYTHING
     if kernel.parameter_count != count:
         raise _wrong_count(kernel, arguments, count)
-    return kernel.parameters
+    return kernel.parameters if count else &ANYTHING    # of no parameters: NULL, which means an exception
 
 
 cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count):
@@ -125,15 +132,20 @@ cpdef register_argument_type(cls, read):
     _readers[cls] = read
 
 
-cdef int _pack_other(Kernel kernel, Py_ssize_t i, uint32_t size, object value, void** pointer, Slot* slot) except -1:
+cdef int _pack_other(
+    Kernel kernel, Py_ssize_t i, const Parameter* parameter, object value, void** pointer, Slot* slot
+) except -1:
     """Convert any argument, or raise what is wrong with it."""
     cdef const cupola_scalar_type* scalar
-    cdef uint32_t given             # bytes that the value has
+    cdef uint32_t size = parameter.size     # 0: not known
+    cdef uint32_t given                     # bytes that the value has
     cdef double complex number
     if isinstance(value, Buffer):
         (<Buffer>value).open_allocation()
         slot.u = (<Buffer>value).pointer
-        given = 8
+        given = _pack_pointer(kernel, i, parameter, value)
+    elif isinstance(value, int) and parameter.kind == FLOATING:
+        given = _pack_float(size, float(value), slot)
     elif isinstance(value, bool):
         given = size if size in (2, 4, 8) else 1
         slot.u = value is True
@@ -145,14 +157,12 @@ cdef int _pack_other(Kernel kernel, Py_ssize_t i, uint32_t size, object value, v
         scalar = cupola_scalar_find(Py_TYPE(<PyObject*>value))
         pointer[0] = cupola_scalar_value(scalar, <PyObject*>value)
         given = scalar.size
-    elif _is_foreign_scalar(value):
+    elif _is_foreign_scalar(value, parameter):
         given = _pack_foreign(value, pointer, slot)
     elif isinstance(value, float):
-        given = 4 if size == 4 else 8
-        if size == 4:
-            slot.f = <float><double>value
-        else:
-            slot.d = value
+        if parameter.kind == INTEGER:
+            raise TypeError(f"{_where(kernel, i)} is an integer of {size} bytes, {value!r} is a float: pass int(...)")
+        given = _pack_float(size, value, slot)
     elif isinstance(value, complex):
         number = value
         given = 8 if size == 8 else 16
@@ -165,11 +175,30 @@ cdef int _pack_other(Kernel kernel, Py_ssize_t i, uint32_t size, object value, v
     elif type(value).__name__ in HANDLES and type(value).__module__.startswith("cupola.bindings"):
         slot.u = <uint64_t>int(value)
         given = 8
+    elif _pack_array(value, slot):
+        given = _pack_pointer(kernel, i, parameter, value)
+    elif _is_host_number(value):
+        given = _copy_bytes(value.numpy().tobytes(), value, slot)
     else:
         given = _pack_registered(kernel, i, value, pointer)
     if size != 0 and given != size:
         raise _wrong_size(kernel, i, size, value, given)
     return 0
+
+
+cdef uint32_t _pack_pointer(Kernel kernel, Py_ssize_t i, const Parameter* parameter, object value) except 0:
+    if parameter.kind == FLOATING and parameter.size == 8:
+        raise TypeError(f"{_where(kernel, i)} is a double, {_type_name(value)} is a pointer")
+    return 8
+
+
+cdef uint32_t _pack_float(uint32_t size, double value, Slot* slot) except 0:
+    """Pass a Python number as the floating-point type of that size: a double where there is none."""
+    if size == 4:
+        slot.f = <float>value
+        return 4
+    slot.d = value
+    return 8
 
 
 cdef int _pack_int(Kernel kernel, Py_ssize_t i, uint32_t given, object value, Slot* slot) except -1:
@@ -182,7 +211,34 @@ cdef int _pack_int(Kernel kernel, Py_ssize_t i, uint32_t given, object value, Sl
     return 0
 
 
-cdef bint _is_foreign_scalar(object value):
+cdef bint _pack_array(object value, Slot* slot) except -1:
+    """The address of an array on a device: of PyTorch, or with the CUDA array interface (CuPy, Numba, JAX)."""
+    if getattr(value, "is_cuda", False) is True and hasattr(value, "data_ptr"):
+        slot.u = value.data_ptr()
+        return True
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is None:
+        return False
+    slot.u = interface["data"][0]
+    return True
+
+
+cdef bint _is_host_number(object value):
+    """Whether it is a PyTorch tensor of one number on the host."""
+    return (
+        getattr(value, "is_cuda", None) is False and hasattr(value, "data_ptr") and getattr(value, "ndim", None) == 0
+        and hasattr(value, "numpy")
+    )
+
+
+cdef uint32_t _copy_bytes(bytes data, object value, Slot* slot) except 0:
+    if len(data) > <Py_ssize_t>sizeof(Slot):
+        raise TypeError(f"unsupported type {_type_name(value)} of {len(data)} bytes")
+    memcpy(slot, <char*>data, len(data))
+    return <uint32_t>len(data)
+
+
+cdef bint _is_foreign_scalar(object value, const Parameter* parameter):
     """Whether it is a NumPy scalar or a ctypes value that has a meaning on the device."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
@@ -195,7 +251,9 @@ cdef bint _is_foreign_scalar(object value):
         return False
     if isinstance(value, ctypes._SimpleCData):
         return type(value)._type_ in CTYPES_CODES
-    return isinstance(value, (ctypes.Structure, ctypes.Union))
+    # An array goes to a structure; where the kernel has a pointer, somebody means its address, which is the host's.
+    return isinstance(value, (ctypes.Structure, ctypes.Union)) or (
+        isinstance(value, ctypes.Array) and parameter.kind == UNKNOWN)
 
 
 cdef uint32_t _pack_foreign(object value, void** pointer, Slot* slot) except? 0:
@@ -203,22 +261,18 @@ cdef uint32_t _pack_foreign(object value, void** pointer, Slot* slot) except? 0:
     cdef Py_buffer view
     cdef char* start = <char*><PyObject*>value
     cdef Py_ssize_t offset
-    cdef bytes copied
     try:
         PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
     except (BufferError, TypeError, ValueError):
-        copied = value.tobytes()
-        if len(copied) > <Py_ssize_t>sizeof(Slot):
-            raise TypeError(f"unsupported type {_type_name(value)} of {len(copied)} bytes") from None
-        memcpy(slot, <char*>copied, len(copied))
-        return <uint32_t>len(copied)
+        return _copy_bytes(value.tobytes(), value, slot)
     # The memory is the object's own, and the caller keeps the object: it stays after the release of the view.
     pointer[0] = view.buf
     size = <uint32_t>view.len
     offset = <char*>view.buf - start
     if 0 < offset and offset + view.len <= cupola_basic_size(<PyObject*>value) and hasattr(value, "dtype"):
         cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_INSIDE, <uint32_t>offset, size)
-    elif (<void**>(start + sizeof(PyObject)))[0] == view.buf:
+    elif (<void**>(start + sizeof(PyObject)))[0] == view.buf and not hasattr(value, "_length_"):
+        # Not arrays: whether they are good depends on the parameter.
         cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_POINTER, sizeof(PyObject), size)
     PyBuffer_Release(&view)
     return size
@@ -256,6 +310,8 @@ cdef str _advice(object value):
             ": it is an array on the host; copy it to a Buffer and pass that, or pass a number as a NumPy scalar, "
             "such as array.dtype.type(1)"
         )
+    if type(value).__module__.startswith(("ctypes", "torch")) or hasattr(value, "_length_"):
+        return ": it is memory of the host; copy it to a Buffer and pass that"
     if isinstance(value, (tuple, list)):
         return "; pass each of its items, as *values, or for an array a Buffer"
     if hasattr(value, "handle"):

@@ -141,6 +141,18 @@ def explain_load(status: int, code: object, driver: Version) -> str:
     return str(found) if found else ""
 
 
+def explain_link(log: str, linker: Version) -> str:
+    """Why nvJitLink refuses an input; empty when versions are not the reason."""
+    if not re.search(r"version|newer|NVVM_ERROR_IR_VERSION|libnvvm", log, re.IGNORECASE):
+        return ""
+    try:
+        compiler = _nvrtc.version()
+    except (RuntimeError, ImportError):
+        return ""
+    found = libraries_and_compiler("nvJitLink", linker, compiler)
+    return str(found) if found else ""
+
+
 def explain_compile(error: NVRTCError, flags: Iterable[bytes]) -> NVRTCError:
     """The error itself, or one with more text when a mismatch of versions may be the reason."""
     texts = [os.fsdecode(flag) for flag in flags]

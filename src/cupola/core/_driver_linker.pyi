@@ -1,9 +1,22 @@
-def link_ptx(
-    text: bytes,
-    name: bytes,
-    arch: str,
-    *,
-    max_registers: int | None = None,
-    debug: bool = False,
-    lineinfo: bool = False,
-) -> bytes: ...
+from cupola.bindings.driver import CUlinkState
+
+class DriverLink:
+    def __init__(
+        self,
+        arch: str,
+        *,
+        max_registers: int | None = None,
+        optimization_level: int | None = None,
+        debug: bool = False,
+        lineinfo: bool = False,
+        verbose: bool = False,
+        lto: bool = False,
+        no_cache: bool = False,
+    ) -> None: ...
+    @property
+    def handle(self) -> CUlinkState: ...
+    def is_usable_here(self) -> bool: ...
+    def add(self, code_type: str, code: bytes | str, name: str) -> None: ...
+    def complete(self, target: str) -> bytes: ...
+    def logs(self) -> tuple[str, str]: ...
+    def close(self) -> None: ...

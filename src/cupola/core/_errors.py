@@ -50,7 +50,11 @@ class CUDAWarning(UserWarning):
     """Something went wrong where no exception can be raised, for example while an object was destroyed."""
 
 
-for _public in (CUDAError, NVRTCError, CUDAWarning):
+class CompilerWarning(UserWarning):
+    """The compiler had something to say of a program that compiled, and its log was not asked for."""
+
+
+for _public in (CUDAError, NVRTCError, CUDAWarning, CompilerWarning):
     _public.__module__ = "cupola"  # tracebacks then say the name that programs catch it by
 
 

@@ -1,12 +1,29 @@
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from cupola.core._cuda cimport CUkernel
 from cupola.core._object_code cimport Library
 
 
+# Which plain Python numbers the fast path of a launch converts for a parameter, and to what.
+cdef enum:
+    TAKES_INT64 = 1         # and pointers
+    TAKES_INT32 = 2
+    TAKES_DOUBLE = 4
+    TAKES_FLOAT = 8
+
+
 cdef struct Parameter:
     uint32_t offset
     uint32_t size
+    uint8_t takes           # of the above
+    uint8_t kind            # INTEGER, FLOATING or UNKNOWN of _signatures.py
+
+
+# The kinds of _signatures.py.
+cdef enum:
+    UNKNOWN = 0
+    INTEGER = 1
+    FLOATING = 2
 
 
 cdef enum:

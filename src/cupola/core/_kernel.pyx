@@ -121,29 +121,37 @@ cdef class Kernel:
         cdef size_t size = 0
         cdef int count = 0
         cdef CUkernel pointer = self.pointer
+        cdef Parameter* found = NULL
         cdef Parameter* grown
         cdef CUresult status
-        while True:
-            with nogil:
-                status = cu.cuKernelGetParamInfo(pointer, count, &offset, &size)
-            if status != CUDA_SUCCESS:
-                break
-            if count % 16 == 0:
-                grown = <Parameter*>PyMem_Realloc(self.parameters, (count + 16) * sizeof(Parameter))
-                if grown == NULL:
-                    raise MemoryError()
-                self.parameters = grown
-            self.parameters[count].offset = offset
-            self.parameters[count].size = size
-            count += 1
-        if status == CUDA_ERROR_NOT_FOUND or status == CUDA_ERROR_NOT_SUPPORTED:
-            forget_missing()
-            self.parameter_count = LAYOUT_UNKNOWN
+        try:
+            while True:
+                with nogil:
+                    status = cu.cuKernelGetParamInfo(pointer, count, &offset, &size)
+                if status != CUDA_SUCCESS:
+                    break
+                if count % 16 == 0:
+                    grown = <Parameter*>PyMem_Realloc(found, (count + 16) * sizeof(Parameter))
+                    if grown == NULL:
+                        raise MemoryError()
+                    found = grown
+                found[count].offset = offset
+                found[count].size = size
+                count += 1
+            if status == CUDA_ERROR_NOT_FOUND or status == CUDA_ERROR_NOT_SUPPORTED:
+                forget_missing()
+                self.parameter_count = LAYOUT_UNKNOWN
+                return 0
+            if status != CUDA_ERROR_INVALID_VALUE:
+                check(status, b"cuKernelGetParamInfo")
+            _add_kinds(self, found, count)
+            if self.parameter_count == LAYOUT_UNREAD:   # another thread may have been faster
+                self.parameters = found
+                self.parameter_count = count
+                found = NULL
             return 0
-        if status != CUDA_ERROR_INVALID_VALUE:
-            check(status, b"cuKernelGetParamInfo")
-        self.parameter_count = count
-        return 0
+        finally:
+            PyMem_Free(found)
 
     cdef str find_name(self):
         cdef const char* text = NULL
@@ -198,6 +206,40 @@ cdef Kernel new_kernel(CUkernel pointer, Library library, str name):
     kernel.library = library
     kernel.known_name = name
     return kernel
+
+
+cdef int _add_kinds(Kernel kernel, Parameter* parameters, int count) except -1:
+    """Tell of each parameter what it is, as far as the kernel's PTX is known, and what the fast path may pass for it."""
+    cdef bytes kinds = None
+    cdef Parameter* parameter
+    cdef int i
+    if kernel.library is not None and kernel.library.heads is not None:
+        from cupola.core._signatures import kinds_of
+        kinds = kinds_of(kernel.library.heads, _symbol(kernel))
+        if kinds is not None and len(kinds) != count:
+            kinds = None
+    for i in range(count):
+        parameter = &parameters[i]
+        parameter.kind = kinds[i] if kinds is not None else UNKNOWN
+        parameter.takes = 0
+        if parameter.size == 8:
+            parameter.takes = TAKES_INT64 | TAKES_DOUBLE
+        elif parameter.size == 4:
+            parameter.takes = TAKES_INT32 | TAKES_FLOAT
+        if parameter.kind == INTEGER:
+            parameter.takes &= TAKES_INT64 | TAKES_INT32
+        elif parameter.kind == FLOATING:
+            parameter.takes &= TAKES_DOUBLE | TAKES_FLOAT
+    return 0
+
+
+cdef str _symbol(Kernel kernel):
+    """The name of the kernel in its code, which is not always the one that it was asked for by."""
+    cdef const char* text = NULL
+    if cu.cuKernelGetName(&text, kernel.pointer) == CUDA_SUCCESS and text != NULL:
+        return text.decode("utf-8", "replace")
+    forget_missing()
+    return kernel.find_name()
 
 
 cdef int _require_layout(Kernel kernel) except -1:

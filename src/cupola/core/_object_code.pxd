@@ -13,6 +13,7 @@ cdef class Library:
     cdef char* log
     cdef CUjit_option options[2]
     cdef void* option_values[2]
+    cdef bytes heads                # of its kernels in PTX (_signatures.py), or None
 
 
 cdef class ObjectCode:
@@ -20,6 +21,7 @@ cdef class ObjectCode:
     cdef readonly str code_type
     cdef readonly str name
     cdef object symbols             # name expression -> mangled name, or None
+    cdef bytes heads                # of its kernels in PTX, where that is known and not the code itself
     cdef Library library            # None until loaded
     cdef object lock
     cdef object __weakref__

@@ -14,6 +14,9 @@ from cupola.core._cuda cimport (
 )
 from cupola.core._kernel cimport new_kernel
 
+# How code from a cache ends that knows the types of its kernels' parameters (_signatures.py).
+cdef bytes HEADS_MARK = b"cupolaSG"
+
 # The kinds that the driver loads; the others are for the linker.
 cdef tuple LOADABLE = ("cubin", "ptx", "fatbin")
 
@@ -258,11 +261,41 @@ cdef class ObjectCode:
         return f"<ObjectCode handle={pointer:#x} code_type={self.code_type!r}>"
 
     def __reduce__(self):
-        return _restore, (self.code, self.code_type, self.name, self.symbols)
+        return _restore, (self.code, self.code_type, self.name, self.symbols, self.heads)
+
+    def _take_signatures(self, bytes ptx):
+        """Remember of the PTX that was compiled along with this code what types the parameters have."""
+        from cupola.core._signatures import heads_of
+        self.heads = heads_of(ptx)
+
+    def _signatures(self):
+        """The heads of the kernels, or None."""
+        from cupola.core._signatures import heads_of
+        if self.heads is None and self.code_type == "ptx":
+            return heads_of(_read(self.code))
+        return self.heads
+
+    def _take_heads(self, bytes heads=None):
+        self.heads = heads
+
+    def _to_cache(self):
+        """The code as a cache keeps it: with the types of the parameters behind it, which `from_cubin` finds there."""
+        from cupola.core._signatures import with_heads
+        code = _read(self.code)
+        return code if self.heads is None else with_heads(code, self.heads)
 
 
-def _restore(module, code_type, name, symbols):
-    return new_object_code(module, code_type, name, symbols)
+def _restore(module, code_type, name, symbols, heads=None):
+    cdef ObjectCode made = new_object_code(module, code_type, name, symbols)
+    made.heads = heads
+    return made
+
+
+cdef bytes _read(object code):
+    if not isinstance(code, str):
+        return bytes(code)
+    with open(code, "rb") as file:
+        return file.read()
 
 
 cdef ObjectCode new_object_code(object module, str code_type, str name, object symbols):
@@ -272,6 +305,9 @@ cdef ObjectCode new_object_code(object module, str code_type, str name, object s
     made.name = name
     made.symbols = symbols
     made.lock = RLock()
+    if code_type == "cubin" and isinstance(module, bytes) and (<bytes>module).endswith(HEADS_MARK):
+        from cupola.core._signatures import split_heads
+        made.code, made.heads = split_heads(module)
     return made
 
 
@@ -305,6 +341,7 @@ cdef Library _load(ObjectCode source):
     if status != CUDA_SUCCESS:
         _fail_load(source, library, status, call)
     library.pointer = pointer
+    library.heads = source._signatures()
     return library
 
 

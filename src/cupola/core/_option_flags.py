@@ -127,7 +127,7 @@ def _nvrtc_flags(options: ProgramOptions) -> list[str]:
     for field, kind, text in NVRTC:
         value = getattr(options, field)
         if value is not None:
-            result += _emit(field, kind, text, value, ("false", "true"))
+            result += emit(field, kind, text, value, ("false", "true"))
     return result
 
 
@@ -150,7 +150,7 @@ def _nvvm_flags(options: ProgramOptions, target_type: str | None) -> list[str]:
         if field == "arch":
             value = str(value).replace("sm_", "compute_")
         if value is not None:
-            result += _emit(field, kind, text, value, ("0", "1"))
+            result += emit(field, kind, text, value, ("0", "1"))
         if field == "numba_debug" and options.device_code_optimize is not None:
             result.append("-opt=3" if options.device_code_optimize else "-opt=0")
     if target_type == "ltoir":
@@ -158,7 +158,7 @@ def _nvvm_flags(options: ProgramOptions, target_type: str | None) -> list[str]:
     return result
 
 
-def _emit(field: str, kind: int, text: str, value: Any, booleans: tuple[str, str]) -> Iterator[str]:
+def emit(field: str, kind: int, text: str, value: Any, booleans: tuple[str, str]) -> Iterator[str]:
     if kind == FLAG:
         if value:
             yield text.format(bundled_headers=user_cache_directory("nvrtc-bundled-headers"))

@@ -1,4 +1,4 @@
-"""Views of anybody's arrays, and copies and moves of many buffers at once."""
+"""Views of anybody's arrays, copies and moves of many buffers at once, and caches of compiled programs."""
 
 from importlib import import_module as _import_module
 
@@ -15,15 +15,23 @@ if TYPE_CHECKING:
     from cupola.core._migration import discard_batch as discard_batch
     from cupola.core._migration import discard_prefetch_batch as discard_prefetch_batch
     from cupola.core._migration import prefetch_batch as prefetch_batch
+    from cupola.utils._file_cache import FileStreamProgramCache as FileStreamProgramCache
+    from cupola.utils._program_cache import InMemoryProgramCache as InMemoryProgramCache
+    from cupola.utils._program_cache import ProgramCacheResource as ProgramCacheResource
+    from cupola.utils._program_key import make_program_cache_key as make_program_cache_key
 
 # Name -> module that has it, of the names that are imported when they are first used.
 _HOMES = {
     "CopyOptions": "core._copy_options",
+    "FileStreamProgramCache": "utils._file_cache",
+    "InMemoryProgramCache": "utils._program_cache",
     "MemcpyOverlapMode": "core._copy_options",
     "MemcpySrcAccessOrder": "core._copy_options",
+    "ProgramCacheResource": "utils._program_cache",
     "copy_batch": "core._copies",
     "discard_batch": "core._migration",
     "discard_prefetch_batch": "core._migration",
+    "make_program_cache_key": "utils._program_key",
     "prefetch_batch": "core._migration",
 }
 

@@ -110,6 +110,21 @@ static CUresult find_extent(const void *data, const char **start, size_t *size) 
     return CUDA_SUCCESS;
 }
 
+bool find_ptx(const void *image, size_t size, const char **ptx, size_t *length) {
+    uint32_t magic;
+    if (size < sizeof(Elf64_Ehdr)) return false;
+    memcpy(&magic, image, sizeof magic);
+    if (magic == FAT_MAGIC) return !find_in_fat(image, ptx, length);
+    *ptx = image;
+    *length = strnlen(image, size);
+    if (memcmp(image, ELFMAG, SELFMAG)) return memmem(image, *length, ".target", 7);
+    size_t cubin = elf_size(image), whole = cubin && cubin + PTX_FRAME_SIZE <= size ? cubin_size(image) : 0;
+    if (whole <= cubin || whole > size) return false;
+    *ptx += cubin + PTX_FRAME_SIZE / 2;
+    *length = whole - cubin - PTX_FRAME_SIZE;
+    return true;
+}
+
 /* ---- for which GPU an image is --------------------------------------------------------------------------------- */
 
 /* PTX runs on its target and on newer GPUs; a cubin on GPUs of the same major number; what is for one GPU only (suffix

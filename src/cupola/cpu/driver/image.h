@@ -1,15 +1,27 @@
-/* How a cubin carries its PTX: behind the ELF image, a record, the PTX, a record; so nvrtc.c writes it, image.c and
- * cupola.cpu.compiler read it.
+/* How a cubin carries its PTX: behind the ELF image, a record, the PTX, a record; so nvrtc.c and nvjitlink.c write it,
+ * image.c and cupola.cpu.compiler read it.
  *
  *     ELF image | magic, 8 bytes | u64 length | PTX | u64 length | magic, 8 bytes */
 #ifndef CUPOLA_CPU_DRIVER_IMAGE_H
 #define CUPOLA_CPU_DRIVER_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define PTX_MAGIC "cupolaPT"
 enum { PTX_MAGIC_SIZE = 8, PTX_FRAME_SIZE = 32 }; /* both records */
 
 size_t elf_size(const void *data); /* of a 64-bit ELF image; 0 when it is not one */
+
+/* The records and the PTX between them, PTX_FRAME_SIZE + size bytes; `ptx` may lie where it ends up. */
+void write_ptx_frame(char *target, const char *ptx, size_t size);
+
+/* The PTX in an image of `size` bytes that need not end with a zero: text, a cubin with its PTX, a fat binary. False
+ * when there is none. */
+bool find_ptx(const void *image, size_t size, const char **ptx, size_t *length);
+
+/* The library that the process has loaded already under a name that begins so; NULL when there is none. */
+void *loaded_library(const char *prefix);
 
 #endif

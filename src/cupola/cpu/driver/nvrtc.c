@@ -3,9 +3,7 @@
  * When the CPU device is the provider, nvrtcGetCUBIN goes through here: behind the cubin that NVRTC made stands the PTX
  * that it made along with it (image.h). So a cubin can be cached on disk, sent to other processes and still run here,
  * and its ELF part is what NVRTC made. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
-#include <link.h>
 #include <stdlib.h>
 
 #include <cupola/nvrtc.h>
@@ -20,15 +18,6 @@ struct nvrtc {
     nvrtcResult (*ptx)(nvrtcProgram, char *);
 };
 
-static int find_library(struct dl_phdr_info *info, size_t size, void *found) {
-    (void)size;
-    const char *name = strrchr(info->dlpi_name, '/');
-    name = name ? name + 1 : info->dlpi_name;
-    if (strncmp(name, "libnvrtc.so", 11)) return 0;
-    *(const char **)found = info->dlpi_name;
-    return 1;
-}
-
 /* The library that the process has loaded already: a program came from it. */
 static const struct nvrtc *nvrtc(void) {
     static struct nvrtc table;
@@ -36,9 +25,7 @@ static const struct nvrtc *nvrtc(void) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (atomic_load(&ready)) return &table;
     pthread_mutex_lock(&lock);
-    const char *path = NULL;
-    dl_iterate_phdr(find_library, &path);
-    void *library = path ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+    void *library = loaded_library("libnvrtc.so");
     if (library && !atomic_load(&ready)) {
         table.cubin_size = dlsym(library, "nvrtcGetCUBINSize");
         table.cubin = dlsym(library, "nvrtcGetCUBIN");
@@ -80,16 +67,7 @@ static nvrtcResult nvrtc_get_cubin(nvrtcProgram program, char *target) {
     char *text = malloc(ptx + 1);
     if (!text) return NVRTC_ERROR_OUT_OF_MEMORY;
     result = library->ptx(program, text);
-    if (result == NVRTC_SUCCESS) {
-        uint64_t length = ptx;
-        char *at = target + cubin;
-        memcpy(at, PTX_MAGIC, PTX_MAGIC_SIZE);
-        memcpy(at + PTX_MAGIC_SIZE, &length, sizeof length);
-        at += PTX_FRAME_SIZE / 2;
-        memcpy(at, text, ptx);
-        memcpy(at + ptx, &length, sizeof length);
-        memcpy(at + ptx + sizeof length, PTX_MAGIC, PTX_MAGIC_SIZE);
-    }
+    if (result == NVRTC_SUCCESS) write_ptx_frame(target + cubin, text, ptx);
     free(text);
     return result;
 }
