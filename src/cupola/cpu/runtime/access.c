@@ -63,8 +63,9 @@ static void *in_cluster(const struct access *access, uint32_t address, const cpu
     const cpu_block *block = *owner = cluster->blocks[rank];
     uint32_t limit = access->context->shared_size;
     if (offset >= limit || limit - offset < access->size) {
-        snprintf(details, sizeof details, "it is the shared memory of block (%u, %u, %u), rank %u of the cluster",
-                 block->ctaid[0], block->ctaid[1], block->ctaid[2], rank);
+        snprintf(details, sizeof details,
+                 "it is the shared memory of block (%u, %u, %u), rank %u of the cluster, of which there are %u bytes",
+                 block->ctaid[0], block->ctaid[1], block->ctaid[2], rank, limit);
         return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, CPU_SPACE_SHARED, offset, details);
     }
     if (!block->live) {
