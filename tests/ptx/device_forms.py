@@ -81,7 +81,7 @@ class Runner:
             buffer.copy_from(host, stream=self.stream)
             base = int(buffer.handle)
             out = cells + columns[0] * form.threads * SLOT
-            config = LaunchConfig(grid=form.size("grid", 1), block=form.size("block", 128), **_cluster(form))
+            config = _config(form)
             arguments = [np.uint64(value) for value in (base + cells, base + out, base, FIRST, SECOND)]
             launch(self.stream, config, kernel, *arguments)
             buffer.copy_to(host, stream=self.stream)
@@ -96,5 +96,8 @@ class Runner:
             ]
 
 
-def _cluster(form: Form) -> dict[str, int]:
-    return {"cluster": form.size("cluster", 1)} if "cluster" in form.options else {}
+def _config(form: Form) -> LaunchConfig:
+    cluster = form.size("cluster", 1)
+    if cluster == 1:
+        return LaunchConfig(grid=form.size("grid", 1), block=form.size("block", 128))
+    return LaunchConfig(grid=form.size("grid", 1) // cluster, cluster=cluster, block=form.size("block", 128))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from cupola.cpu import ptx
 from cupola.cpu.ptx import ast, grammar
+from cupola.cpu.ptx.names import SPECIAL_REGISTERS
 from tests.ptx.forms import Form, families, forms
-from tests.ptx.programs import module
+from tests.ptx.programs import kernel
 
 DATA = Path(__file__).with_name("isa.toml")
 
@@ -47,10 +48,12 @@ def data() -> dict[str, object]:
 @cache
 def instructions_of(form: Form) -> tuple[ast.Instruction, ...]:
     """The instructions of a form, without those of the kernel around it."""
-    text = module([form])
-    (line,) = (n for n, text in enumerate(text.splitlines(), 1) if text.strip() == f"{form.code};")
-    body = ptx.parse(text).functions[form.name].body or ()
-    return tuple(s for s in body if isinstance(s, ast.Instruction) and s.location.ptx_line == line)
+    lines = kernel(form).splitlines()
+    (line,) = (number for number, text in enumerate(lines, 1) if text.strip() == f"{form.code};")
+    constants = ".const .align 32 .b8 constants[4096];"
+    body = ptx.parse(f".version 8.7 .target sm_90a .address_size 64 {constants}" + "\n".join(lines[1:])).functions
+    found = body[form.name].body or ()
+    return tuple(s for s in found if isinstance(s, ast.Instruction) and s.location.ptx_line == line - 1)
 
 
 def syntax_of(instruction: ast.Instruction) -> grammar.Form:
@@ -60,14 +63,13 @@ def syntax_of(instruction: ast.Instruction) -> grammar.Form:
 
 
 def row_of(found: Iterable[Row], instruction: ast.Instruction) -> Row | None:
-    """The row of an instruction: of those in its section, the one that names most of it."""
+    """The row of an instruction: of those in its section the one that names most of it."""
     section = syntax_of(instruction).section.split(" ")[0]
-    words = {instruction.opcode, *instruction.modifiers}
-    words |= {f"{word.split('::')[0]}" for word in words}
-    # The grammar keeps a few instructions with their kin in another section than the ISA does.
+    words = frozenset([instruction.opcode, *instruction.modifiers])
+    words |= frozenset(word.split("::")[0] for word in words)
+    # The grammar keeps a few instructions with their kin, in another section than the ISA's.
     matching = [row for row in found if row.name.split(".")[0] == instruction.opcode and row.parts <= words]
-    matching.sort(key=lambda row: (row.section == section, len(row.parts)))
-    return matching[-1] if matching else None
+    return max(matching, key=lambda row: (len(row.parts), row.section == section), default=None)
 
 
 @cache
@@ -89,3 +91,64 @@ def rows() -> tuple[Row, ...]:
             for row in {id(r): r for i in instructions_of(form) if (r := row_of(found, i))}.values():
                 row.forms.append(form)
     return tuple(found)
+
+
+REGISTERS = (
+    ".reg .b16 %h<8>; .reg .b32 %r<8>; .reg .b64 %l<8>; .reg .b128 %q<8>; .reg .f32 %f<8>; .reg .f64 %d<8>; "
+    ".reg .pred %p<8>;"
+)
+
+
+def example(text: str) -> str:
+    """A module of which the only line that matters, the third one, stands for line 7 of example.cu."""
+    lines = [
+        '.version 8.7 .target sm_90a .address_size 64 .file 1 "example.cu"',
+        f".visible .entry k() {{ {REGISTERS} .loc 1 7 3",
+        f"{text};",
+        "ret; }",
+    ]
+    if text.startswith("call"):
+        lines[1] += " prototype: .callprototype (.reg .b32 _) _ (.reg .b32 _);"
+    return "\n".join(lines)
+
+
+def page() -> str:
+    """The page of the documentation, in Markdown."""
+    table = data()
+    count = {status: sum(row.status == status for row in rows()) for status in ("yes", "in part", "no")}
+    lines = [
+        "# PTX on the CPU device",
+        "",
+        "Every instruction of the PTX ISA 9.0, by its sections, and whether the CPU device runs it: "
+        f"{count['yes']} fully, {count['in part']} in part, {count['no']} not.",
+        "What is not supported is refused when the module is loaded, by an error that names the instruction and its",
+        "place in the PTX and, with `-lineinfo`, in the CUDA source.",
+        "",
+        "An instruction is supported with all the modifiers and types that it has on compute capability 9.0, the modelled",
+        "GPU's. The programs in `tests/ptx/forms` show it: on the CPU device each of them gives what an H200 gave, to",
+        "the bit where the ISA defines the result ([Testing](testing.md)).",
+        "",
+        "This page is made by `tools/ptx_support.py write`, and a test checks that it is true.",
+    ]
+    for section in table["section"]:  # type: ignore[attr-defined]
+        lines += [
+            "",
+            f"## {section['number']} {section['title']}",
+            "",
+            "| instruction | supported | |",
+            "|---|---|---|",
+        ]
+        for row in rows():
+            if row.section == section["number"]:
+                words = "; ".join(words for _, words in row.missing if words)
+                remark = f"not {words}" if row.status == "in part" else words
+                lines.append(f"| `{row.name}` | {row.status} | {remark} |")
+    names = sorted(name for name in SPECIAL_REGISTERS if "." not in name)
+    lines += ["", "## 10 Special registers", "", "All of them can be read:", ""]
+    lines += [", ".join(f"`{name}`" for name in names) + ".", ""]
+    lines += [
+        "`%clock`, `%globaltimer` and their halves count the host's time; `%smid` is the number of the worker thread; "
+        "`%pm0` to `%pm7` and the `%envreg` that nothing sets are zero.",
+        "",
+    ]
+    return "\n".join(lines)

@@ -60,6 +60,9 @@ extern "C" __global__ void assertion(int *data, int *other, int n) {
 extern "C" __global__ void trapped(int *data, int *other, int n) {
     if (blockIdx.x == 1 && threadIdx.x == 3) __trap();  // LINE trapped
 }
+extern "C" __global__ void breakpoint(int *data, int *other, int n) {
+    if (threadIdx.x == 5) asm volatile("brkpt;");  // LINE breakpoint
+}
 extern "C" __global__ void barrier(int *data, int *other, int n) {
     if (threadIdx.x < 32) asm volatile("barrier.sync 1;");  // LINE barrier
     else __syncthreads();
@@ -80,6 +83,7 @@ LAUNCHES = {  # name: grid, block, bytes of dynamic shared memory
     "atomic": (1, 32, 0),
     "assertion": (1, 32, 0),
     "trapped": (2, 32, 0),
+    "breakpoint": (1, 32, 0),
     "barrier": (1, 64, 0),
     "partly_inside": (1, 1, 0),
 }
@@ -144,6 +148,7 @@ FAULTS = {
         "CUDA_ERROR_ASSERT", (11, 0, 0), (0, 0, 0), (r"assertion `threadIdx.x < 11` failed", r"assertion")
     ),
     "trapped": Fault("CUDA_ERROR_LAUNCH_FAILED", (3, 0, 0), (1, 0, 0), (r"executed a trap",)),
+    "breakpoint": Fault("CUDA_ERROR_LAUNCH_FAILED", (5, 0, 0), (0, 0, 0), (r"executed a trap",)),
     "barrier": Fault(
         "CUDA_ERROR_LAUNCH_FAILED",
         (0, 0, 0),
