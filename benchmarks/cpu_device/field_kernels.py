@@ -323,7 +323,8 @@ BLACK_SCHOLES = Benchmark(
     """
     + _spelled(BLACK_SCHOLES_BODY, LOG="__logf", EXP="__expf", SQRT="sqrtf", FABS="fabsf")
     + "}",
-    opencl=r"""kernel void k(global const float* s, global const float* e, global const float* t, global float* call, int n) {
+    opencl=r"""kernel void k(global const float* s, global const float* e, global const float* t,
+            global float* call, int n) {
         int i = get_global_id(0);
         if (i >= n) return;
     """

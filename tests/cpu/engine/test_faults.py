@@ -194,7 +194,7 @@ import cupola.cpu
 cupola.cpu.use()
 import numpy as np
 from cupola.cpu.codegen import bounds, memory
-bounds._inside = lambda body, access, site, address, *, row: "true"
+bounds.inside = lambda body, access, site, address, *, row: "true"
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 device = Device(0)
 device.set_current()

@@ -74,6 +74,8 @@ setp.lt.u32 %p2, %r1, 7;        // varying
         ("mad.lo.s32 %r7, %r4, 32, %r1; and.b32 %r9, %r7, 31;", None),
         ("shl.b32 %r8, %r2, 1; mul.lo.s32 %r7, %r8, 64; add.s32 %r6, %r1, %r7; shr.u32 %r9, %r6, 5;", 0),
         ("add.s32 %r6, %r1, 1; shr.u32 %r9, %r6, 5;", None),
+        ("and.b64 %rd2, %rd1, 31; cvt.u32.u64 %r9, %rd2;", 1),
+        ("shr.u64 %rd2, %rd1, 5; cvt.u32.u64 %r9, %rd2;", 0),
         ("mov.u32 %r7, %r1; mov.u32 %r7, %r4; shr.u32 %r9, %r7, 5;", None),
         ("@%p1 mov.u32 %r7, %r1; shr.u32 %r9, %r7, 5;", None),
         ("selp.b32 %r9, %r1, %r1, %p1;", 1),

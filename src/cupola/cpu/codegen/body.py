@@ -19,7 +19,7 @@ from .nans import float_registers, ignores_nan_bits
 from .registers import Inexact, Kind, Registers
 from .shape import Shape
 from .special import read_special
-from .values import Value
+from .values import BITS, Value
 
 Lowering = Callable[["Body", ast.Instruction], None]
 
@@ -170,6 +170,9 @@ class Body:
         """The value of a source operand as an LLVM type; for ``raw_nans`` see `Registers.read`."""
         match operand:
             case ast.Register(name):
+                known = self.analysis.constants.get(name)
+                if known is not None:
+                    return self._constant(name, known, type)
                 return self.registers.read(name, type, raw_nans=raw_nans)
             case ast.Selector(register):  # the lowering takes the part that it names
                 return self.registers.read(register.name, type)
@@ -182,6 +185,13 @@ class Body:
             case ast.Symbol():
                 return self._fit(self.symbol(operand), type)
         raise TypeError(f"{operand!r} is no source operand")
+
+    def _constant(self, name: str, known: ast.Immediate, type: str) -> Value:
+        """What a register that always holds one number holds, so that shifts and shuffles by it see a literal."""
+        value = self._immediate(known, f"i{BITS[self.registers.natural_type(name)]}")
+        if BITS[type] != BITS[value.type]:
+            value = self.builder.extend(value, f"i{BITS[type]}", is_signed=False)
+        return self.builder.bitcast(value, type)
 
     def guard(self, guard: ast.Guard) -> Value:
         """The predicate in front of an instruction."""

@@ -110,12 +110,12 @@ def check(body: Body, access: Access, site: int, first: Value, *, row: bool) -> 
     """Whether the access, or the row of accesses of all lanes, that begins at a uniform address is inside (an i1)."""
     group = body.groups.get(id(access.instruction))
     if group is None or len(group.accesses) == 1 or body.control.is_guarded:
-        return _inside(body, access, site, first, row=row)
+        return inside(body, access, site, first, row=row)
     if not group.verdict:
         builder, here = body.builder, group.offset(access)
         offsets = [offset for _, offset in group.accesses]
         tests = [
-            _inside(body, access, site, builder.binary("add", first, constant(first.type, place - here)), row=row)
+            inside(body, access, site, builder.binary("add", first, constant(first.type, place - here)), row=row)
             for place in sorted({min(offsets), max(offsets)})
         ]
         group.verdict = tests[0]
@@ -146,12 +146,12 @@ def pointer_in_shared(body: Body, access: Access, first: Value, *, row: bool) ->
 def _check_group(body: Body, access: Access, group: Group, start: Value, *, row: bool) -> None:
     builder, control = body.builder, body.control
     offsets = [offset for _, offset in group.accesses]
-    inside = "true"
+    verdict = "true"
     for offset in sorted({min(offsets), max(offsets)}):
         place = builder.binary("add", start, constant(start.type, offset)) if offset else start
-        inside = builder.both(inside, _inside(body, access, 0, place, row=row))
+        verdict = builder.both(verdict, inside(body, access, 0, place, row=row))
     careful, go_on = builder.new_label("careful"), builder.new_label("inside")
-    builder.line(f"br i1 {inside}, label %{go_on}, label %{careful}, !prof !1")
+    builder.line(f"br i1 {verdict}, label %{go_on}, label %{careful}, !prof !1")
     builder.label(careful)
     builder.declarations["declare i32 @cupola_check(ptr, ptr, i64, i32, i32, i32)"] = None
     for member, offset in group.accesses:
@@ -172,7 +172,8 @@ def _rotated(body: Body, offset: Value, size: int) -> Value:
     return body.builder.intrinsic("fshr", offset, offset, constant(offset.type, size.bit_length() - 1))
 
 
-def _inside(body: Body, access: Access, site: int, address: Value, *, row: bool) -> str:
+def inside(body: Body, access: Access, site: int, address: Value, *, row: bool) -> str:
+    """Whether one access, or a row of them, that begins at a uniform address is inside (an i1)."""
     builder, size = body.builder, access.size
     if access.space == "shared":
         limit = _shared_limit(body, size, size * body.width if row else size)

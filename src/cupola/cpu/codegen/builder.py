@@ -339,6 +339,8 @@ class Builder:
         reach = line.stride * (self.width - 1)
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if op == "sext" else (0, (1 << bits) - 1)
         base = Value(line.base, value.type)
+        if line.whole:
+            return Affine(self.cast(op, base, type).ir, 1, whole=True)
         if abs(reach) > high - low:
             return Affine(self.cast(op, base, type).ir, line.stride, "false")
         number = base.integer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cupola.cpu.ptx import ast
 
 from .addresses import address_of
-from .bounds import Access, check, pointer_in_shared, site_of
+from .bounds import Access, check, inside, pointer_in_shared, site_of
 from .builder import constant
 from .instructions.registry import LLVM_TYPE
 from .values import Value
@@ -149,9 +149,9 @@ def _checked_pointer(body: Body, access: Access, address: Value) -> str:
         return pointer_in_shared(body, access, address, row=False)
     builder = body.builder
     number, packed = site_of(body, access, row=False)
-    inside = check(body, access, number, address, row=False)
+    verdict = check(body, access, number, address, row=False)
     fast, slow, join = builder.new_label("hit"), builder.new_label("miss"), builder.new_label("at")
-    builder.line(f"br i1 {inside}, label %{fast}, label %{slow}, !prof !1")
+    builder.line(f"br i1 {verdict}, label %{fast}, label %{slow}, !prof !1")
     builder.label(slow)
     found = call_accessor(body, "cupola_resolve", "ptr", packed, builder.typed(builder.cast("zext", address, "i64")))
     bad = builder.emit(f"icmp eq ptr {found}, null")
@@ -205,8 +205,8 @@ def _scalar_store(body: Body, access: Access, pointer: str, values: list[Value])
 def _row_test(body: Body, access: Access, site: int, address: Value) -> str:
     """The i1 that says that the lanes are on a line and all of the row is inside."""
     assert address.affine is not None
-    inside = check(body, access, site, _first_lane(address), row=True)
-    return body.builder.both(inside, address.affine.exact)
+    verdict = check(body, access, site, _first_lane(address), row=True)
+    return body.builder.both(verdict, address.affine.exact)
 
 
 def _first_lane(address: Value) -> Value:
@@ -293,7 +293,7 @@ def _picks(indices: range) -> str:
 
 
 def _row_store(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    builder, control, width, count = body.builder, body.control, body.width, access.count
+    builder, control = body.builder, body.control
     number, packed = site_of(body, access, row=True)
     values = [builder.splat(value) for value in values]
     test, pointer = "true", ""
@@ -308,18 +308,22 @@ def _row_store(body: Body, access: Access, address: Value, values: list[Value]) 
     if test != "true":
         builder.line(f"br i1 {test}, label %{fast}, label %{slow}, !prof !1")
         builder.label(fast)
-    pointer = pointer or _pointer(body, access, _first_lane(address))
-    volatile = "volatile " if access.volatile else ""
-    builder.line(
-        f"store {volatile}<{width * count} x {access.type}> {_interleave(body, access.type, values)}, "
-        f"ptr {pointer}, align {access.element}"
-    )
+    _store_row(body, access, pointer or _pointer(body, access, _first_lane(address)), values)
     if test != "true":
         builder.line(f"br label %{join}")
         builder.label(slow)
         _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
         builder.line(f"br label %{join}")
         builder.label(join)
+
+
+def _store_row(body: Body, access: Access, pointer: str, values: list[Value]) -> None:
+    """One vector store of a vector for each element of the lanes."""
+    volatile = "volatile " if access.volatile else ""
+    body.builder.line(
+        f"store {volatile}<{body.width * access.count} x {access.type}> {_interleave(body, access.type, values)}, "
+        f"ptr {pointer}, align {access.element}"
+    )
 
 
 def _interleave(body: Body, type: str, values: list[Value]) -> str:
@@ -344,16 +348,82 @@ def _interleave(body: Body, type: str, values: list[Value]) -> str:
 
 
 def _gather(body: Body, access: Access, address: Value) -> list[Value]:
-    _, packed = site_of(body, access, row=False)
+    builder = body.builder
+    number, packed = site_of(body, access, row=_may_be_row(access))
+    fast, slow, join = builder.new_label("row"), builder.new_label("lanes"), builder.new_label("loaded")
+    rows: list[str] = []
+    if _may_be_row(access):
+        first, test = _row_after_all(body, access, number, address)
+        builder.line(f"br i1 {test}, label %{fast}, label %{slow}")
+        builder.label(fast)
+        rows = _load_row(body, access, _row_pointer(body, access, first))
+        builder.line(f"br label %{join}")
+        builder.label(slow)
     out = body.scratch("elements", access.size)
     _call_lanes(body, "load", access, packed, lane_addresses(body, address), out)
-    return _elements(body, access, out)
+    lanes = _elements(body, access, out)
+    if not rows:
+        return lanes
+    end = builder.new_label("lanes")
+    builder.line(f"br label %{end}")
+    builder.label(end)
+    builder.line(f"br label %{join}")
+    builder.label(join)
+    type = builder.vector_type(access.type)
+    return [
+        Value(builder.emit(f"phi {type} [ {a}, %{fast} ], [ {b.ir}, %{end} ]"), access.type, True)
+        for a, b in zip(rows, lanes, strict=True)
+    ]
 
 
 def _scatter(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    _, packed = site_of(body, access, row=False)
-    elements = _spill_elements(body, access, [body.builder.splat(value) for value in values])
+    builder, control = body.builder, body.control
+    number, packed = site_of(body, access, row=_may_be_row(access))
+    values = [builder.splat(value) for value in values]
+    slow, join = builder.new_label("lanes"), builder.new_label("stored")
+    if _may_be_row(access):
+        fast = builder.new_label("row")
+        first, test = _row_after_all(body, access, number, address)
+        if control.lanes().ir != control.everyone.ir:
+            full = builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
+            test = builder.both(test, full)
+        builder.line(f"br i1 {test}, label %{fast}, label %{slow}")
+        builder.label(fast)
+        _store_row(body, access, _row_pointer(body, access, first), values)
+        builder.line(f"br label %{join}")
+        builder.label(slow)
+    elements = _spill_elements(body, access, values)
     _call_lanes(body, "store", access, packed, lane_addresses(body, address), elements)
+    if _may_be_row(access):
+        builder.line(f"br label %{join}")
+        builder.label(join)
+
+
+# Rows that only turn out to be some at run time: what a loop counts up by itself in each lane, for example.
+
+
+def _may_be_row(access: Access) -> bool:
+    return access.space != "local"
+
+
+def _row_after_all(body: Body, access: Access, site: int, address: Value) -> tuple[Value, str]:
+    """The first lane's address, and the i1 that says that the lanes that run are in a row from there, all inside."""
+    builder = body.builder
+    first = builder.freeze(builder.lane(address, 0))  # lane 0 may not run, and then have no address
+    steps = builder.per_lane(address.type, [lane * access.size for lane in range(body.width)])
+    there = builder.compare("icmp eq", address, builder.binary("add", builder.splat(first), steps))
+    lanes = builder.emit(f"bitcast {builder.typed(builder.freeze(builder.splat(there)))} to i{body.width}")
+    lanes_there = builder.cast("zext", Value(lanes, f"i{body.width}"), "i32")
+    missing = builder.binary("and", builder.binary("xor", lanes_there, constant("i32", -1)), body.control.lanes())
+    every = builder.compare("icmp eq", missing, constant("i32", 0)).ir
+    return first, builder.both(inside(body, access, site, first, row=True), every)
+
+
+def _row_pointer(body: Body, access: Access, first: Value) -> str:
+    if access.space == "shared":
+        distance = body.builder.cast("zext", first, "i64")
+        return body.builder.emit(f"getelementptr i8, ptr %shared, i64 {distance.ir}")
+    return _pointer(body, access, first)
 
 
 def lane_addresses(body: Body, address: Value, name: str = "addresses") -> str:

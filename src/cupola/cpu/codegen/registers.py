@@ -160,7 +160,7 @@ class Registers:
             value = self.values[name] = replace(value, raw_nan=name in self.floats)
         if name in self.warp_lines and value is not None:
             line = value.affine
-            if line is not None and line.stride == 1 and line.exact == "true" and value.type == "i32":
+            if line is not None and line.stride == 1 and line.exact == "true":
                 value = replace(value, affine=replace(line, whole=True))
         return value
 

@@ -271,13 +271,10 @@ class Uniformity:
 
     def _shift_right(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         """shr: what is left of a warp's line without the lane number is uniform."""
-        lines, amount = self.warp_lines, self.warp_lines.number(instruction.operands[2])
-        if (
-            self._is_line(instruction.operands[1], sources)
-            and amount is not None
-            and 1 << min(amount, 32) >= lines.width
-        ):
-            return UNIFORM if instruction.modifiers[-1][1:] == "32" else VARYING
+        amount = self.warp_lines.number(instruction.operands[2])
+        leaves_warp = amount is not None and 1 << min(amount, 64) >= self.warp_lines.width
+        if leaves_warp and self._is_line(instruction.operands[1], sources):
+            return UNIFORM
         return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
 
     def _and(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:

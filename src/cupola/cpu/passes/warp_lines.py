@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from cupola.cpu.ptx import ast
 
-_WORDS = frozenset(["u32", "s32", "b32"])
+_WORDS = frozenset(["u32", "s32", "b32", "u64", "s64", "b64"])
 
 
 class WarpLines:
@@ -71,7 +71,9 @@ class WarpLines:
                 )
             case "mad", ("lo", type) if type in _WORDS:
                 return self._is_product(sources[0], sources[1]) and self._operand_is_line(sources[2])
-            case "and", ("b32",):
+            case "cvt", ("u64" | "s64", "u32" | "s32"):
+                return self._operand_is_line(sources[0])  # no lane wraps where lane 0 has a multiple
+            case "and", ("b32" | "b64",):
                 mask = self.number(sources[1])
                 return mask is not None and self.keeps_lane(mask) and self._operand_is_line(sources[0])
         return False
@@ -87,7 +89,9 @@ class WarpLines:
                 return self._is_product(*sources)
             case "mad", ("lo", type) if type in _WORDS:
                 return self._is_product(sources[0], sources[1]) and self._operand_is_multiple(sources[2])
-            case "shl", ("b32",):
+            case "cvt", ("u64" | "s64", "u32" | "s32"):
+                return self._operand_is_multiple(sources[0])
+            case "shl", ("b32" | "b64",):
                 return self._operand_is_multiple(sources[0])
         return False
 
