@@ -19,7 +19,7 @@ cdef class ExecutableGraphNode:
     """What became of a node of a definition in one executable graph; ``graph[node]`` gives it.
 
     Changes alter the coming launches of that graph, and nothing else; the parameters are always given in full. A later
-    :meth:`Graph.update` overwrites them. That the node belongs to the executable is checked by the driver.
+    :meth:`.Graph.update` overwrites them. That the node belongs to the executable is checked by the driver.
     """
     cdef Graph graph
     cdef GraphNode node
@@ -109,7 +109,7 @@ cdef class ExecutableMemsetNode(_SwitchableNode):
         Parameters
         ----------
         dst, value, width, height, pitch
-            As for :meth:`GraphDefinition.memset`. The memory of an address is the caller's to keep.
+            As for :meth:`.GraphDefinition.memset`. The memory of an address is the caller's to keep.
         """
         self.check_usable()
         self.change(memset_parameters(dst, value, width, height, pitch, None, node_context(self.node.record())))
@@ -124,7 +124,7 @@ cdef class ExecutableMemcpyNode(_SwitchableNode):
         Parameters
         ----------
         dst, src, size
-            As for :meth:`GraphDefinition.memcpy`. The memory of addresses is the caller's to keep.
+            As for :meth:`.GraphDefinition.memcpy`. The memory of addresses is the caller's to keep.
         """
         self.check_usable()
         self.change(memcpy_parameters(dst, src, size, None, None, node_context(self.node.record())))
@@ -184,7 +184,7 @@ cdef class ExecutableHostCallbackNode(ExecutableGraphNode):
         Parameters
         ----------
         fn, user_data
-            As for :meth:`GraphDefinition.callback`.
+            As for :meth:`.GraphDefinition.callback`.
         """
         self.check_usable()
         self.change(callback_parameters(fn, user_data))

@@ -75,7 +75,7 @@ cdef Attachments _attachments_of(GraphHandle graph):
 cdef class Graph:
     """A graph ready to run: all of it is submitted by one call (``CUgraphExec``).
 
-    Made by :meth:`GraphBuilder.complete` and :meth:`GraphDefinition.instantiate`. It lives on without them, and keeps
+    Made by :meth:`.GraphBuilder.complete` and :meth:`.GraphDefinition.instantiate`. It lives on without them, and keeps
     what its nodes need until its last launch is over. ``graph[node]`` gives a view of what became of a node of the
     definition, through which the parameters of the coming launches can be changed.
     """
@@ -186,7 +186,7 @@ cdef class Graph:
         self.attachments = attachments
 
     def __getitem__(self, node):
-        """A view of the counterpart of a node of the definition: :class:`ExecutableKernelNode` and its siblings."""
+        """A view of the counterpart of a node of the definition: :class:`.ExecutableKernelNode` and its siblings."""
         from cupola.graph import _executable_nodes  # noqa: F401  its classes announce themselves
 
         self.open_pointer()

@@ -58,7 +58,7 @@ cdef class NodeMaker:
         Raises
         ------
         NotImplementedError
-            For a launch with cluster, or a cooperative one: capture it with a :class:`GraphBuilder`.
+            For a launch with cluster, or a cooperative one: capture it with a :class:`.GraphBuilder`.
         """
         self.place()
         return self.make(kernel_parameters(config, kernel, kernel_args))
@@ -101,7 +101,7 @@ cdef class NodeMaker:
         Parameters
         ----------
         dptr : int
-            Its address, :attr:`AllocNode.dptr`.
+            Its address, :attr:`.AllocNode.dptr`.
 
         Returns
         -------
@@ -229,7 +229,7 @@ cdef class NodeMaker:
         Returns
         -------
         IfNode
-            Its :attr:`~IfNode.then` is to be filled.
+            Its :attr:`~.IfNode.then` is to be filled.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_IF, 1, require_context()))
@@ -245,7 +245,7 @@ cdef class NodeMaker:
         Returns
         -------
         IfElseNode
-            Its :attr:`~IfElseNode.then` and :attr:`~IfElseNode.else_` are to be filled.
+            Its :attr:`~.IfElseNode.then` and :attr:`~.IfElseNode.else_` are to be filled.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_IF, 2, require_context()))
@@ -261,7 +261,7 @@ cdef class NodeMaker:
         Returns
         -------
         WhileNode
-            Its :attr:`~WhileNode.body` is to be filled.
+            Its :attr:`~.WhileNode.body` is to be filled.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_WHILE, 1, require_context()))
@@ -279,7 +279,7 @@ cdef class NodeMaker:
         Returns
         -------
         SwitchNode
-            Its :attr:`~ConditionalNode.branches` are to be filled.
+            Its :attr:`~.ConditionalNode.branches` are to be filled.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_SWITCH, count, require_context()))
@@ -368,7 +368,7 @@ cdef GraphNode node_object(GraphHandle graph, CUgraphNode pointer):
 
 
 cdef class GraphNode(NodeMaker):
-    """A piece of work in a :class:`GraphDefinition`, and what it depends on.
+    """A piece of work in a :class:`.GraphDefinition`, and what it depends on.
 
     The methods of definitions and nodes make nodes; those of a node make nodes that depend on it. As long as the
     program holds a node, it gets the very same object wherever the node comes up.

@@ -246,7 +246,7 @@ cdef class MemsetNode(GraphNode):
         Parameters
         ----------
         dst, value, width, height, pitch, dst_owner : optional
-            As for :meth:`GraphDefinition.memset`.
+            As for :meth:`.GraphDefinition.memset`.
 
         Raises
         ------
@@ -306,7 +306,7 @@ cdef class MemcpyNode(GraphNode):
         Parameters
         ----------
         dst, src, size, dst_owner, src_owner : optional
-            As for :meth:`GraphDefinition.memcpy`.
+            As for :meth:`.GraphDefinition.memcpy`.
 
         Raises
         ------
@@ -442,7 +442,7 @@ cdef class HostCallbackNode(GraphNode):
         Parameters
         ----------
         fn, user_data
-            As for :meth:`GraphDefinition.callback`.
+            As for :meth:`.GraphDefinition.callback`.
         """
         self.open_pointer()
         self.change(callback_parameters(fn, user_data))
