@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import textwrap
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ _COMMAND = re.compile(
 )
 _SKIPPED = re.compile(
     r"[\\@](notefnerr|note_async|note_sync|note_memcpy|note_null_stream|note_texture_float_support|note_init_rt|"
-    r"note_callback|note_destroy_ub|note_graph_thread_safety|note_capture|ingroup\s+\w+|endverbatim|endcode|"
-    r"defgroup[^\n]*|addtogroup[^\n]*|struct[^\n]*|typedef[^\n]*|enum[^\n]*|file[^\n]*|\{|\})"
+    r"note_callback|note_cudaKernel_t|note_destroy_ub|note_graph_thread_safety|note_capture|ingroup\s+\w+|endverbatim|endcode|"
+    r"defgroup[^\n]*|addtogroup[^\n]*|struct[^\n]*|typedef[^\n]*|enum[^\n]*|file[^\n]*|cond[^\n]*|endcond|\{|\})"
 )
 
 _TAGS = "b|i|em|ul|ol|p|tt|code|pre|small|table|tr|td|th|tbody|thead|caption|sub|sup"
@@ -33,8 +34,9 @@ def plain(comment: str) -> str:
     """Running text without Doxygen and HTML markup."""
     text = re.sub(r"[\\@](latexonly|htmlonly)\b.*?[\\@]end\1\b", "", comment, flags=re.S)
     text = _SKIPPED.sub("", text)
+    text = re.sub(r'[\\@]ref\s+[\w:]+(?:\([^()]*\))?\s+"([^"]+)"', r"\1", text)
     text = re.sub(r"[\\@](?:verbatim|code)\b\n?", "", text)
-    text = re.sub(r"[\\@](?:p|c|e|b|em|ref|a)\s+(\*?\w+(?:(?:\.|->|::)\w+)*)", r"`\1`", text)
+    text = re.sub(r"[\\@](?:p|c|e|b|em|ref|a)\s+(?:::)?(\*{0,2}\w+(?:(?:\.|->|::)\w+)*)", r"`\1`", text)
     text = re.sub(r"[\\@]param\s+(\w+)\s*-?", r"`\1`:", text)
     text = re.sub(r"[\\@]returns?\b", "Returns", text)
     text = re.sub(r"::(\w+)", r"\1", text)
@@ -44,8 +46,9 @@ def plain(comment: str) -> str:
     text = re.sub(r"<li>", "- ", text).replace("</li>", "")
     text = re.sub(rf"[\\@](?:{_HEADINGS})\b *", "", text)
     text = re.sub(r"[\\@](\w+)\{([^}]*)\}", r"\2", text)
-    text = re.sub(r" ?&tm;|%[A-Z_]+%", "", text)
-    text = re.sub(r"\\([*#%])", r"\1", text).replace("&lt;", "<").replace("&gt;", ">")
+    text = re.sub(r" ?&tm;|%[A-Z_]+%", "", text).replace("&times;", "*")
+    text = re.sub(r"&\w+;", lambda m: html.unescape(m[0]), text)
+    text = re.sub(r"\\([*#%])", r"\1", text)
     text = re.sub(r"[ \t]+\n", "\n", text)
     return "\n\n".join(_unindented(p) for p in re.split(r"\n{2,}", text.strip()))
 

@@ -55,11 +55,10 @@ class Call:
         yield f"static PyObject *call_{self.plan.function.name}(CALL_PARAMETERS) {{"
         yield "    (void)self;"
         required = sum(not a.optional for a in inputs)
-        keywords = ", ".join(f'"{a.python_name}"' for a in inputs) or "NULL"
-        yield f"    static const char *const keywords[] = {{{keywords}}};"
         yield f"    PyObject *bound[{max(len(inputs), 1)}];"
         yield f"    if (UNLIKELY(names || nargs != {len(inputs)})) {{"
-        bind = f'bind_arguments("{self.name}", keywords, {len(inputs)}, {required}, args, nargs, names, bound)'
+        keywords = "".join(f"{a.python_name}\\0" for a in inputs)
+        bind = f'bind_arguments("{self.name}", "{keywords}", {len(inputs)}, {required}, args, nargs, names, bound)'
         yield f"        if ({bind} < 0) return NULL;"
         yield "        args = bound;"
         yield "    }"

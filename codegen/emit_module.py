@@ -63,6 +63,11 @@ def text(value: str) -> str:
     return '"' + re.sub(r"[^\x20-\x7e]", lambda m: "".join(f"\\{b:03o}" for b in m[0].encode()), escaped) + '"'
 
 
+def texts(*values: str) -> str:
+    """C string literals of which each ends with a NUL of its own."""
+    return " ".join(text(value)[:-1] + '\\0"' for value in values)
+
+
 class Layout:
     """Numbers the classes of a module, so that C tables can refer to them."""
 
@@ -155,10 +160,10 @@ def module(library: Library, types: Types) -> str:
     lines += _table(layout, all_plans)
     lines += _attribute_tables(layout)
     lines += _error(layout)
-    lines += _module_info(layout)
     for plan in all_plans:
         lines += call(plan, layout)
     lines += _methods(layout, all_plans)
+    lines += _module_info(layout)
     lines.append(_BOTTOM.format(**fill))
     return "\n".join(lines)
 
@@ -167,15 +172,14 @@ def _enums(layout: Layout) -> Iterator[str]:
     names, groups = layout.names, layout.types.groups
     every = layout.types.enums | groups
     for name, cls in every.items():
-        yield f"static const EnumMember members_{name}[] = {{"
-        for m in cls.enum.members:
-            python = m.name if name in groups else names.member(m.name, name)
-            yield f"    {{{text(python)}, {text(doc.brief(m.doc))}, {m.value}LL}},"
-        yield "};"
+        yield f"static const long long values_{name}[] = {{{', '.join(f'{m.value}LL' for m in cls.enum.members)}}};"
     yield "static const EnumInfo enums[] = {"
     for name, cls in every.items():
-        members = f"members_{name}, COUNT_OF(members_{name})"
-        yield f"    {{{text(names.type(name))}, {text(doc.brief(cls.doc) or names.type(name))}, {members}}},"
+        yield f"    {{{texts(names.type(name), doc.brief(cls.doc) or names.type(name))}"
+        for m in cls.enum.members:
+            python = m.name if name in groups else names.member(m.name, name)
+            yield f"     {texts(python, doc.brief(m.doc))}"
+        yield f"     , values_{name}, COUNT_OF(values_{name})}},"
     yield "};"
     aliases = {names.type(alias): names.type(name) for alias, name in layout.types.aliases.items()}
     pairs = [f"{text(alias)}, {text(name)}," for alias, name in aliases.items()]
@@ -190,17 +194,12 @@ def _handles(layout: Layout) -> Iterator[str]:
     for name, handle in handles.items():
         base = layout.handles.get(handle.base, -1)
         family, kind = f"HANDLE_{handle.kind.upper()}", f"KIND_{handle.scalar}"
-        about = text(doc.brief(handle.doc) or name)
+        about = doc.brief(handle.doc) or name
         stream = "true" if name in streams else "false"
-        foreign = layout.overrides["module"].get("bases", {}).get(name)
-        numbers = f"{base}, {family}, {kind}, {stream}, {text(foreign) if foreign else 'NULL'}"
-        yield f'    {{"{_qualified(layout, name)}", {about}, {numbers}}},'
+        foreign = layout.overrides["module"].get("bases", {}).get(name, "")
+        yield f"    {{{texts(name, about, foreign)}, {base}, {family}, {kind}, {stream}}},"
     yield "    {0}};"
     yield f"PyTypeObject *handle_types[{max(len(handles), 1)}];"
-
-
-def _qualified(layout: Layout, name: str) -> str:
-    return f"cupola.bindings.{layout.library.name}.{layout.names.type(name)}"
 
 
 def arrays(layout: Layout, all_plans: list[Plan]) -> set[str]:
@@ -223,26 +222,29 @@ def arrays(layout: Layout, all_plans: list[Plan]) -> set[str]:
 def _records(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     counts = layout.overrides.get("counts", {})
     elements = arrays(layout, all_plans)
+    listed: dict[str, list[tuple[str, str]]] = {}  # texts and place of each field
     for name, record, base, _, _ in layout.record_list:
         if base:
             continue
-        yield f"static const FieldInfo fields_{name}[] = {{"
         own = counts.get(name if layout.names.raising else record.tag, {})
         if record.older:
-            yield from _moved_fields(layout, record, record.older)
+            listed[name] = list(_moved_fields(layout, record, record.older))
         else:
-            yield from _fields(layout, record, record, 0, own)
-        yield "    {0}};"
+            listed[name] = list(_fields(layout, record, record, 0, own))
+        yield f"static const FieldPlace places_{name}[] = {{"
+        yield from (f"    {{{place}}}," for _, place in listed[name])
+        yield "    {.offset = 0}};"
     yield "static const RecordInfo records[] = {"
     for name, record, base, hidden, about in layout.record_list:
         fields, base_index, root = layout.root(name), layout.records.get(base, -1), layout.records[layout.root(name)]
         older = record.older.size if record.older else record.size
         flags = (hidden, name in elements, name in layout.overrides["module"].get("ones", []))
+        dtype = layout.names.dtype(name) if layout.names.raising else ""
+        yield f"    {{{texts(layout.names.type(name), doc.brief(about) or name, dtype)}"
+        yield from (f"     {words}" for words, _ in ([] if base else listed[name]))
         yield (
-            f'    {{"{_qualified(layout, name)}", {text(doc.brief(about) or name)}, fields_{fields}, '
-            f"COUNT_OF(fields_{fields}) - 1, {record.size}, {older}, {record.align}, {base_index}, {root}, "
-            f"{', '.join(str(flag).lower() for flag in flags)}, "
-            f"{text(layout.names.dtype(name) if layout.names.raising else '')}}},"
+            f"     , places_{fields}, COUNT_OF(places_{fields}) - 1, {record.size}, {older}, {record.align}, "
+            f"{base_index}, {root}, {', '.join(str(flag).lower() for flag in flags)}}},"
         )
     yield "    {0}};"
     pairs = []
@@ -252,20 +254,22 @@ def _records(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
             pairs.append((names.type(alias), names.type(name)))
             if names.raising:
                 pairs.append((names.dtype(alias), names.dtype(name)))
-    listed = " ".join(f"{text(alias)}, {text(name)}," for alias, name in pairs)
-    yield f"static const char *const record_aliases[] = {{{listed} NULL}};"
+    words = " ".join(f"{text(alias)}, {text(name)}," for alias, name in pairs)
+    yield f"static const char *const record_aliases[] = {{{words} NULL}};"
 
 
-def _fields(layout: Layout, whole: Record, record: Record, offset: int, counts: dict[str, str]) -> Iterator[str]:
+def _fields(
+    layout: Layout, whole: Record, record: Record, offset: int, counts: dict[str, str]
+) -> Iterator[tuple[str, str]]:
     for item in record.fields:
         where = offset + item.offset
         if item.record and not item.name:
             yield from _fields(layout, whole, item.record, where, counts)
         elif layout.visible(item):
-            yield f"    {{{_field(layout, whole, item, where, counts)}}},"
+            yield _field(layout, whole, item, where, counts)
 
 
-def _moved_fields(layout: Layout, record: Record, older: Record) -> Iterator[str]:
+def _moved_fields(layout: Layout, record: Record, older: Record) -> Iterator[tuple[str, str]]:
     """The fields of a record that two CUDA majors lay out differently, those that only one has included."""
     newest, before = ({name: (place, item) for name, place, item in fields(r)} for r in (record, older))
     for name, (offset, item) in (before | newest).items():
@@ -274,12 +278,13 @@ def _moved_fields(layout: Layout, record: Record, older: Record) -> Iterator[str
             place = before[name][0] if name in before else -1
             if item.record or name in before and before[name][1].type != item.type:
                 raise SystemExit(f"{record.tag}.{name}: cannot have two layouts")
-            yield f"    {{{_field(layout, record, item, offset, {}, place)}}},"
+            yield _field(layout, record, item, offset, {}, place)
 
 
 def _field(
     layout: Layout, whole: Record, item: Field, offset: int, counts: dict[str, str], older: int | None = None
-) -> str:
+) -> tuple[str, str]:
+    """The texts of a field, and its place."""
     count, count_offset, count_size = 1, -1, 0
     if item.record:
         shape = "VALUE" if item.size == item.record.size else "ARRAY"
@@ -307,10 +312,8 @@ def _field(
     if item.name in counts:
         by_name = {f.name: f for f in whole.fields}
         count_offset, count_size = by_name[counts[item.name]].offset, by_name[counts[item.name]].size
-    name = text(layout.names.field(item.name))
-    return (
-        f"{name}, {text(doc.brief(item.doc))}, {value}, {offset}, {offset if older is None else older}, {count}, "
-        f"{count_offset}, FIELD_{shape}, {count_size}"
+    return texts(layout.names.field(item.name), doc.brief(item.doc)), (
+        f"{value}, {offset}, {offset if older is None else older}, {count}, {count_offset}, FIELD_{shape}, {count_size}"
     )
 
 
@@ -318,8 +321,11 @@ def _constants(layout: Layout) -> Iterator[str]:
     yield "static const ConstantInfo constants[] = {"
     for c in layout.types.constants:
         wide = c.value >= 1 << 63
-        yield f"    {{{text(c.name)}, {f'(long long){c.value}ULL' if wide else f'{c.value}LL'}, {str(wide).lower()}}},"
+        yield f"    {{{f'(long long){c.value}ULL' if wide else f'{c.value}LL'}, {str(wide).lower()}}},"
     yield "    {0}};"
+    yield "static const char constant_names[] ="
+    yield from (f"    {texts(c.name)}" for c in layout.types.constants)
+    yield '    "";'
 
 
 def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
@@ -327,10 +333,11 @@ def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
     yield "static const FunctionInfo function_infos[] = {"
     for plan in all_plans:
         f = plan.function
-        optional = (text(v) if v else "NULL" for v in (f.thread_symbol, " ".join(f.aliases), f.base))
-        older = text("" if f.older_parameters else f.older) if f.older and not f.base else "NULL"
-        flags = f"{f.since}, {'true' if f.name in wrapped else 'false'}, {text(plan.python_name)}, {older}, {f.only}"
-        yield f"    {{{text(f.name)}, {text(f.symbol)}, {', '.join(optional)}, {flags}}},"
+        replaced = bool(f.older) and not f.base
+        older = f.older if replaced and not f.older_parameters else ""
+        symbols = (f.symbol, f.thread_symbol, " ".join(f.aliases), f.base, older)
+        words = texts(f.name, *("=" if symbol == f.name else symbol for symbol in symbols))
+        yield f"    {{{words}, {f.since}, {f.only}, {str(replaced).lower()}, {str(f.name in wrapped).lower()}}},"
     yield "};"
     yield from _adapters(layout, all_plans)
     names = layout.names
@@ -477,6 +484,7 @@ const ModuleInfo module_info = {{
     .enums = enums,
     .handles = handles,
     .records = records,
+    .constant_names = constant_names,
     .constants = constants,
     .functions = function_infos,
     .adapters = adapters,
@@ -489,6 +497,7 @@ const ModuleInfo module_info = {{
     .constant_count = {len(types.constants)},
     .function_count = {len(types.module.functions)},
     .status = {layout.enums[library.status]},
+    .generated = functions,
     .methods = {methods},
     .error = {"&error" if library.error else "NULL"},
     .table = &table.head,

@@ -19,10 +19,10 @@ def record(libraries: list[Path]) -> dict[str, int]:
     """First version, as in 12080 for 12.8, of each symbol of the CUDA runtime that the oldest library lacks."""
     found: dict[int, set[str]] = {}
     for library in libraries:
-        version = ctypes.c_int()
-        ctypes.CDLL(str(library)).cudaRuntimeGetVersion(ctypes.byref(version))
+        number = ctypes.c_int()
+        ctypes.CDLL(str(library)).cudaRuntimeGetVersion(ctypes.byref(number))
         listing = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
-        found[version.value] = {line.split()[-1].partition("@")[0] for line in listing.stdout.splitlines()}
+        found[number.value] = {line.split()[-1].partition("@")[0] for line in listing.stdout.splitlines()}
     known: dict[str, int] = {}
     for version in sorted(found):
         known |= {s: version for s in found[version] if s.startswith("cuda") and s not in known}

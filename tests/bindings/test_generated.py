@@ -43,6 +43,7 @@ def test_signatures_and_docs(name):
         assert list(inspect.signature(function).parameters) == [a.python_name for a in plan.inputs]
         section = "Raises" if library.error and plan.function.returns != "const char *" else "Returns"
         assert f"{section}\n{'-' * len(section)}\n" in function.__doc__, plan.function.name
+        assert not re.search(r"[\\@](?:param|p|ref|note\w*|brief|cond)\b|&\w+;", function.__doc__), plan.function.name
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from codegen.libraries import BINDINGS
+from codegen.ir import Module
+from codegen.libraries import BINDINGS, LIBRARIES
 from cupola.bindings import driver, runtime
 
 LIBCUDART = r"""
@@ -178,6 +182,47 @@ def test_an_older_symbol_of_the_same_signature_will_do(run_program, libcudart):
     """cudaEventElapsedTime_v2 came with CUDA 12.8."""
     calls = ["runtime.cudaEventElapsedTime(0, 0)[1]", "runtime.cudaGraphGetEdges(0)[-1]"]
     assert outcomes(run_program, libcudart(12040), calls) == [1.0, 2]
+
+
+def installed(major: int) -> Path:
+    """NVIDIA's libcudart of a CUDA major, from the wheels."""
+    spec = importlib.util.find_spec("nvidia")
+    folder = {13: "cu13", 12: "cuda_runtime"}[major]
+    for root in (spec.submodule_search_locations or []) if spec else []:
+        path = Path(root) / folder / "lib" / f"libcudart.so.{major}"
+        if path.exists():
+            return path
+    pytest.skip(f"needs the wheel {'nvidia-cuda-runtime' + ('-cu12' if major == 12 else '')}")
+
+
+@pytest.mark.parametrize("major", [13, 12])
+def test_the_real_libraries_have_what_the_tables_say(major):
+    library = ctypes.CDLL(str(installed(major)))
+    module = Module.load(LIBRARIES["runtime"].ir_path)
+    version = ctypes.c_int()
+    library.cudaRuntimeGetVersion(ctypes.byref(version))
+    wanted = module.version if major == 13 else module.older
+    if f"{version.value // 1000}.{version.value % 1000 // 10}" != wanted:
+        pytest.skip(f"the installed library of CUDA {major} is not that of {wanted}")
+    for function in module.functions:
+        if function.only not in (0, major):
+            continue
+        symbols = function.older.split() if major == 12 and function.older else [function.symbol]
+        assert all(hasattr(library, symbol) for symbol in symbols), function.name
+        if function.thread_symbol:
+            suffix = function.thread_symbol[-5:]
+            assert all(hasattr(library, symbol + suffix) for symbol in symbols), function.name
+
+
+@pytest.mark.parametrize(("major", "size"), [(13, 1008), (12, 1032)])
+def test_a_real_library_of_either_major(run_program, major, size):
+    calls = [
+        "runtime.cudaRuntimeGetVersion()[1] // 1000",
+        "runtime.sizeof(runtime.cudaDeviceProp)",
+        "runtime.cudaGetErrorName(runtime.cudaError_t.cudaErrorInvalidValue)[1]",
+        "runtime.cudaCreateChannelDesc(8, 8, 0, 0, 1)[1].y",
+    ]
+    assert outcomes(run_program, str(installed(major)), calls) == [major, size, b"cudaErrorInvalidValue", 8]
 
 
 # ---- the CPU device ----

@@ -3,7 +3,12 @@
 
 PyObject *succeeded_alone;
 
-int bind_arguments(const char *function, const char *const *keywords, int count, int required,
+static const char *keyword_at(const char *keywords, int index) {
+    while (index--) keywords = text_after(keywords);
+    return keywords;
+}
+
+int bind_arguments(const char *function, const char *keywords, int count, int required,
                    PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **bound) {
     if (nargs > count) {
         PyErr_Format(PyExc_TypeError, "%s() takes %d argument%s, got %zd", function, count,
@@ -14,7 +19,8 @@ int bind_arguments(const char *function, const char *const *keywords, int count,
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k);
         int i = 0;
-        while (i < count && PyUnicode_CompareWithASCIIString(name, keywords[i]) != 0) i++;
+        const char *keyword = keywords;
+        while (i < count && PyUnicode_CompareWithASCIIString(name, keyword) != 0) i++, keyword = text_after(keyword);
         if (i == count) {
             PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", function, name);
             return -1;
@@ -27,7 +33,8 @@ int bind_arguments(const char *function, const char *const *keywords, int count,
     }
     for (int i = 0; i < required; i++) {
         if (!bound[i]) {
-            PyErr_Format(PyExc_TypeError, "%s() misses argument '%s'", function, keywords[i]);
+            PyErr_Format(PyExc_TypeError, "%s() misses argument '%s'", function,
+                         keyword_at(keywords, i));
             return -1;
         }
     }

@@ -3,435 +3,606 @@
 
 #include "cupola/cufile.h"
 
-static const EnumMember members_CUfileOpError[] = {
-    {"SUCCESS", "cufile success", 0LL},
-    {"DRIVER_NOT_INITIALIZED", "nvidia-fs driver is not loaded. Set allow_compat_mode to true in cufile.json file to enable compatible mode", 5001LL},
-    {"DRIVER_INVALID_PROPS", "invalid property", 5002LL},
-    {"DRIVER_UNSUPPORTED_LIMIT", "property range error", 5003LL},
-    {"DRIVER_VERSION_MISMATCH", "nvidia-fs driver version mismatch", 5004LL},
-    {"DRIVER_VERSION_READ_ERROR", "nvidia-fs driver version read error", 5005LL},
-    {"DRIVER_CLOSING", "driver shutdown in progress", 5006LL},
-    {"PLATFORM_NOT_SUPPORTED", "GPUDirect Storage not supported on current platform", 5007LL},
-    {"IO_NOT_SUPPORTED", "GPUDirect Storage not supported on current file", 5008LL},
-    {"DEVICE_NOT_SUPPORTED", "GPUDirect Storage not supported on current GPU", 5009LL},
-    {"NVFS_DRIVER_ERROR", "nvidia-fs driver ioctl error", 5010LL},
-    {"CUDA_DRIVER_ERROR", "CUDA Driver API error", 5011LL},
-    {"CUDA_POINTER_INVALID", "invalid device pointer", 5012LL},
-    {"CUDA_MEMORY_TYPE_INVALID", "invalid pointer memory type", 5013LL},
-    {"CUDA_POINTER_RANGE_ERROR", "pointer range exceeds allocated address range", 5014LL},
-    {"CUDA_CONTEXT_MISMATCH", "cuda context mismatch", 5015LL},
-    {"INVALID_MAPPING_SIZE", "access beyond maximum pinned size", 5016LL},
-    {"INVALID_MAPPING_RANGE", "access beyond mapped size", 5017LL},
-    {"INVALID_FILE_TYPE", "unsupported file type", 5018LL},
-    {"INVALID_FILE_OPEN_FLAG", "unsupported file open flags", 5019LL},
-    {"DIO_NOT_SET", "fd direct IO not set", 5020LL},
-    {"INVALID_VALUE", "invalid arguments", 5022LL},
-    {"MEMORY_ALREADY_REGISTERED", "device pointer already registered", 5023LL},
-    {"MEMORY_NOT_REGISTERED", "device pointer lookup failure", 5024LL},
-    {"PERMISSION_DENIED", "driver or file access error", 5025LL},
-    {"DRIVER_ALREADY_OPEN", "driver is already open", 5026LL},
-    {"HANDLE_NOT_REGISTERED", "file descriptor is not registered", 5027LL},
-    {"HANDLE_ALREADY_REGISTERED", "file descriptor is already registered", 5028LL},
-    {"DEVICE_NOT_FOUND", "GPU device not found", 5029LL},
-    {"INTERNAL_ERROR", "internal error", 5030LL},
-    {"GETNEWFD_FAILED", "failed to obtain new file descriptor", 5031LL},
-    {"NVFS_SETUP_ERROR", "NVFS driver initialization error", 5033LL},
-    {"IO_DISABLED", "GPUDirect Storage disabled by config on current file", 5034LL},
-    {"BATCH_SUBMIT_FAILED", "failed to submit batch operation", 5035LL},
-    {"GPU_MEMORY_PINNING_FAILED", "failed to allocate pinned GPU Memory", 5036LL},
-    {"BATCH_FULL", "queue full for batch operation", 5037LL},
-    {"ASYNC_NOT_SUPPORTED", "cuFile stream operation not supported", 5038LL},
-    {"INTERNAL_BATCH_SETUP_ERROR", "batch setup internal error - retry later", 5039LL},
-    {"INTERNAL_BATCH_SUBMIT_ERROR", "batch submit internal error - retry later", 5040LL},
-    {"INTERNAL_BATCH_GETSTATUS_ERROR", "batch get status internal error - retry later", 5041LL},
-    {"INTERNAL_BATCH_CANCEL_ERROR", "batch cancel internal error - retry later", 5042LL},
-    {"NOMEM_ERROR", "cufile no memory error - retry later", 5043LL},
-    {"IO_ERROR", "cufile io error", 5044LL},
-    {"INTERNAL_BUF_REGISTER_ERROR", "cufile buf registration error", 5045LL},
-    {"HASH_OPR_ERROR", "cufile hash operation error", 5046LL},
-    {"INVALID_CONTEXT_ERROR", "cufile invalid context error", 5047LL},
-    {"NVFS_INTERNAL_DRIVER_ERROR", "nvfs internal driver error", 5048LL},
-    {"BATCH_NOCOMPAT_ERROR", "compat mode off error", 5049LL},
-    {"IO_MAX_ERROR", "GPUDirect Storage Max Error", 5050LL},
-};
-static const EnumMember members_CUfileDriverStatusFlags_t[] = {
-    {"LUSTRE_SUPPORTED", "Support for DDN LUSTRE", 0LL},
-    {"WEKAFS_SUPPORTED", "Support for WEKAFS", 1LL},
-    {"NFS_SUPPORTED", "Support for NFS", 2LL},
-    {"GPFS_SUPPORTED", "", 3LL},
-    {"NVME_SUPPORTED", "Support for NVMe", 4LL},
-    {"NVMEOF_SUPPORTED", "Support for NVMeOF", 5LL},
-    {"SCSI_SUPPORTED", "Support for SCSI", 6LL},
-    {"SCALEFLUX_CSD_SUPPORTED", "Support for Scaleflux CSD", 7LL},
-    {"NVMESH_SUPPORTED", "Support for NVMesh Block Dev", 8LL},
-    {"BEEGFS_SUPPORTED", "Support for BeeGFS", 9LL},
-    {"NVME_P2P_SUPPORTED", "Do not use this macro. This is deprecated now", 11LL},
-    {"SCATEFS_SUPPORTED", "Support for ScateFS", 12LL},
-    {"VIRTIOFS_SUPPORTED", "Support for VirtioFS", 13LL},
-    {"PANFS_SUPPORTED", "Support for PanFS", 14LL},
-    {"MAX_TARGET_TYPES", "Maximum FS supported", 15LL},
-};
-static const EnumMember members_CUfileDriverControlFlags_t[] = {
-    {"USE_POLL_MODE", "use POLL mode. properties.use_poll_mode", 0LL},
-    {"ALLOW_COMPAT_MODE", "allow COMPATIBILITY mode. properties.allow_compat_mode", 1LL},
-    {"VANILLA_POSIX_IO_MODE", "Vanilla posix io mode. properties.vanilla_posix_io_mode", 2LL},
-    {"POSIX_IO_MODE", "alias for backward compatibility", 2LL},
-    {"FALLBACK_IO_MODE", "Fallback io mode. properties.gds_fallback_io", 4LL},
-};
-static const EnumMember members_CUfileFeatureFlags_t[] = {
-    {"DYN_ROUTING_SUPPORTED", "Support for Dynamic routing to handle devices across the PCIe bridges", 0LL},
-    {"BATCH_IO_SUPPORTED", "Supported", 1LL},
-    {"STREAMS_SUPPORTED", "Supported", 2LL},
-    {"PARALLEL_IO_SUPPORTED", "Supported", 3LL},
-    {"P2P_SUPPORTED", "Support for PCI P2PDMA", 4LL},
-};
-static const EnumMember members_CUfileP2PFlags_t[] = {
-    {"P2PDMA", "Support for PCI P2PDMA", 0LL},
-    {"NVFS", "Support for nvidia-fs", 1LL},
-    {"DMABUF", "Support for DMA Buffer", 2LL},
-    {"C2C", "Support for Chip-to-Chip (Grace-based systems)", 3LL},
-    {"NVIDIA_PEERMEM", "Only for IBM Spectrum Scale and WekaFS", 4LL},
-};
-static const EnumMember members_CUfileOpcode_t[] = {
-    {"READ", "", 0LL},
-    {"WRITE", "", 1LL},
-};
-static const EnumMember members_CUfileStatus_t[] = {
-    {"WAITING", "", 1LL},
-    {"PENDING", "", 2LL},
-    {"INVALID", "", 4LL},
-    {"CANCELED", "", 8LL},
-    {"COMPLETE", "", 16LL},
-    {"TIMEOUT", "", 32LL},
-    {"FAILED", "", 64LL},
-};
-static const EnumMember members_CUfileBatchMode_t[] = {
-    {"BATCH", "", 1LL},
-};
-static const EnumMember members_CUFileSizeTConfigParameter_t[] = {
-    {"PROFILE_STATS", "", 0LL},
-    {"EXECUTION_MAX_IO_QUEUE_DEPTH", "", 1LL},
-    {"EXECUTION_MAX_IO_THREADS", "", 2LL},
-    {"EXECUTION_MIN_IO_THRESHOLD_SIZE_KB", "", 3LL},
-    {"EXECUTION_MAX_REQUEST_PARALLELISM", "", 4LL},
-    {"PROPERTIES_MAX_DIRECT_IO_SIZE_KB", "", 5LL},
-    {"PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB", "", 6LL},
-    {"PROPERTIES_PER_BUFFER_CACHE_SIZE_KB", "", 7LL},
-    {"PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB", "", 8LL},
-    {"PROPERTIES_IO_BATCHSIZE", "", 9LL},
-    {"POLLTHRESHOLD_SIZE_KB", "", 10LL},
-    {"PROPERTIES_BATCH_IO_TIMEOUT_MS", "", 11LL},
-};
-static const EnumMember members_CUFileBoolConfigParameter_t[] = {
-    {"PROPERTIES_USE_POLL_MODE", "", 0LL},
-    {"PROPERTIES_ALLOW_COMPAT_MODE", "", 1LL},
-    {"FORCE_COMPAT_MODE", "", 2LL},
-    {"FS_MISC_API_CHECK_AGGRESSIVE", "", 3LL},
-    {"EXECUTION_PARALLEL_IO", "", 4LL},
-    {"PROFILE_NVTX", "", 5LL},
-    {"PROPERTIES_ALLOW_SYSTEM_MEMORY", "", 6LL},
-    {"USE_PCIP2PDMA", "", 7LL},
-    {"PREFER_IO_URING", "", 8LL},
-    {"FORCE_ODIRECT_MODE", "", 9LL},
-    {"SKIP_TOPOLOGY_DETECTION", "", 10LL},
-    {"STREAM_MEMOPS_BYPASS", "", 11LL},
-    {"PROPERTIES_POSIX_IO_MODE", "", 12LL},
-    {"GDS_FALLBACK_IO", "", 13LL},
-};
-static const EnumMember members_CUFileStringConfigParameter_t[] = {
-    {"LOGGING_LEVEL", "", 0LL},
-    {"ENV_LOGFILE_PATH", "", 1LL},
-    {"LOG_DIR", "", 2LL},
-    {"RDMA_TRANSPORT", "", 3LL},
-};
-static const EnumMember members_CUFileArrayConfigParameter_t[] = {
-    {"POSIX_POOL_SLAB_SIZE_KB", "", 0LL},
-    {"POSIX_POOL_SLAB_COUNT", "", 1LL},
-    {"GPU_BOUNCE_BUFFER_SLAB_SIZE_KB", "", 2LL},
-    {"GPU_BOUNCE_BUFFER_SLAB_COUNT", "", 3LL},
-};
-static const EnumMember members_CUfileFileHandleType[] = {
-    {"OPAQUE_FD", "Linux based fd", 1LL},
-    {"OPAQUE_WIN32", "Windows based handle (unsupported)", 2LL},
-    {"USERSPACE_FS", "", 3LL},
-};
+static const long long values_CUfileOpError[] = {0LL, 5001LL, 5002LL, 5003LL, 5004LL, 5005LL, 5006LL, 5007LL, 5008LL, 5009LL, 5010LL, 5011LL, 5012LL, 5013LL, 5014LL, 5015LL, 5016LL, 5017LL, 5018LL, 5019LL, 5020LL, 5022LL, 5023LL, 5024LL, 5025LL, 5026LL, 5027LL, 5028LL, 5029LL, 5030LL, 5031LL, 5033LL, 5034LL, 5035LL, 5036LL, 5037LL, 5038LL, 5039LL, 5040LL, 5041LL, 5042LL, 5043LL, 5044LL, 5045LL, 5046LL, 5047LL, 5048LL, 5049LL, 5050LL};
+static const long long values_CUfileDriverStatusFlags_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 11LL, 12LL, 13LL, 14LL, 15LL};
+static const long long values_CUfileDriverControlFlags_t[] = {0LL, 1LL, 2LL, 2LL, 4LL};
+static const long long values_CUfileFeatureFlags_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_CUfileP2PFlags_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_CUfileOpcode_t[] = {0LL, 1LL};
+static const long long values_CUfileStatus_t[] = {1LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL};
+static const long long values_CUfileBatchMode_t[] = {1LL};
+static const long long values_CUFileSizeTConfigParameter_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL};
+static const long long values_CUFileBoolConfigParameter_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL};
+static const long long values_CUFileStringConfigParameter_t[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_CUFileArrayConfigParameter_t[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_CUfileFileHandleType[] = {1LL, 2LL, 3LL};
 static const EnumInfo enums[] = {
-    {"OpError", "cufileop status enum on success the error code is set to `CU_FILE_SUCCESS`. The error code can be inspected using `IS_CUFILE_ERR` and `CUFILE_ERRSTR`. The error code if set to `CU_FILE_CUDA_DRIVER_ERROR`, then cuda error can be inspected using `IS_CUDA_ERR` and `CU_FILE_CUDA_ERR`. Data path errors are captured via standard error codes", members_CUfileOpError, COUNT_OF(members_CUfileOpError)},
-    {"DriverStatusFlags", "DriverStatusFlags", members_CUfileDriverStatusFlags_t, COUNT_OF(members_CUfileDriverStatusFlags_t)},
-    {"DriverControlFlags", "DriverControlFlags", members_CUfileDriverControlFlags_t, COUNT_OF(members_CUfileDriverControlFlags_t)},
-    {"FeatureFlags", "FeatureFlags", members_CUfileFeatureFlags_t, COUNT_OF(members_CUfileFeatureFlags_t)},
-    {"P2PFlags", "P2PFlags", members_CUfileP2PFlags_t, COUNT_OF(members_CUfileP2PFlags_t)},
-    {"Opcode", "Opcode", members_CUfileOpcode_t, COUNT_OF(members_CUfileOpcode_t)},
-    {"Status", "Status", members_CUfileStatus_t, COUNT_OF(members_CUfileStatus_t)},
-    {"BatchMode", "BatchMode", members_CUfileBatchMode_t, COUNT_OF(members_CUfileBatchMode_t)},
-    {"SizeTConfigParameter", "SizeTConfigParameter", members_CUFileSizeTConfigParameter_t, COUNT_OF(members_CUFileSizeTConfigParameter_t)},
-    {"BoolConfigParameter", "BoolConfigParameter", members_CUFileBoolConfigParameter_t, COUNT_OF(members_CUFileBoolConfigParameter_t)},
-    {"StringConfigParameter", "StringConfigParameter", members_CUFileStringConfigParameter_t, COUNT_OF(members_CUFileStringConfigParameter_t)},
-    {"ArrayConfigParameter", "ArrayConfigParameter", members_CUFileArrayConfigParameter_t, COUNT_OF(members_CUFileArrayConfigParameter_t)},
-    {"FileHandleType", "FileHandleType", members_CUfileFileHandleType, COUNT_OF(members_CUfileFileHandleType)},
+    {"OpError\0" "cufileop status enum on success the error code is set to `CU_FILE_SUCCESS`. The error code can be inspected using `IS_CUFILE_ERR` and `CUFILE_ERRSTR`. The error code if set to `CU_FILE_CUDA_DRIVER_ERROR`, then cuda error can be inspected using `IS_CUDA_ERR` and `CU_FILE_CUDA_ERR`. Data path errors are captured via standard error codes\0"
+     "SUCCESS\0" "cufile success\0"
+     "DRIVER_NOT_INITIALIZED\0" "nvidia-fs driver is not loaded. Set allow_compat_mode to true in cufile.json file to enable compatible mode\0"
+     "DRIVER_INVALID_PROPS\0" "invalid property\0"
+     "DRIVER_UNSUPPORTED_LIMIT\0" "property range error\0"
+     "DRIVER_VERSION_MISMATCH\0" "nvidia-fs driver version mismatch\0"
+     "DRIVER_VERSION_READ_ERROR\0" "nvidia-fs driver version read error\0"
+     "DRIVER_CLOSING\0" "driver shutdown in progress\0"
+     "PLATFORM_NOT_SUPPORTED\0" "GPUDirect Storage not supported on current platform\0"
+     "IO_NOT_SUPPORTED\0" "GPUDirect Storage not supported on current file\0"
+     "DEVICE_NOT_SUPPORTED\0" "GPUDirect Storage not supported on current GPU\0"
+     "NVFS_DRIVER_ERROR\0" "nvidia-fs driver ioctl error\0"
+     "CUDA_DRIVER_ERROR\0" "CUDA Driver API error\0"
+     "CUDA_POINTER_INVALID\0" "invalid device pointer\0"
+     "CUDA_MEMORY_TYPE_INVALID\0" "invalid pointer memory type\0"
+     "CUDA_POINTER_RANGE_ERROR\0" "pointer range exceeds allocated address range\0"
+     "CUDA_CONTEXT_MISMATCH\0" "cuda context mismatch\0"
+     "INVALID_MAPPING_SIZE\0" "access beyond maximum pinned size\0"
+     "INVALID_MAPPING_RANGE\0" "access beyond mapped size\0"
+     "INVALID_FILE_TYPE\0" "unsupported file type\0"
+     "INVALID_FILE_OPEN_FLAG\0" "unsupported file open flags\0"
+     "DIO_NOT_SET\0" "fd direct IO not set\0"
+     "INVALID_VALUE\0" "invalid arguments\0"
+     "MEMORY_ALREADY_REGISTERED\0" "device pointer already registered\0"
+     "MEMORY_NOT_REGISTERED\0" "device pointer lookup failure\0"
+     "PERMISSION_DENIED\0" "driver or file access error\0"
+     "DRIVER_ALREADY_OPEN\0" "driver is already open\0"
+     "HANDLE_NOT_REGISTERED\0" "file descriptor is not registered\0"
+     "HANDLE_ALREADY_REGISTERED\0" "file descriptor is already registered\0"
+     "DEVICE_NOT_FOUND\0" "GPU device not found\0"
+     "INTERNAL_ERROR\0" "internal error\0"
+     "GETNEWFD_FAILED\0" "failed to obtain new file descriptor\0"
+     "NVFS_SETUP_ERROR\0" "NVFS driver initialization error\0"
+     "IO_DISABLED\0" "GPUDirect Storage disabled by config on current file\0"
+     "BATCH_SUBMIT_FAILED\0" "failed to submit batch operation\0"
+     "GPU_MEMORY_PINNING_FAILED\0" "failed to allocate pinned GPU Memory\0"
+     "BATCH_FULL\0" "queue full for batch operation\0"
+     "ASYNC_NOT_SUPPORTED\0" "cuFile stream operation not supported\0"
+     "INTERNAL_BATCH_SETUP_ERROR\0" "batch setup internal error - retry later\0"
+     "INTERNAL_BATCH_SUBMIT_ERROR\0" "batch submit internal error - retry later\0"
+     "INTERNAL_BATCH_GETSTATUS_ERROR\0" "batch get status internal error - retry later\0"
+     "INTERNAL_BATCH_CANCEL_ERROR\0" "batch cancel internal error - retry later\0"
+     "NOMEM_ERROR\0" "cufile no memory error - retry later\0"
+     "IO_ERROR\0" "cufile io error\0"
+     "INTERNAL_BUF_REGISTER_ERROR\0" "cufile buf registration error\0"
+     "HASH_OPR_ERROR\0" "cufile hash operation error\0"
+     "INVALID_CONTEXT_ERROR\0" "cufile invalid context error\0"
+     "NVFS_INTERNAL_DRIVER_ERROR\0" "nvfs internal driver error\0"
+     "BATCH_NOCOMPAT_ERROR\0" "compat mode off error\0"
+     "IO_MAX_ERROR\0" "GPUDirect Storage Max Error\0"
+     , values_CUfileOpError, COUNT_OF(values_CUfileOpError)},
+    {"DriverStatusFlags\0" "DriverStatusFlags\0"
+     "LUSTRE_SUPPORTED\0" "Support for DDN LUSTRE\0"
+     "WEKAFS_SUPPORTED\0" "Support for WEKAFS\0"
+     "NFS_SUPPORTED\0" "Support for NFS\0"
+     "GPFS_SUPPORTED\0" "\0"
+     "NVME_SUPPORTED\0" "Support for NVMe\0"
+     "NVMEOF_SUPPORTED\0" "Support for NVMeOF\0"
+     "SCSI_SUPPORTED\0" "Support for SCSI\0"
+     "SCALEFLUX_CSD_SUPPORTED\0" "Support for Scaleflux CSD\0"
+     "NVMESH_SUPPORTED\0" "Support for NVMesh Block Dev\0"
+     "BEEGFS_SUPPORTED\0" "Support for BeeGFS\0"
+     "NVME_P2P_SUPPORTED\0" "Do not use this macro. This is deprecated now\0"
+     "SCATEFS_SUPPORTED\0" "Support for ScateFS\0"
+     "VIRTIOFS_SUPPORTED\0" "Support for VirtioFS\0"
+     "PANFS_SUPPORTED\0" "Support for PanFS\0"
+     "MAX_TARGET_TYPES\0" "Maximum FS supported\0"
+     , values_CUfileDriverStatusFlags_t, COUNT_OF(values_CUfileDriverStatusFlags_t)},
+    {"DriverControlFlags\0" "DriverControlFlags\0"
+     "USE_POLL_MODE\0" "use POLL mode. properties.use_poll_mode\0"
+     "ALLOW_COMPAT_MODE\0" "allow COMPATIBILITY mode. properties.allow_compat_mode\0"
+     "VANILLA_POSIX_IO_MODE\0" "Vanilla posix io mode. properties.vanilla_posix_io_mode\0"
+     "POSIX_IO_MODE\0" "alias for backward compatibility\0"
+     "FALLBACK_IO_MODE\0" "Fallback io mode. properties.gds_fallback_io\0"
+     , values_CUfileDriverControlFlags_t, COUNT_OF(values_CUfileDriverControlFlags_t)},
+    {"FeatureFlags\0" "FeatureFlags\0"
+     "DYN_ROUTING_SUPPORTED\0" "Support for Dynamic routing to handle devices across the PCIe bridges\0"
+     "BATCH_IO_SUPPORTED\0" "Supported\0"
+     "STREAMS_SUPPORTED\0" "Supported\0"
+     "PARALLEL_IO_SUPPORTED\0" "Supported\0"
+     "P2P_SUPPORTED\0" "Support for PCI P2PDMA\0"
+     , values_CUfileFeatureFlags_t, COUNT_OF(values_CUfileFeatureFlags_t)},
+    {"P2PFlags\0" "P2PFlags\0"
+     "P2PDMA\0" "Support for PCI P2PDMA\0"
+     "NVFS\0" "Support for nvidia-fs\0"
+     "DMABUF\0" "Support for DMA Buffer\0"
+     "C2C\0" "Support for Chip-to-Chip (Grace-based systems)\0"
+     "NVIDIA_PEERMEM\0" "Only for IBM Spectrum Scale and WekaFS\0"
+     , values_CUfileP2PFlags_t, COUNT_OF(values_CUfileP2PFlags_t)},
+    {"Opcode\0" "Opcode\0"
+     "READ\0" "\0"
+     "WRITE\0" "\0"
+     , values_CUfileOpcode_t, COUNT_OF(values_CUfileOpcode_t)},
+    {"Status\0" "Status\0"
+     "WAITING\0" "\0"
+     "PENDING\0" "\0"
+     "INVALID\0" "\0"
+     "CANCELED\0" "\0"
+     "COMPLETE\0" "\0"
+     "TIMEOUT\0" "\0"
+     "FAILED\0" "\0"
+     , values_CUfileStatus_t, COUNT_OF(values_CUfileStatus_t)},
+    {"BatchMode\0" "BatchMode\0"
+     "BATCH\0" "\0"
+     , values_CUfileBatchMode_t, COUNT_OF(values_CUfileBatchMode_t)},
+    {"SizeTConfigParameter\0" "SizeTConfigParameter\0"
+     "PROFILE_STATS\0" "\0"
+     "EXECUTION_MAX_IO_QUEUE_DEPTH\0" "\0"
+     "EXECUTION_MAX_IO_THREADS\0" "\0"
+     "EXECUTION_MIN_IO_THRESHOLD_SIZE_KB\0" "\0"
+     "EXECUTION_MAX_REQUEST_PARALLELISM\0" "\0"
+     "PROPERTIES_MAX_DIRECT_IO_SIZE_KB\0" "\0"
+     "PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB\0" "\0"
+     "PROPERTIES_PER_BUFFER_CACHE_SIZE_KB\0" "\0"
+     "PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB\0" "\0"
+     "PROPERTIES_IO_BATCHSIZE\0" "\0"
+     "POLLTHRESHOLD_SIZE_KB\0" "\0"
+     "PROPERTIES_BATCH_IO_TIMEOUT_MS\0" "\0"
+     , values_CUFileSizeTConfigParameter_t, COUNT_OF(values_CUFileSizeTConfigParameter_t)},
+    {"BoolConfigParameter\0" "BoolConfigParameter\0"
+     "PROPERTIES_USE_POLL_MODE\0" "\0"
+     "PROPERTIES_ALLOW_COMPAT_MODE\0" "\0"
+     "FORCE_COMPAT_MODE\0" "\0"
+     "FS_MISC_API_CHECK_AGGRESSIVE\0" "\0"
+     "EXECUTION_PARALLEL_IO\0" "\0"
+     "PROFILE_NVTX\0" "\0"
+     "PROPERTIES_ALLOW_SYSTEM_MEMORY\0" "\0"
+     "USE_PCIP2PDMA\0" "\0"
+     "PREFER_IO_URING\0" "\0"
+     "FORCE_ODIRECT_MODE\0" "\0"
+     "SKIP_TOPOLOGY_DETECTION\0" "\0"
+     "STREAM_MEMOPS_BYPASS\0" "\0"
+     "PROPERTIES_POSIX_IO_MODE\0" "\0"
+     "GDS_FALLBACK_IO\0" "\0"
+     , values_CUFileBoolConfigParameter_t, COUNT_OF(values_CUFileBoolConfigParameter_t)},
+    {"StringConfigParameter\0" "StringConfigParameter\0"
+     "LOGGING_LEVEL\0" "\0"
+     "ENV_LOGFILE_PATH\0" "\0"
+     "LOG_DIR\0" "\0"
+     "RDMA_TRANSPORT\0" "\0"
+     , values_CUFileStringConfigParameter_t, COUNT_OF(values_CUFileStringConfigParameter_t)},
+    {"ArrayConfigParameter\0" "ArrayConfigParameter\0"
+     "POSIX_POOL_SLAB_SIZE_KB\0" "\0"
+     "POSIX_POOL_SLAB_COUNT\0" "\0"
+     "GPU_BOUNCE_BUFFER_SLAB_SIZE_KB\0" "\0"
+     "GPU_BOUNCE_BUFFER_SLAB_COUNT\0" "\0"
+     , values_CUFileArrayConfigParameter_t, COUNT_OF(values_CUFileArrayConfigParameter_t)},
+    {"FileHandleType\0" "FileHandleType\0"
+     "OPAQUE_FD\0" "Linux based fd\0"
+     "OPAQUE_WIN32\0" "Windows based handle (unsupported)\0"
+     "USERSPACE_FS\0" "\0"
+     , values_CUfileFileHandleType, COUNT_OF(values_CUfileFileHandleType)},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
     {0}};
 PyTypeObject *handle_types[1];
-static const FieldInfo fields_CUfileError_t[] = {
-    {"err", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"cu_err", "", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileDrvProps_nvfs[] = {
-    {"major_version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"minor_version", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"poll_thresh_size", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"max_direct_io_size", "", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"dstatusflags", "", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"dcontrolflags", "", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileDrvProps_t[] = {
-    {"nvfs", "", {KIND_RECORD, 1, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"fflags", "", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"max_device_cache_size", "", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"per_buffer_cache_size", "", {KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"max_device_pinned_mem_size", "", {KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
-    {"max_batch_io_size", "", {KIND_U32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"max_batch_io_timeout_msecs", "", {KIND_U32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cufileRDMAInfo_t[] = {
-    {"version", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"desc_len", "", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"desc_str", "", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_STRING, 0},
-    {0}};
-static const FieldInfo fields_CUfileFSOps_t[] = {
-    {"fs_type", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"get_rdma_device_list", "", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"get_rdma_device_priority", "", {KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"read", "", {KIND_ADDRESS, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"write", "", {KIND_ADDRESS, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileDescr_handle[] = {
-    {"fd", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"handle", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileDescr_t[] = {
-    {"type", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"handle", "", {KIND_RECORD, 5, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"fs_ops", "", {KIND_RECORD, 4, 40}, 16, 16, 1, -1, FIELD_POINTER, 0},
-    {0}};
-static const FieldInfo fields_CUfileIOParams_u_batch[] = {
-    {"dev_ptr_base", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"file_offset", "", {KIND_I64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"dev_ptr_offset", "", {KIND_I64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"size", "", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileIOParams_u[] = {
-    {"batch", "", {KIND_RECORD, 7, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileIOParams_t[] = {
-    {"mode", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"u", "", {KIND_RECORD, 8, 32}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"fh", "", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"opcode", "", {KIND_I32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"cookie", "", {KIND_ADDRESS, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileIOEvents_t[] = {
-    {"cookie", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"status", "", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"ret", "", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileIOVec_t[] = {
-    {"base", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"len", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileOpCounter_t[] = {
-    {"ok", "", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"err", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileStatsLevel1_t[] = {
-    {"read_ops", "", {KIND_RECORD, 12, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"write_ops", "", {KIND_RECORD, 12, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"hdl_register_ops", "", {KIND_RECORD, 12, 16}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"hdl_deregister_ops", "", {KIND_RECORD, 12, 16}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"buf_register_ops", "", {KIND_RECORD, 12, 16}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"buf_deregister_ops", "", {KIND_RECORD, 12, 16}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {"read_bytes", "", {KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"write_bytes", "", {KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
-    {"read_bw_bytes_per_sec", "", {KIND_U64, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
-    {"write_bw_bytes_per_sec", "", {KIND_U64, 0, 8}, 120, 120, 1, -1, FIELD_VALUE, 0},
-    {"read_lat_avg_us", "", {KIND_U64, 0, 8}, 128, 128, 1, -1, FIELD_VALUE, 0},
-    {"write_lat_avg_us", "", {KIND_U64, 0, 8}, 136, 136, 1, -1, FIELD_VALUE, 0},
-    {"read_ops_per_sec", "", {KIND_U64, 0, 8}, 144, 144, 1, -1, FIELD_VALUE, 0},
-    {"write_ops_per_sec", "", {KIND_U64, 0, 8}, 152, 152, 1, -1, FIELD_VALUE, 0},
-    {"read_lat_sum_us", "", {KIND_U64, 0, 8}, 160, 160, 1, -1, FIELD_VALUE, 0},
-    {"write_lat_sum_us", "", {KIND_U64, 0, 8}, 168, 168, 1, -1, FIELD_VALUE, 0},
-    {"batch_submit_ops", "", {KIND_RECORD, 12, 16}, 176, 176, 1, -1, FIELD_VALUE, 0},
-    {"batch_complete_ops", "", {KIND_RECORD, 12, 16}, 192, 192, 1, -1, FIELD_VALUE, 0},
-    {"batch_setup_ops", "", {KIND_RECORD, 12, 16}, 208, 208, 1, -1, FIELD_VALUE, 0},
-    {"batch_cancel_ops", "", {KIND_RECORD, 12, 16}, 224, 224, 1, -1, FIELD_VALUE, 0},
-    {"batch_destroy_ops", "", {KIND_RECORD, 12, 16}, 240, 240, 1, -1, FIELD_VALUE, 0},
-    {"batch_enqueued_ops", "", {KIND_RECORD, 12, 16}, 256, 256, 1, -1, FIELD_VALUE, 0},
-    {"batch_posix_enqueued_ops", "", {KIND_RECORD, 12, 16}, 272, 272, 1, -1, FIELD_VALUE, 0},
-    {"batch_processed_ops", "", {KIND_RECORD, 12, 16}, 288, 288, 1, -1, FIELD_VALUE, 0},
-    {"batch_posix_processed_ops", "", {KIND_RECORD, 12, 16}, 304, 304, 1, -1, FIELD_VALUE, 0},
-    {"batch_nvfs_submit_ops", "", {KIND_RECORD, 12, 16}, 320, 320, 1, -1, FIELD_VALUE, 0},
-    {"batch_p2p_submit_ops", "", {KIND_RECORD, 12, 16}, 336, 336, 1, -1, FIELD_VALUE, 0},
-    {"batch_aio_submit_ops", "", {KIND_RECORD, 12, 16}, 352, 352, 1, -1, FIELD_VALUE, 0},
-    {"batch_iouring_submit_ops", "", {KIND_RECORD, 12, 16}, 368, 368, 1, -1, FIELD_VALUE, 0},
-    {"batch_mixed_io_submit_ops", "", {KIND_RECORD, 12, 16}, 384, 384, 1, -1, FIELD_VALUE, 0},
-    {"batch_total_submit_ops", "", {KIND_RECORD, 12, 16}, 400, 400, 1, -1, FIELD_VALUE, 0},
-    {"batch_read_bytes", "", {KIND_U64, 0, 8}, 416, 416, 1, -1, FIELD_VALUE, 0},
-    {"batch_write_bytes", "", {KIND_U64, 0, 8}, 424, 424, 1, -1, FIELD_VALUE, 0},
-    {"batch_read_bw_bytes", "", {KIND_U64, 0, 8}, 432, 432, 1, -1, FIELD_VALUE, 0},
-    {"batch_write_bw_bytes", "", {KIND_U64, 0, 8}, 440, 440, 1, -1, FIELD_VALUE, 0},
-    {"batch_submit_lat_avg_us", "", {KIND_U64, 0, 8}, 448, 448, 1, -1, FIELD_VALUE, 0},
-    {"batch_completion_lat_avg_us", "", {KIND_U64, 0, 8}, 456, 456, 1, -1, FIELD_VALUE, 0},
-    {"batch_submit_ops_per_sec", "", {KIND_U64, 0, 8}, 464, 464, 1, -1, FIELD_VALUE, 0},
-    {"batch_complete_ops_per_sec", "", {KIND_U64, 0, 8}, 472, 472, 1, -1, FIELD_VALUE, 0},
-    {"batch_submit_lat_sum_us", "", {KIND_U64, 0, 8}, 480, 480, 1, -1, FIELD_VALUE, 0},
-    {"batch_completion_lat_sum_us", "", {KIND_U64, 0, 8}, 488, 488, 1, -1, FIELD_VALUE, 0},
-    {"last_batch_read_bytes", "", {KIND_U64, 0, 8}, 496, 496, 1, -1, FIELD_VALUE, 0},
-    {"last_batch_write_bytes", "", {KIND_U64, 0, 8}, 504, 504, 1, -1, FIELD_VALUE, 0},
-    {"readv_ops", "", {KIND_RECORD, 12, 16}, 512, 512, 1, -1, FIELD_VALUE, 0},
-    {"writev_ops", "", {KIND_RECORD, 12, 16}, 528, 528, 1, -1, FIELD_VALUE, 0},
-    {"readv_bytes", "", {KIND_U64, 0, 8}, 544, 544, 1, -1, FIELD_VALUE, 0},
-    {"writev_bytes", "", {KIND_U64, 0, 8}, 552, 552, 1, -1, FIELD_VALUE, 0},
-    {"readv_bw_bytes_per_sec", "", {KIND_U64, 0, 8}, 560, 560, 1, -1, FIELD_VALUE, 0},
-    {"writev_bw_bytes_per_sec", "", {KIND_U64, 0, 8}, 568, 568, 1, -1, FIELD_VALUE, 0},
-    {"readv_lat_avg_us", "", {KIND_U64, 0, 8}, 576, 576, 1, -1, FIELD_VALUE, 0},
-    {"writev_lat_avg_us", "", {KIND_U64, 0, 8}, 584, 584, 1, -1, FIELD_VALUE, 0},
-    {"readv_ops_per_sec", "", {KIND_U64, 0, 8}, 592, 592, 1, -1, FIELD_VALUE, 0},
-    {"writev_ops_per_sec", "", {KIND_U64, 0, 8}, 600, 600, 1, -1, FIELD_VALUE, 0},
-    {"readv_lat_sum_us", "", {KIND_U64, 0, 8}, 608, 608, 1, -1, FIELD_VALUE, 0},
-    {"writev_lat_sum_us", "", {KIND_U64, 0, 8}, 616, 616, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileStatsLevel2_t[] = {
-    {"basic", "", {KIND_RECORD, 13, 624}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"read_size_kb_hist", "", {KIND_U64, 0, 8}, 624, 624, 32, -1, FIELD_ARRAY, 0},
-    {"write_size_kb_hist", "", {KIND_U64, 0, 8}, 880, 880, 32, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_CUfilePerGpuStats_t[] = {
-    {"uuid", "", {KIND_I8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
-    {"read_bytes", "", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"read_bw_bytes_per_sec", "", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"read_utilization", "", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"read_duration_us", "", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"n_total_reads", "", {KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"n_p2p_reads", "", {KIND_U64, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {"n_nvfs_reads", "", {KIND_U64, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"n_posix_reads", "", {KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {"n_unaligned_reads", "", {KIND_U64, 0, 8}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {"n_dr_reads", "", {KIND_U64, 0, 8}, 88, 88, 1, -1, FIELD_VALUE, 0},
-    {"n_sparse_regions", "", {KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"n_inline_regions", "", {KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
-    {"n_reads_err", "", {KIND_U64, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
-    {"writes_bytes", "", {KIND_U64, 0, 8}, 120, 120, 1, -1, FIELD_VALUE, 0},
-    {"write_bw_bytes_per_sec", "", {KIND_U64, 0, 8}, 128, 128, 1, -1, FIELD_VALUE, 0},
-    {"write_utilization", "", {KIND_U64, 0, 8}, 136, 136, 1, -1, FIELD_VALUE, 0},
-    {"write_duration_us", "", {KIND_U64, 0, 8}, 144, 144, 1, -1, FIELD_VALUE, 0},
-    {"n_total_writes", "", {KIND_U64, 0, 8}, 152, 152, 1, -1, FIELD_VALUE, 0},
-    {"n_p2p_writes", "", {KIND_U64, 0, 8}, 160, 160, 1, -1, FIELD_VALUE, 0},
-    {"n_nvfs_writes", "", {KIND_U64, 0, 8}, 168, 168, 1, -1, FIELD_VALUE, 0},
-    {"n_posix_writes", "", {KIND_U64, 0, 8}, 176, 176, 1, -1, FIELD_VALUE, 0},
-    {"n_unaligned_writes", "", {KIND_U64, 0, 8}, 184, 184, 1, -1, FIELD_VALUE, 0},
-    {"n_dr_writes", "", {KIND_U64, 0, 8}, 192, 192, 1, -1, FIELD_VALUE, 0},
-    {"n_writes_err", "", {KIND_U64, 0, 8}, 200, 200, 1, -1, FIELD_VALUE, 0},
-    {"n_mmap", "", {KIND_U64, 0, 8}, 208, 208, 1, -1, FIELD_VALUE, 0},
-    {"n_mmap_ok", "", {KIND_U64, 0, 8}, 216, 216, 1, -1, FIELD_VALUE, 0},
-    {"n_mmap_err", "", {KIND_U64, 0, 8}, 224, 224, 1, -1, FIELD_VALUE, 0},
-    {"n_mmap_free", "", {KIND_U64, 0, 8}, 232, 232, 1, -1, FIELD_VALUE, 0},
-    {"reg_bytes", "", {KIND_U64, 0, 8}, 240, 240, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUfileStatsLevel3_t[] = {
-    {"detailed", "", {KIND_RECORD, 14, 1136}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"num_gpus", "", {KIND_U32, 0, 4}, 1136, 1136, 1, -1, FIELD_VALUE, 0},
-    {"per_gpu_stats", "", {KIND_RECORD, 15, 248}, 1144, 1144, 16, -1, FIELD_ARRAY, 0},
-    {0}};
+static const FieldPlace places_CUfileError_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileDrvProps_nvfs[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileDrvProps_t[] = {
+    {{KIND_RECORD, 1, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cufileRDMAInfo_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_STRING, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileFSOps_t[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileDescr_handle[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileDescr_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 5, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 4, 40}, 16, 16, 1, -1, FIELD_POINTER, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileIOParams_u_batch[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileIOParams_u[] = {
+    {{KIND_RECORD, 7, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileIOParams_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 8, 32}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileIOEvents_t[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileIOVec_t[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileOpCounter_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileStatsLevel1_t[] = {
+    {{KIND_RECORD, 12, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 120, 120, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 128, 128, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 136, 136, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 144, 144, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 152, 152, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 160, 160, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 168, 168, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 176, 176, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 192, 192, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 208, 208, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 224, 224, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 240, 240, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 256, 256, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 272, 272, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 288, 288, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 304, 304, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 320, 320, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 336, 336, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 352, 352, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 368, 368, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 384, 384, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 400, 400, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 416, 416, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 424, 424, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 432, 432, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 440, 440, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 448, 448, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 456, 456, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 464, 464, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 472, 472, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 480, 480, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 488, 488, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 496, 496, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 504, 504, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 512, 512, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 16}, 528, 528, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 544, 544, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 552, 552, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 560, 560, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 568, 568, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 576, 576, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 584, 584, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 592, 592, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 600, 600, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 608, 608, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 616, 616, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileStatsLevel2_t[] = {
+    {{KIND_RECORD, 13, 624}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 624, 624, 32, -1, FIELD_ARRAY, 0},
+    {{KIND_U64, 0, 8}, 880, 880, 32, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfilePerGpuStats_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 88, 88, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 120, 120, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 128, 128, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 136, 136, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 144, 144, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 152, 152, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 160, 160, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 168, 168, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 176, 176, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 184, 184, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 192, 192, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 200, 200, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 208, 208, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 216, 216, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 224, 224, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 232, 232, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 240, 240, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUfileStatsLevel3_t[] = {
+    {{KIND_RECORD, 14, 1136}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 1136, 1136, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 15, 248}, 1144, 1144, 16, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
 static const RecordInfo records[] = {
-    {"cupola.bindings.cufile.Error", "cufileop status string", fields_CUfileError_t, COUNT_OF(fields_CUfileError_t) - 1, 8, 8, 4, -1, 0, false, false, false, "error_dtype"},
-    {"cupola.bindings.cufile.DrvProps_nvfs", "CUfileDrvProps_nvfs", fields_CUfileDrvProps_nvfs, COUNT_OF(fields_CUfileDrvProps_nvfs) - 1, 32, 32, 8, -1, 1, true, false, false, "drv_props_nvfs_dtype"},
-    {"cupola.bindings.cufile.DrvProps", "CUfileDrvProps_t", fields_CUfileDrvProps_t, COUNT_OF(fields_CUfileDrvProps_t) - 1, 56, 56, 8, -1, 2, false, false, false, "drv_props_dtype"},
-    {"cupola.bindings.cufile.RDMAInfo", "cufileRDMAInfo_t", fields_cufileRDMAInfo_t, COUNT_OF(fields_cufileRDMAInfo_t) - 1, 16, 16, 8, -1, 3, false, false, false, "rdma_info_dtype"},
-    {"cupola.bindings.cufile.FSOps", "CUfileFSOps_t", fields_CUfileFSOps_t, COUNT_OF(fields_CUfileFSOps_t) - 1, 40, 40, 8, -1, 4, false, true, false, "fs_ops_dtype"},
-    {"cupola.bindings.cufile.Descr_handle", "CUfileDescr_handle", fields_CUfileDescr_handle, COUNT_OF(fields_CUfileDescr_handle) - 1, 8, 8, 8, -1, 5, true, false, false, "descr_handle_dtype"},
-    {"cupola.bindings.cufile.Descr", "CUfileDescr_t", fields_CUfileDescr_t, COUNT_OF(fields_CUfileDescr_t) - 1, 24, 24, 8, -1, 6, false, false, false, "descr_dtype"},
-    {"cupola.bindings.cufile.IOParams_u_batch", "CUfileIOParams_u_batch", fields_CUfileIOParams_u_batch, COUNT_OF(fields_CUfileIOParams_u_batch) - 1, 32, 32, 8, -1, 7, true, false, false, "io_params_u_batch_dtype"},
-    {"cupola.bindings.cufile.IOParams_u", "CUfileIOParams_u", fields_CUfileIOParams_u, COUNT_OF(fields_CUfileIOParams_u) - 1, 32, 32, 8, -1, 8, true, false, false, "io_params_u_dtype"},
-    {"cupola.bindings.cufile.IOParams", "CUfileIOParams_t", fields_CUfileIOParams_t, COUNT_OF(fields_CUfileIOParams_t) - 1, 64, 64, 8, -1, 9, false, true, false, "io_params_dtype"},
-    {"cupola.bindings.cufile.IOEvents", "CUfileIOEvents_t", fields_CUfileIOEvents_t, COUNT_OF(fields_CUfileIOEvents_t) - 1, 24, 24, 8, -1, 10, false, true, false, "io_events_dtype"},
-    {"cupola.bindings.cufile.IOVec", "CUfileIOVec_t", fields_CUfileIOVec_t, COUNT_OF(fields_CUfileIOVec_t) - 1, 16, 16, 8, -1, 11, false, true, false, "io_vec_dtype"},
-    {"cupola.bindings.cufile.OpCounter", "Counter structure for tracking operation successes and failures", fields_CUfileOpCounter_t, COUNT_OF(fields_CUfileOpCounter_t) - 1, 16, 16, 8, -1, 12, false, false, false, "op_counter_dtype"},
-    {"cupola.bindings.cufile.StatsLevel1", "Level 1 Statistics: Basic IO and operation counters", fields_CUfileStatsLevel1_t, COUNT_OF(fields_CUfileStatsLevel1_t) - 1, 624, 624, 8, -1, 13, false, false, false, "stats_level1_dtype"},
-    {"cupola.bindings.cufile.StatsLevel2", "Level 2 Statistics: Includes Level 1 plus size histograms and detailed metrics", fields_CUfileStatsLevel2_t, COUNT_OF(fields_CUfileStatsLevel2_t) - 1, 1136, 1136, 8, -1, 14, false, false, false, "stats_level2_dtype"},
-    {"cupola.bindings.cufile.PerGpuStats", "Per-GPU statistics structure used in Level 3", fields_CUfilePerGpuStats_t, COUNT_OF(fields_CUfilePerGpuStats_t) - 1, 248, 248, 8, -1, 15, false, true, false, "per_gpu_stats_dtype"},
-    {"cupola.bindings.cufile.StatsLevel3", "Level 3 Statistics: Includes Level 2 plus per-GPU and subsystem statistics", fields_CUfileStatsLevel3_t, COUNT_OF(fields_CUfileStatsLevel3_t) - 1, 5112, 5112, 8, -1, 16, false, false, false, "stats_level3_dtype"},
+    {"Error\0" "cufileop status string\0" "error_dtype\0"
+     "err\0" "\0"
+     "cu_err\0" "\0"
+     , places_CUfileError_t, COUNT_OF(places_CUfileError_t) - 1, 8, 8, 4, -1, 0, false, false, false},
+    {"DrvProps_nvfs\0" "CUfileDrvProps_nvfs\0" "drv_props_nvfs_dtype\0"
+     "major_version\0" "\0"
+     "minor_version\0" "\0"
+     "poll_thresh_size\0" "\0"
+     "max_direct_io_size\0" "\0"
+     "dstatusflags\0" "\0"
+     "dcontrolflags\0" "\0"
+     , places_CUfileDrvProps_nvfs, COUNT_OF(places_CUfileDrvProps_nvfs) - 1, 32, 32, 8, -1, 1, true, false, false},
+    {"DrvProps\0" "CUfileDrvProps_t\0" "drv_props_dtype\0"
+     "nvfs\0" "\0"
+     "fflags\0" "\0"
+     "max_device_cache_size\0" "\0"
+     "per_buffer_cache_size\0" "\0"
+     "max_device_pinned_mem_size\0" "\0"
+     "max_batch_io_size\0" "\0"
+     "max_batch_io_timeout_msecs\0" "\0"
+     , places_CUfileDrvProps_t, COUNT_OF(places_CUfileDrvProps_t) - 1, 56, 56, 8, -1, 2, false, false, false},
+    {"RDMAInfo\0" "cufileRDMAInfo_t\0" "rdma_info_dtype\0"
+     "version\0" "\0"
+     "desc_len\0" "\0"
+     "desc_str\0" "\0"
+     , places_cufileRDMAInfo_t, COUNT_OF(places_cufileRDMAInfo_t) - 1, 16, 16, 8, -1, 3, false, false, false},
+    {"FSOps\0" "CUfileFSOps_t\0" "fs_ops_dtype\0"
+     "fs_type\0" "\0"
+     "get_rdma_device_list\0" "\0"
+     "get_rdma_device_priority\0" "\0"
+     "read\0" "\0"
+     "write\0" "\0"
+     , places_CUfileFSOps_t, COUNT_OF(places_CUfileFSOps_t) - 1, 40, 40, 8, -1, 4, false, true, false},
+    {"Descr_handle\0" "CUfileDescr_handle\0" "descr_handle_dtype\0"
+     "fd\0" "\0"
+     "handle\0" "\0"
+     , places_CUfileDescr_handle, COUNT_OF(places_CUfileDescr_handle) - 1, 8, 8, 8, -1, 5, true, false, false},
+    {"Descr\0" "CUfileDescr_t\0" "descr_dtype\0"
+     "type\0" "\0"
+     "handle\0" "\0"
+     "fs_ops\0" "\0"
+     , places_CUfileDescr_t, COUNT_OF(places_CUfileDescr_t) - 1, 24, 24, 8, -1, 6, false, false, false},
+    {"IOParams_u_batch\0" "CUfileIOParams_u_batch\0" "io_params_u_batch_dtype\0"
+     "dev_ptr_base\0" "\0"
+     "file_offset\0" "\0"
+     "dev_ptr_offset\0" "\0"
+     "size\0" "\0"
+     , places_CUfileIOParams_u_batch, COUNT_OF(places_CUfileIOParams_u_batch) - 1, 32, 32, 8, -1, 7, true, false, false},
+    {"IOParams_u\0" "CUfileIOParams_u\0" "io_params_u_dtype\0"
+     "batch\0" "\0"
+     , places_CUfileIOParams_u, COUNT_OF(places_CUfileIOParams_u) - 1, 32, 32, 8, -1, 8, true, false, false},
+    {"IOParams\0" "CUfileIOParams_t\0" "io_params_dtype\0"
+     "mode\0" "\0"
+     "u\0" "\0"
+     "fh\0" "\0"
+     "opcode\0" "\0"
+     "cookie\0" "\0"
+     , places_CUfileIOParams_t, COUNT_OF(places_CUfileIOParams_t) - 1, 64, 64, 8, -1, 9, false, true, false},
+    {"IOEvents\0" "CUfileIOEvents_t\0" "io_events_dtype\0"
+     "cookie\0" "\0"
+     "status\0" "\0"
+     "ret\0" "\0"
+     , places_CUfileIOEvents_t, COUNT_OF(places_CUfileIOEvents_t) - 1, 24, 24, 8, -1, 10, false, true, false},
+    {"IOVec\0" "CUfileIOVec_t\0" "io_vec_dtype\0"
+     "base\0" "\0"
+     "len\0" "\0"
+     , places_CUfileIOVec_t, COUNT_OF(places_CUfileIOVec_t) - 1, 16, 16, 8, -1, 11, false, true, false},
+    {"OpCounter\0" "Counter structure for tracking operation successes and failures\0" "op_counter_dtype\0"
+     "ok\0" "\0"
+     "err\0" "\0"
+     , places_CUfileOpCounter_t, COUNT_OF(places_CUfileOpCounter_t) - 1, 16, 16, 8, -1, 12, false, false, false},
+    {"StatsLevel1\0" "Level 1 Statistics: Basic IO and operation counters\0" "stats_level1_dtype\0"
+     "read_ops\0" "\0"
+     "write_ops\0" "\0"
+     "hdl_register_ops\0" "\0"
+     "hdl_deregister_ops\0" "\0"
+     "buf_register_ops\0" "\0"
+     "buf_deregister_ops\0" "\0"
+     "read_bytes\0" "\0"
+     "write_bytes\0" "\0"
+     "read_bw_bytes_per_sec\0" "\0"
+     "write_bw_bytes_per_sec\0" "\0"
+     "read_lat_avg_us\0" "\0"
+     "write_lat_avg_us\0" "\0"
+     "read_ops_per_sec\0" "\0"
+     "write_ops_per_sec\0" "\0"
+     "read_lat_sum_us\0" "\0"
+     "write_lat_sum_us\0" "\0"
+     "batch_submit_ops\0" "\0"
+     "batch_complete_ops\0" "\0"
+     "batch_setup_ops\0" "\0"
+     "batch_cancel_ops\0" "\0"
+     "batch_destroy_ops\0" "\0"
+     "batch_enqueued_ops\0" "\0"
+     "batch_posix_enqueued_ops\0" "\0"
+     "batch_processed_ops\0" "\0"
+     "batch_posix_processed_ops\0" "\0"
+     "batch_nvfs_submit_ops\0" "\0"
+     "batch_p2p_submit_ops\0" "\0"
+     "batch_aio_submit_ops\0" "\0"
+     "batch_iouring_submit_ops\0" "\0"
+     "batch_mixed_io_submit_ops\0" "\0"
+     "batch_total_submit_ops\0" "\0"
+     "batch_read_bytes\0" "\0"
+     "batch_write_bytes\0" "\0"
+     "batch_read_bw_bytes\0" "\0"
+     "batch_write_bw_bytes\0" "\0"
+     "batch_submit_lat_avg_us\0" "\0"
+     "batch_completion_lat_avg_us\0" "\0"
+     "batch_submit_ops_per_sec\0" "\0"
+     "batch_complete_ops_per_sec\0" "\0"
+     "batch_submit_lat_sum_us\0" "\0"
+     "batch_completion_lat_sum_us\0" "\0"
+     "last_batch_read_bytes\0" "\0"
+     "last_batch_write_bytes\0" "\0"
+     "readv_ops\0" "\0"
+     "writev_ops\0" "\0"
+     "readv_bytes\0" "\0"
+     "writev_bytes\0" "\0"
+     "readv_bw_bytes_per_sec\0" "\0"
+     "writev_bw_bytes_per_sec\0" "\0"
+     "readv_lat_avg_us\0" "\0"
+     "writev_lat_avg_us\0" "\0"
+     "readv_ops_per_sec\0" "\0"
+     "writev_ops_per_sec\0" "\0"
+     "readv_lat_sum_us\0" "\0"
+     "writev_lat_sum_us\0" "\0"
+     , places_CUfileStatsLevel1_t, COUNT_OF(places_CUfileStatsLevel1_t) - 1, 624, 624, 8, -1, 13, false, false, false},
+    {"StatsLevel2\0" "Level 2 Statistics: Includes Level 1 plus size histograms and detailed metrics\0" "stats_level2_dtype\0"
+     "basic\0" "\0"
+     "read_size_kb_hist\0" "\0"
+     "write_size_kb_hist\0" "\0"
+     , places_CUfileStatsLevel2_t, COUNT_OF(places_CUfileStatsLevel2_t) - 1, 1136, 1136, 8, -1, 14, false, false, false},
+    {"PerGpuStats\0" "Per-GPU statistics structure used in Level 3\0" "per_gpu_stats_dtype\0"
+     "uuid\0" "\0"
+     "read_bytes\0" "\0"
+     "read_bw_bytes_per_sec\0" "\0"
+     "read_utilization\0" "\0"
+     "read_duration_us\0" "\0"
+     "n_total_reads\0" "\0"
+     "n_p2p_reads\0" "\0"
+     "n_nvfs_reads\0" "\0"
+     "n_posix_reads\0" "\0"
+     "n_unaligned_reads\0" "\0"
+     "n_dr_reads\0" "\0"
+     "n_sparse_regions\0" "\0"
+     "n_inline_regions\0" "\0"
+     "n_reads_err\0" "\0"
+     "writes_bytes\0" "\0"
+     "write_bw_bytes_per_sec\0" "\0"
+     "write_utilization\0" "\0"
+     "write_duration_us\0" "\0"
+     "n_total_writes\0" "\0"
+     "n_p2p_writes\0" "\0"
+     "n_nvfs_writes\0" "\0"
+     "n_posix_writes\0" "\0"
+     "n_unaligned_writes\0" "\0"
+     "n_dr_writes\0" "\0"
+     "n_writes_err\0" "\0"
+     "n_mmap\0" "\0"
+     "n_mmap_ok\0" "\0"
+     "n_mmap_err\0" "\0"
+     "n_mmap_free\0" "\0"
+     "reg_bytes\0" "\0"
+     , places_CUfilePerGpuStats_t, COUNT_OF(places_CUfilePerGpuStats_t) - 1, 248, 248, 8, -1, 15, false, true, false},
+    {"StatsLevel3\0" "Level 3 Statistics: Includes Level 2 plus per-GPU and subsystem statistics\0" "stats_level3_dtype\0"
+     "detailed\0" "\0"
+     "num_gpus\0" "\0"
+     "per_gpu_stats\0" "\0"
+     , places_CUfileStatsLevel3_t, COUNT_OF(places_CUfileStatsLevel3_t) - 1, 5112, 5112, 8, -1, 16, false, false, false},
     {0}};
 static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
-    {"CUFILEOP_BASE_ERR", 5000LL, false},
-    {"CU_FILE_P2P_FLAG_PCI_P2PDMA", 1LL, false},
-    {"CU_FILE_P2P_FLAG_NVFS", 2LL, false},
-    {"CU_FILE_P2P_FLAG_DMABUF", 4LL, false},
-    {"CU_FILE_P2P_FLAG_C2C", 8LL, false},
-    {"CU_FILE_RDMA_REGISTER", 1LL, false},
-    {"CU_FILE_RDMA_RELAXED_ORDERING", 2LL, false},
-    {"CU_FILE_RDMA_ERR_BASE", 6000LL, false},
-    {"CU_FILE_RDMA_SUCCESS", 0LL, false},
-    {"CU_FILE_RDMA_RESET_TOKEN", 6001LL, false},
-    {"CU_FILE_RDMA_RESET_TOKEN_FAILED", 6002LL, false},
-    {"CU_FILE_STREAM_FIXED_BUF_OFFSET", 1LL, false},
-    {"CU_FILE_STREAM_FIXED_FILE_OFFSET", 2LL, false},
-    {"CU_FILE_STREAM_FIXED_FILE_SIZE", 4LL, false},
-    {"CU_FILE_STREAM_PAGE_ALIGNED_INPUTS", 8LL, false},
-    {"CUFILE_GPU_UUID_LEN", 16LL, false},
+    {5000LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {8LL, false},
+    {1LL, false},
+    {2LL, false},
+    {6000LL, false},
+    {0LL, false},
+    {6001LL, false},
+    {6002LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {8LL, false},
+    {16LL, false},
     {0}};
+static const char constant_names[] =
+    "CUFILEOP_BASE_ERR\0"
+    "CU_FILE_P2P_FLAG_PCI_P2PDMA\0"
+    "CU_FILE_P2P_FLAG_NVFS\0"
+    "CU_FILE_P2P_FLAG_DMABUF\0"
+    "CU_FILE_P2P_FLAG_C2C\0"
+    "CU_FILE_RDMA_REGISTER\0"
+    "CU_FILE_RDMA_RELAXED_ORDERING\0"
+    "CU_FILE_RDMA_ERR_BASE\0"
+    "CU_FILE_RDMA_SUCCESS\0"
+    "CU_FILE_RDMA_RESET_TOKEN\0"
+    "CU_FILE_RDMA_RESET_TOKEN_FAILED\0"
+    "CU_FILE_STREAM_FIXED_BUF_OFFSET\0"
+    "CU_FILE_STREAM_FIXED_FILE_OFFSET\0"
+    "CU_FILE_STREAM_FIXED_FILE_SIZE\0"
+    "CU_FILE_STREAM_PAGE_ALIGNED_INPUTS\0"
+    "CUFILE_GPU_UUID_LEN\0"
+    "";
 static const FunctionInfo function_infos[] = {
-    {"cuFileHandleRegister", "cuFileHandleRegister", NULL, NULL, NULL, 0, false, "handle_register", NULL, 0},
-    {"cuFileHandleDeregister", "cuFileHandleDeregister", NULL, NULL, NULL, 0, false, "handle_deregister", NULL, 0},
-    {"cuFileBufRegister", "cuFileBufRegister", NULL, NULL, NULL, 0, false, "buf_register", NULL, 0},
-    {"cuFileBufDeregister", "cuFileBufDeregister", NULL, NULL, NULL, 0, false, "buf_deregister", NULL, 0},
-    {"cuFileRead", "cuFileRead", NULL, NULL, NULL, 0, false, "read", NULL, 0},
-    {"cuFileWrite", "cuFileWrite", NULL, NULL, NULL, 0, false, "write", NULL, 0},
-    {"cuFileDriverOpen", "cuFileDriverOpen", NULL, NULL, NULL, 0, false, "driver_open", NULL, 0},
-    {"cuFileDriverClose", "cuFileDriverClose_v2", NULL, NULL, NULL, 0, false, "driver_close", NULL, 0},
-    {"cuFileUseCount", "cuFileUseCount", NULL, NULL, NULL, 0, false, "use_count", NULL, 0},
-    {"cuFileDriverGetProperties", "cuFileDriverGetProperties", NULL, NULL, NULL, 0, false, "driver_get_properties", NULL, 0},
-    {"cuFileDriverSetPollMode", "cuFileDriverSetPollMode", NULL, NULL, NULL, 0, false, "driver_set_poll_mode", NULL, 0},
-    {"cuFileDriverSetMaxDirectIOSize", "cuFileDriverSetMaxDirectIOSize", NULL, NULL, NULL, 0, false, "driver_set_max_direct_io_size", NULL, 0},
-    {"cuFileDriverSetMaxCacheSize", "cuFileDriverSetMaxCacheSize", NULL, NULL, NULL, 0, false, "driver_set_max_cache_size", NULL, 0},
-    {"cuFileDriverSetMaxPinnedMemSize", "cuFileDriverSetMaxPinnedMemSize", NULL, NULL, NULL, 0, false, "driver_set_max_pinned_mem_size", NULL, 0},
-    {"cuFileBatchIOSetUp", "cuFileBatchIOSetUp", NULL, NULL, NULL, 0, false, "batch_io_set_up", NULL, 0},
-    {"cuFileBatchIOSubmit", "cuFileBatchIOSubmit", NULL, NULL, NULL, 0, false, "batch_io_submit", NULL, 0},
-    {"cuFileBatchIOGetStatus", "cuFileBatchIOGetStatus", NULL, NULL, NULL, 0, false, "batch_io_get_status", NULL, 0},
-    {"cuFileBatchIOCancel", "cuFileBatchIOCancel", NULL, NULL, NULL, 0, false, "batch_io_cancel", NULL, 0},
-    {"cuFileBatchIODestroy", "cuFileBatchIODestroy", NULL, NULL, NULL, 0, false, "batch_io_destroy", NULL, 0},
-    {"cuFileReadAsync", "cuFileReadAsync", NULL, NULL, NULL, 0, false, "read_async", NULL, 0},
-    {"cuFileWriteAsync", "cuFileWriteAsync", NULL, NULL, NULL, 0, false, "write_async", NULL, 0},
-    {"cuFileStreamRegister", "cuFileStreamRegister", NULL, NULL, NULL, 0, false, "stream_register", NULL, 0},
-    {"cuFileStreamDeregister", "cuFileStreamDeregister", NULL, NULL, NULL, 0, false, "stream_deregister", NULL, 0},
-    {"cuFileReadv", "cuFileReadv", NULL, NULL, NULL, 0, false, "readv", NULL, 13},
-    {"cuFileWritev", "cuFileWritev", NULL, NULL, NULL, 0, false, "writev", NULL, 13},
-    {"cuFileGetVersion", "cuFileGetVersion", NULL, NULL, NULL, 0, false, "get_version", NULL, 0},
-    {"cuFileExportPCIeTopology", "cuFileExportPCIeTopology", NULL, NULL, NULL, 0, false, "export_pcie_topology", NULL, 13},
-    {"cuFileGetParameterSizeT", "cuFileGetParameterSizeT", NULL, NULL, NULL, 0, false, "get_parameter_size_t", NULL, 0},
-    {"cuFileGetParameterBool", "cuFileGetParameterBool", NULL, NULL, NULL, 0, false, "get_parameter_bool", NULL, 0},
-    {"cuFileGetParameterString", "cuFileGetParameterString", NULL, NULL, NULL, 0, false, "get_parameter_string", NULL, 0},
-    {"cuFileGetParameterMinMaxValue", "cuFileGetParameterMinMaxValue", NULL, NULL, NULL, 0, false, "get_parameter_min_max_value", NULL, 13},
-    {"cuFileSetParameterSizeT", "cuFileSetParameterSizeT", NULL, NULL, NULL, 0, false, "set_parameter_size_t", NULL, 0},
-    {"cuFileSetParameterBool", "cuFileSetParameterBool", NULL, NULL, NULL, 0, false, "set_parameter_bool", NULL, 0},
-    {"cuFileSetParameterString", "cuFileSetParameterString", NULL, NULL, NULL, 0, false, "set_parameter_string", NULL, 0},
-    {"cuFileSetStatsLevel", "cuFileSetStatsLevel", NULL, NULL, NULL, 0, false, "set_stats_level", NULL, 13},
-    {"cuFileGetStatsLevel", "cuFileGetStatsLevel", NULL, NULL, NULL, 0, false, "get_stats_level", NULL, 13},
-    {"cuFileStatsStart", "cuFileStatsStart", NULL, NULL, NULL, 0, false, "stats_start", NULL, 13},
-    {"cuFileStatsStop", "cuFileStatsStop", NULL, NULL, NULL, 0, false, "stats_stop", NULL, 13},
-    {"cuFileStatsReset", "cuFileStatsReset", NULL, NULL, NULL, 0, false, "stats_reset", NULL, 13},
-    {"cuFileGetStatsL1", "cuFileGetStatsL1", NULL, NULL, NULL, 0, false, "get_stats_l1", NULL, 13},
-    {"cuFileGetStatsL2", "cuFileGetStatsL2", NULL, NULL, NULL, 0, false, "get_stats_l2", NULL, 13},
-    {"cuFileGetStatsL3", "cuFileGetStatsL3", NULL, NULL, NULL, 0, false, "get_stats_l3", NULL, 13},
-    {"cuFileGetBARSizeInKB", "cuFileGetBARSizeInKB", NULL, NULL, NULL, 0, false, "get_bar_size_in_kb", NULL, 13},
-    {"cuFileSetParameterPosixPoolSlabArray", "cuFileSetParameterPosixPoolSlabArray", NULL, NULL, NULL, 0, false, "set_parameter_posix_pool_slab_array", NULL, 13},
-    {"cuFileGetParameterPosixPoolSlabArray", "cuFileGetParameterPosixPoolSlabArray", NULL, NULL, NULL, 0, false, "get_parameter_posix_pool_slab_array", NULL, 13},
-    {"cuFileSetParameterGpuBounceBufferSlabArray", "cuFileSetParameterGpuBounceBufferSlabArray", NULL, NULL, NULL, 0, false, "set_parameter_gpu_bounce_buffer_slab_array", NULL, 13},
-    {"cuFileGetParameterGpuBounceBufferSlabArray", "cuFileGetParameterGpuBounceBufferSlabArray", NULL, NULL, NULL, 0, false, "get_parameter_gpu_bounce_buffer_slab_array", NULL, 13},
-    {"cuFileDriverGetP2PFlags", "cuFileDriverGetP2PFlags", NULL, NULL, NULL, 0, false, "driver_get_p2p_flags", NULL, 13},
-    {"cuFileDriverSetP2PFlags", "cuFileDriverSetP2PFlags", NULL, NULL, NULL, 0, false, "driver_set_p2p_flags", NULL, 13},
+    {"cuFileHandleRegister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileHandleDeregister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileBufRegister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileBufDeregister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileRead\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileWrite\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileDriverOpen\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileDriverClose\0" "cuFileDriverClose_v2\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileUseCount\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileDriverGetProperties\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileDriverSetPollMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileDriverSetMaxDirectIOSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileDriverSetMaxCacheSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileDriverSetMaxPinnedMemSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileBatchIOSetUp\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileBatchIOSubmit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileBatchIOGetStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileBatchIOCancel\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileBatchIODestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileReadAsync\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileWriteAsync\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileStreamRegister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileStreamDeregister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileReadv\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileWritev\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileExportPCIeTopology\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetParameterSizeT\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileGetParameterBool\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileGetParameterString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileGetParameterMinMaxValue\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileSetParameterSizeT\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileSetParameterBool\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileSetParameterString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cuFileSetStatsLevel\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetStatsLevel\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileStatsStart\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileStatsStop\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileStatsReset\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetStatsL1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetStatsL2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetStatsL3\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetBARSizeInKB\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileSetParameterPosixPoolSlabArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetParameterPosixPoolSlabArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileSetParameterGpuBounceBufferSlabArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileGetParameterGpuBounceBufferSlabArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileDriverGetP2PFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"cuFileDriverSetP2PFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
 };
 static const Adapter adapters[] = {
     {0}};
@@ -734,38 +905,11 @@ static cupola_cufile_table table = {
     .cuFileDriverSetP2PFlags = thunk_cuFileDriverSetP2PFlags,
 };
 static const ErrorInfo error = {"cupola.bindings.cufile.cuFileError", "A function of cuFile failed; `status` is the number of its status.", NULL, NULL, 0, 0, true};
-
-const ModuleInfo module_info = {
-    .name = "cupola.bindings.cufile",
-    .library = "cufile",
-    .version = 13050,
-    .enums = enums,
-    .handles = handles,
-    .records = records,
-    .constants = constants,
-    .functions = function_infos,
-    .adapters = adapters,
-    .function_aliases = function_aliases,
-    .enum_aliases = enum_aliases,
-    .record_aliases = record_aliases,
-    .enum_count = 13,
-    .handle_count = 0,
-    .record_count = 17,
-    .constant_count = 16,
-    .function_count = 49,
-    .status = 0,
-    .methods = NULL,
-    .error = &error,
-    .table = &table.head,
-    .slots = (void **)&table.cuFileHandleRegister,
-};
-
 static PyObject *call_cuFileHandleRegister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"descr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("handle_register", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("handle_register", "descr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     CUfileHandle_t c_fh = 0;
@@ -780,10 +924,9 @@ static PyObject *call_cuFileHandleRegister(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileHandleDeregister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fh"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("handle_deregister", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("handle_deregister", "fh\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_fh = 0;
@@ -795,10 +938,9 @@ static PyObject *call_cuFileHandleDeregister(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileBufRegister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"buf_ptr_base", "length", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("buf_register", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("buf_register", "buf_ptr_base\0length\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -822,10 +964,9 @@ done:
 }
 static PyObject *call_cuFileBufDeregister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"buf_ptr_base"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("buf_deregister", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("buf_deregister", "buf_ptr_base\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -845,10 +986,9 @@ done:
 }
 static PyObject *call_cuFileRead(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fh", "buf_ptr_base", "size", "file_offset", "buf_ptr_offset"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("read", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("read", "fh\0buf_ptr_base\0size\0file_offset\0buf_ptr_offset\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -876,10 +1016,9 @@ done:
 }
 static PyObject *call_cuFileWrite(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fh", "buf_ptr_base", "size", "file_offset", "buf_ptr_offset"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("write", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("write", "fh\0buf_ptr_base\0size\0file_offset\0buf_ptr_offset\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -907,10 +1046,9 @@ done:
 }
 static PyObject *call_cuFileDriverOpen(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("driver_open", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_open", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -923,10 +1061,9 @@ static PyObject *call_cuFileDriverOpen(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileDriverClose(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("driver_close", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_close", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -939,10 +1076,9 @@ static PyObject *call_cuFileDriverClose(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileUseCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("use_count", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("use_count", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -955,10 +1091,9 @@ static PyObject *call_cuFileUseCount(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileDriverGetProperties(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"props"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("driver_get_properties", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_get_properties", "props\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_props = NULL;
@@ -972,10 +1107,9 @@ static PyObject *call_cuFileDriverGetProperties(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileDriverSetPollMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"poll", "poll_threshold_size"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("driver_set_poll_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_set_poll_mode", "poll\0poll_threshold_size\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint8_t c_poll = 0;
@@ -991,10 +1125,9 @@ static PyObject *call_cuFileDriverSetPollMode(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileDriverSetMaxDirectIOSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"max_direct_io_size"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("driver_set_max_direct_io_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_set_max_direct_io_size", "max_direct_io_size\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_max_direct_io_size = 0;
@@ -1008,10 +1141,9 @@ static PyObject *call_cuFileDriverSetMaxDirectIOSize(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileDriverSetMaxCacheSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"max_cache_size"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("driver_set_max_cache_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_set_max_cache_size", "max_cache_size\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_max_cache_size = 0;
@@ -1025,10 +1157,9 @@ static PyObject *call_cuFileDriverSetMaxCacheSize(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileDriverSetMaxPinnedMemSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"max_pinned_size"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("driver_set_max_pinned_mem_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_set_max_pinned_mem_size", "max_pinned_size\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_max_pinned_size = 0;
@@ -1042,10 +1173,9 @@ static PyObject *call_cuFileDriverSetMaxPinnedMemSize(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileBatchIOSetUp(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"nr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("batch_io_set_up", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("batch_io_set_up", "nr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     CUfileBatchHandle_t c_batch_idp = 0;
@@ -1060,10 +1190,9 @@ static PyObject *call_cuFileBatchIOSetUp(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileBatchIOSubmit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"batch_idp", "nr", "iocbp", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("batch_io_submit", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("batch_io_submit", "batch_idp\0nr\0iocbp\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_batch_idp = 0;
@@ -1083,10 +1212,9 @@ static PyObject *call_cuFileBatchIOSubmit(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileBatchIOGetStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"batch_idp", "min_nr", "nr", "iocbp", "timeout"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("batch_io_get_status", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("batch_io_get_status", "batch_idp\0min_nr\0nr\0iocbp\0timeout\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1114,10 +1242,9 @@ done:
 }
 static PyObject *call_cuFileBatchIOCancel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"batch_idp"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("batch_io_cancel", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("batch_io_cancel", "batch_idp\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_batch_idp = 0;
@@ -1131,10 +1258,9 @@ static PyObject *call_cuFileBatchIOCancel(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileBatchIODestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"batch_idp"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("batch_io_destroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("batch_io_destroy", "batch_idp\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_batch_idp = 0;
@@ -1146,10 +1272,9 @@ static PyObject *call_cuFileBatchIODestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileReadAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fh", "buf_ptr_base", "size_p", "file_offset_p", "buf_ptr_offset_p", "bytes_read_p", "stream"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("read_async", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("read_async", "fh\0buf_ptr_base\0size_p\0file_offset_p\0buf_ptr_offset_p\0bytes_read_p\0stream\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1181,10 +1306,9 @@ done:
 }
 static PyObject *call_cuFileWriteAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fh", "buf_ptr_base", "size_p", "file_offset_p", "buf_ptr_offset_p", "bytes_written_p", "stream"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("write_async", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("write_async", "fh\0buf_ptr_base\0size_p\0file_offset_p\0buf_ptr_offset_p\0bytes_written_p\0stream\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1216,10 +1340,9 @@ done:
 }
 static PyObject *call_cuFileStreamRegister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("stream_register", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("stream_register", "stream\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1241,10 +1364,9 @@ done:
 }
 static PyObject *call_cuFileStreamDeregister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("stream_deregister", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("stream_deregister", "stream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1264,10 +1386,9 @@ done:
 }
 static PyObject *call_cuFileReadv(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fh", "iov", "file_offset", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("readv", keywords, 4, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("readv", "fh\0iov\0file_offset\0flags\0", 4, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_fh = 0;
@@ -1288,10 +1409,9 @@ static PyObject *call_cuFileReadv(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileWritev(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fh", "iov", "file_offset", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("writev", keywords, 4, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("writev", "fh\0iov\0file_offset\0flags\0", 4, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_fh = 0;
@@ -1312,10 +1432,9 @@ static PyObject *call_cuFileWritev(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("get_version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -1329,10 +1448,9 @@ static PyObject *call_cuFileGetVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileExportPCIeTopology(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"filename"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("export_pcie_topology", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("export_pcie_topology", "filename\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     const char *c_filename = NULL;
@@ -1346,10 +1464,9 @@ static PyObject *call_cuFileExportPCIeTopology(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetParameterSizeT(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"param"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_parameter_size_t", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_parameter_size_t", "param\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_param = 0;
@@ -1364,10 +1481,9 @@ static PyObject *call_cuFileGetParameterSizeT(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetParameterBool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"param"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_parameter_bool", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_parameter_bool", "param\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_param = 0;
@@ -1382,10 +1498,9 @@ static PyObject *call_cuFileGetParameterBool(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetParameterString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"param", "len"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_parameter_string", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_parameter_string", "param\0len\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1410,10 +1525,9 @@ done:
 }
 static PyObject *call_cuFileGetParameterMinMaxValue(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"param"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_parameter_min_max_value", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_parameter_min_max_value", "param\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_param = 0;
@@ -1429,10 +1543,9 @@ static PyObject *call_cuFileGetParameterMinMaxValue(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileSetParameterSizeT(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"param", "value"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("set_parameter_size_t", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("set_parameter_size_t", "param\0value\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_param = 0;
@@ -1448,10 +1561,9 @@ static PyObject *call_cuFileSetParameterSizeT(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileSetParameterBool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"param", "value"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("set_parameter_bool", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("set_parameter_bool", "param\0value\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_param = 0;
@@ -1467,10 +1579,9 @@ static PyObject *call_cuFileSetParameterBool(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileSetParameterString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"param", "desc_str"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("set_parameter_string", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("set_parameter_string", "param\0desc_str\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1492,10 +1603,9 @@ done:
 }
 static PyObject *call_cuFileSetStatsLevel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"level"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("set_stats_level", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("set_stats_level", "level\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_level = 0;
@@ -1509,10 +1619,9 @@ static PyObject *call_cuFileSetStatsLevel(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetStatsLevel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("get_stats_level", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_stats_level", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -1526,10 +1635,9 @@ static PyObject *call_cuFileGetStatsLevel(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileStatsStart(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("stats_start", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("stats_start", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -1542,10 +1650,9 @@ static PyObject *call_cuFileStatsStart(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileStatsStop(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("stats_stop", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("stats_stop", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -1558,10 +1665,9 @@ static PyObject *call_cuFileStatsStop(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileStatsReset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("stats_reset", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("stats_reset", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -1574,10 +1680,9 @@ static PyObject *call_cuFileStatsReset(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetStatsL1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stats"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_stats_l1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_stats_l1", "stats\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_stats = NULL;
@@ -1591,10 +1696,9 @@ static PyObject *call_cuFileGetStatsL1(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetStatsL2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stats"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_stats_l2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_stats_l2", "stats\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_stats = NULL;
@@ -1608,10 +1712,9 @@ static PyObject *call_cuFileGetStatsL2(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetStatsL3(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stats"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_stats_l3", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_stats_l3", "stats\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_stats = NULL;
@@ -1625,10 +1728,9 @@ static PyObject *call_cuFileGetStatsL3(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileGetBARSizeInKB(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_index"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_bar_size_in_kb", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_bar_size_in_kb", "gpu_index\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_gpuIndex = 0;
@@ -1643,10 +1745,9 @@ static PyObject *call_cuFileGetBARSizeInKB(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileSetParameterPosixPoolSlabArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size_values", "count_values", "len"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("set_parameter_posix_pool_slab_array", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("set_parameter_posix_pool_slab_array", "size_values\0count_values\0len\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1670,10 +1771,9 @@ done:
 }
 static PyObject *call_cuFileGetParameterPosixPoolSlabArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size_values", "count_values", "len"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("get_parameter_posix_pool_slab_array", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_parameter_posix_pool_slab_array", "size_values\0count_values\0len\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1697,10 +1797,9 @@ done:
 }
 static PyObject *call_cuFileSetParameterGpuBounceBufferSlabArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size_values", "count_values", "len"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("set_parameter_gpu_bounce_buffer_slab_array", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("set_parameter_gpu_bounce_buffer_slab_array", "size_values\0count_values\0len\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1724,10 +1823,9 @@ done:
 }
 static PyObject *call_cuFileGetParameterGpuBounceBufferSlabArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size_values", "count_values", "len"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("get_parameter_gpu_bounce_buffer_slab_array", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_parameter_gpu_bounce_buffer_slab_array", "size_values\0count_values\0len\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1751,10 +1849,9 @@ done:
 }
 static PyObject *call_cuFileDriverGetP2PFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"status_flag"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("driver_get_p2p_flags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_get_p2p_flags", "status_flag\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_status_flag = 0;
@@ -1769,10 +1866,9 @@ static PyObject *call_cuFileDriverGetP2PFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cuFileDriverSetP2PFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"status_flag", "p2p_flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("driver_set_p2p_flags", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("driver_set_p2p_flags", "status_flag\0p2p_flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_status_flag = 0;
@@ -2812,6 +2908,34 @@ static PyMethodDef functions[] = {
      "------\n"
      "cuFileError"},
     {0}};
+
+const ModuleInfo module_info = {
+    .name = "cupola.bindings.cufile",
+    .library = "cufile",
+    .version = 13050,
+    .enums = enums,
+    .handles = handles,
+    .records = records,
+    .constant_names = constant_names,
+    .constants = constants,
+    .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
+    .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
+    .enum_count = 13,
+    .handle_count = 0,
+    .record_count = 17,
+    .constant_count = 16,
+    .function_count = 49,
+    .status = 0,
+    .generated = functions,
+    .methods = NULL,
+    .error = &error,
+    .table = &table.head,
+    .slots = (void **)&table.cuFileHandleRegister,
+};
+
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},

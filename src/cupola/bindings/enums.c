@@ -19,10 +19,11 @@ static int index_of(PyObject *type) {
     return -1;
 }
 
-static const EnumMember *find_value(const EnumInfo *info, long long value) {
-    for (int i = 0; i < info->count; i++)
-        if (info->members[i].value == value) return &info->members[i];
-    return NULL;
+/* The first member of a value; its index is beyond the last one when there is none. */
+static EnumMember find_value(const EnumInfo *info, long long value) {
+    EnumMember member = first_member(info);
+    while (member.index < info->count && member.value != value) member = next_member(info, member);
+    return member;
 }
 
 static PyObject *make_member(PyObject *type, long long value) {
@@ -35,17 +36,17 @@ static PyObject *make_member(PyObject *type, long long value) {
 /* All members, a name that repeats a value being the same object; fills `by_value` and the attributes of the
  * class. */
 static int add_members(const EnumInfo *info, EnumState *state) {
-    for (int i = 0; i < info->count; i++) {
-        PyObject *key = PyLong_FromLongLong(info->members[i].value);
+    for (EnumMember item = first_member(info); item.index < info->count; item = next_member(info, item)) {
+        PyObject *key = PyLong_FromLongLong(item.value);
         if (!key) return -1;
         PyObject *member = Py_XNewRef(PyDict_GetItemWithError(state->by_value, key));
         if (!member && !PyErr_Occurred()) {
-            member = make_member(state->type, info->members[i].value);
+            member = make_member(state->type, item.value);
             if (member && PyDict_SetItem(state->by_value, key, member) < 0) Py_CLEAR(member);
         }
         Py_DECREF(key);
         if (!member) return -1;
-        int status = PyObject_SetAttrString(state->type, info->members[i].name, member);
+        int status = PyObject_SetAttrString(state->type, item.name, member);
         Py_DECREF(member);
         if (status < 0) return -1;
     }
@@ -57,7 +58,7 @@ PyObject *enum_type(int index) {
     if (LIKELY(state->type != NULL)) return state->type;
     const EnumInfo *info = &module_info.enums[index];
     PyObject *doc = PyDict_GetItemString(EnumBase.tp_dict, "__doc__");
-    PyObject *type = PyObject_CallFunction((PyObject *)&EnumMeta, "s(O){s:s,s:(),s:O}", info->name, &EnumBase,
+    PyObject *type = PyObject_CallFunction((PyObject *)&EnumMeta, "s(O){s:s,s:(),s:O}", info->texts, &EnumBase,
                                            "__module__", module_info.name, "__slots__", "__doc__", doc);
     if (!type) return NULL;
     EnumState made = {type, PyDict_New()};
@@ -88,7 +89,7 @@ static PyObject *lookup(PyObject *type, PyObject *value) {
     if (index < 0) return NULL;
     PyObject *member = PyDict_GetItemWithError(states[index].by_value, value);
     if (!member && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "%R is not a valid %s", value, module_info.enums[index].name);
+        PyErr_Format(PyExc_ValueError, "%R is not a valid %s", value, module_info.enums[index].texts);
     return Py_XNewRef(member);
 }
 
@@ -104,9 +105,10 @@ static PyObject *meta_call(PyObject *type, PyObject *args, PyObject *kwargs) {
 static PyObject *meta_subscript(PyObject *type, PyObject *name) {
     int index = index_of(type);
     if (index < 0) return NULL;
-    for (int i = 0; PyUnicode_Check(name) && i < module_info.enums[index].count; i++)
-        if (PyUnicode_CompareWithASCIIString(name, module_info.enums[index].members[i].name) == 0)
-            return enum_value(index, module_info.enums[index].members[i].value);
+    const EnumInfo *info = &module_info.enums[index];
+    EnumMember item = first_member(info);
+    for (; PyUnicode_Check(name) && item.index < info->count; item = next_member(info, item))
+        if (PyUnicode_CompareWithASCIIString(name, item.name) == 0) return enum_value(index, item.value);
     PyErr_SetObject(PyExc_KeyError, name);
     return NULL;
 }
@@ -140,10 +142,11 @@ static PyObject *meta_members(PyObject *type, void *closure) {
     int index = index_of(type);
     if (index < 0) return NULL;
     PyObject *members = PyDict_New();
-    for (int i = 0; members && i < module_info.enums[index].count; i++) {
-        const EnumMember *item = &module_info.enums[index].members[i];
-        PyObject *member = enum_value(index, item->value);
-        if (!member || PyDict_SetItemString(members, item->name, member) < 0) Py_CLEAR(members);
+    const EnumInfo *info = &module_info.enums[index];
+    EnumMember item = first_member(info);
+    for (; members && item.index < info->count; item = next_member(info, item)) {
+        PyObject *member = enum_value(index, item.value);
+        if (!member || PyDict_SetItemString(members, item.name, member) < 0) Py_CLEAR(members);
         Py_XDECREF(member);
     }
     return members;
@@ -156,7 +159,7 @@ static PyObject *meta_doc(PyObject *type, void *closure) {
         PyErr_Clear();
         Py_RETURN_NONE;
     }
-    return PyUnicode_FromString(module_info.enums[index].doc);
+    return PyUnicode_FromString(text_after(module_info.enums[index].texts));
 }
 
 static PyGetSetDef meta_getset[] = {
@@ -182,20 +185,20 @@ static PyTypeObject EnumMeta = {
 
 /* ---- members ---- */
 
-static const EnumMember *member_of(PyObject *self) {
+/* Without a name when the tables do not have the value. */
+static EnumMember member_of(PyObject *self) {
     int index = index_of((PyObject *)Py_TYPE(self));
     if (index < 0) {
         PyErr_Clear();
-        return NULL;
+        return (EnumMember){0};
     }
     return find_value(&module_info.enums[index], PyLong_AsLongLong(self));
 }
 
 static PyObject *member_name(PyObject *self, void *closure) {
     (void)closure;
-    const EnumMember *member = member_of(self);
-    return member ? PyUnicode_FromString(member->name)
-                  : PyUnicode_FromFormat("UNKNOWN_%lld", PyLong_AsLongLong(self));
+    const char *name = member_of(self).name;
+    return name ? PyUnicode_FromString(name) : PyUnicode_FromFormat("UNKNOWN_%lld", PyLong_AsLongLong(self));
 }
 
 static PyObject *member_value(PyObject *self, void *closure) {
@@ -205,9 +208,9 @@ static PyObject *member_value(PyObject *self, void *closure) {
 
 static PyObject *member_doc(PyObject *self, void *closure) {
     (void)closure;
-    const EnumMember *member = member_of(self);
-    if (!member || !*member->doc) Py_RETURN_NONE;
-    return PyUnicode_FromString(member->doc);
+    const char *doc = member_of(self).doc;
+    if (!doc || !*doc) Py_RETURN_NONE;
+    return PyUnicode_FromString(doc);
 }
 
 static PyObject *member_repr(PyObject *self) {

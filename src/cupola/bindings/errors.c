@@ -15,8 +15,8 @@ static PyObject *default_text(long long status) {
 /* The header's comment on a status. */
 static const char *description(long long status) {
     const EnumInfo *info = &module_info.enums[module_info.status];
-    for (int i = 0; i < info->count; i++)
-        if (info->members[i].value == status) return info->members[i].doc;
+    for (EnumMember item = first_member(info); item.index < info->count; item = next_member(info, item))
+        if (item.value == status) return item.doc;
     return "unknown error";
 }
 

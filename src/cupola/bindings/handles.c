@@ -194,18 +194,20 @@ static PyTypeObject *foreign_type(const char *name) {
 PyTypeObject *handle_type(int index) {
     if (LIKELY(handle_types[index] != NULL)) return handle_types[index];
     const HandleInfo *info = &module_info.handles[index];
-    PyTypeObject *base = info->foreign ? foreign_type(info->foreign)
+    const char *doc = text_after(info->texts), *foreign = text_after(doc);
+    PyTypeObject *base = *foreign         ? foreign_type(foreign)
                          : info->base < 0 ? &HandleBase
                                           : handle_type(info->base);
-    if (!base) return NULL;
+    char *name = base ? qualified_name(info->texts) : NULL;
+    if (!name) return NULL;
     PyType_Slot slots[] = {
-        {Py_tp_doc, (void *)info->doc},
+        {Py_tp_doc, (void *)doc},
         /* Without this a class made from a spec gets subtype_dealloc, which drops the type itself. */
         {Py_tp_dealloc, destroy},
         {info->stream ? Py_tp_methods : 0, stream_methods},
         {0, NULL},
     };
-    PyType_Spec spec = {info->name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    PyType_Spec spec = {name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
     return handle_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
 }
 

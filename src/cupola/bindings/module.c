@@ -5,28 +5,29 @@ static PyObject *find_enum(const char *name) {
     for (const char *const *alias = module_info.enum_aliases; *alias; alias += 2)
         if (!strcmp(alias[0], name)) name = alias[1];
     for (int i = 0; i < module_info.enum_count; i++)
-        if (!strcmp(module_info.enums[i].name, name)) return Py_XNewRef(enum_type(i));
+        if (!strcmp(module_info.enums[i].texts, name)) return Py_XNewRef(enum_type(i));
     return NULL;
 }
 
 static PyObject *find_class(const char *name) {
-    size_t prefix = strlen(module_info.name) + 1;
     for (const char *const *alias = module_info.record_aliases; *alias; alias += 2)
         if (!strcmp(alias[0], name)) name = alias[1];
     for (int i = 0; i < module_info.handle_count; i++)
-        if (!strcmp(module_info.handles[i].name + prefix, name))
+        if (!strcmp(module_info.handles[i].texts, name))
             return Py_XNewRef((PyObject *)handle_type(i));
-    for (int i = 0; i < module_info.record_count; i++)
-        if (!module_info.records[i].hidden && !strcmp(module_info.records[i].name + prefix, name))
-            return Py_XNewRef((PyObject *)record_type(i));
-        else if (!module_info.records[i].hidden && !strcmp(module_info.records[i].dtype, name))
-            return struct_dtype(i);
+    for (int i = 0; i < module_info.record_count; i++) {
+        const char *texts = module_info.records[i].texts;
+        if (module_info.records[i].hidden) continue;
+        if (!strcmp(texts, name)) return Py_XNewRef((PyObject *)record_type(i));
+        if (!strcmp(text_after(text_after(texts)), name)) return struct_dtype(i);
+    }
     return NULL;
 }
 
 static PyObject *find_constant(const char *name) {
-    for (int i = 0; i < module_info.constant_count; i++)
-        if (!strcmp(module_info.constants[i].name, name))
+    const char *known = module_info.constant_names;
+    for (int i = 0; i < module_info.constant_count; i++, known = text_after(known))
+        if (!strcmp(known, name))
             return module_info.constants[i].wide
                        ? PyLong_FromUnsignedLongLong((unsigned long long)module_info.constants[i].value)
                        : PyLong_FromLongLong(module_info.constants[i].value);
@@ -37,6 +38,16 @@ static PyObject *find_function(PyObject *module, const char *name) {
     for (const char *const *alias = module_info.function_aliases; *alias; alias += 2)
         if (!strcmp(alias[0], name)) return PyObject_GetAttrString(module, alias[1]);
     return NULL;
+}
+
+char *qualified_name(const char *name) {
+    size_t size = strlen(module_info.name) + strlen(name) + 2;
+    char *text = PyMem_Malloc(size);
+    if (text)
+        snprintf(text, size, "%s.%s", module_info.name, name);
+    else
+        PyErr_NoMemory();
+    return text;
 }
 
 static int append(PyObject *list, const char *name) {
@@ -51,24 +62,25 @@ static PyObject *all_names(void) {
     PyObject *list = PyList_New(0);
     size_t prefix = strlen(module_info.name) + 1;
     int status = list ? 0 : -1;
-    for (int i = 0; !status && i < module_info.function_count; i++)
-        status = append(list, module_info.functions[i].attribute);
+    for (const PyMethodDef *method = module_info.generated; !status && method->ml_name; method++)
+        status = append(list, method->ml_name);
     for (const char *const *alias = module_info.function_aliases; !status && *alias; alias += 2)
         status = append(list, *alias);
     for (const PyMethodDef *method = module_info.methods; !status && method && method->ml_name; method++)
         status = append(list, method->ml_name);
     for (int i = 0; !status && i < module_info.enum_count; i++)
-        status = append(list, module_info.enums[i].name);
+        status = append(list, module_info.enums[i].texts);
     for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2)
         status = append(list, *alias);
     for (int i = 0; !status && i < module_info.handle_count; i++)
-        status = append(list, module_info.handles[i].name + prefix);
+        status = append(list, module_info.handles[i].texts);
     for (int i = 0; !status && i < module_info.record_count; i++)
-        if (!module_info.records[i].hidden) status = append(list, module_info.records[i].name + prefix);
+        if (!module_info.records[i].hidden) status = append(list, module_info.records[i].texts);
     for (const char *const *alias = module_info.record_aliases; !status && *alias; alias += 2)
         if (!strstr(alias[0], "_dtype")) status = append(list, *alias);
-    for (int i = 0; !status && i < module_info.constant_count; i++)
-        status = append(list, module_info.constants[i].name);
+    const char *constant = module_info.constant_names;
+    for (int i = 0; !status && i < module_info.constant_count; i++, constant = text_after(constant))
+        status = append(list, constant);
     if (!status) status = append(list, module_info.error ? module_info.error->name + prefix : "sizeof");
     if (!status && module_info.error && module_info.error->cuda) status = append(list, description_methods[0].ml_name);
     if (!status && module_info.error && module_info.error->too_small) {

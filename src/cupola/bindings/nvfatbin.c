@@ -3,28 +3,28 @@
 
 #include "cupola/nvfatbin.h"
 
-static const EnumMember members_nvFatbinResult[] = {
-    {"SUCCESS", "", 0LL},
-    {"ERROR_INTERNAL", "", 1LL},
-    {"ERROR_ELF_ARCH_MISMATCH", "", 2LL},
-    {"ERROR_ELF_SIZE_MISMATCH", "", 3LL},
-    {"ERROR_MISSING_PTX_VERSION", "", 4LL},
-    {"ERROR_NULL_POINTER", "", 5LL},
-    {"ERROR_COMPRESSION_FAILED", "", 6LL},
-    {"ERROR_COMPRESSED_SIZE_EXCEEDED", "", 7LL},
-    {"ERROR_UNRECOGNIZED_OPTION", "", 8LL},
-    {"ERROR_INVALID_ARCH", "", 9LL},
-    {"ERROR_INVALID_NVVM", "", 10LL},
-    {"ERROR_EMPTY_INPUT", "", 11LL},
-    {"ERROR_MISSING_PTX_ARCH", "", 12LL},
-    {"ERROR_PTX_ARCH_MISMATCH", "", 13LL},
-    {"ERROR_MISSING_FATBIN", "", 14LL},
-    {"ERROR_INVALID_INDEX", "", 15LL},
-    {"ERROR_IDENTIFIER_REUSE", "", 16LL},
-    {"ERROR_INTERNAL_PTX_OPTION", "", 17LL},
-};
+static const long long values_nvFatbinResult[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL};
 static const EnumInfo enums[] = {
-    {"Result", "The enumerated type nvFatbinResult defines API call result codes. nvFatbin APIs return nvFatbinResult codes to indicate the result.", members_nvFatbinResult, COUNT_OF(members_nvFatbinResult)},
+    {"Result\0" "The enumerated type nvFatbinResult defines API call result codes. nvFatbin APIs return nvFatbinResult codes to indicate the result.\0"
+     "SUCCESS\0" "\0"
+     "ERROR_INTERNAL\0" "\0"
+     "ERROR_ELF_ARCH_MISMATCH\0" "\0"
+     "ERROR_ELF_SIZE_MISMATCH\0" "\0"
+     "ERROR_MISSING_PTX_VERSION\0" "\0"
+     "ERROR_NULL_POINTER\0" "\0"
+     "ERROR_COMPRESSION_FAILED\0" "\0"
+     "ERROR_COMPRESSED_SIZE_EXCEEDED\0" "\0"
+     "ERROR_UNRECOGNIZED_OPTION\0" "\0"
+     "ERROR_INVALID_ARCH\0" "\0"
+     "ERROR_INVALID_NVVM\0" "\0"
+     "ERROR_EMPTY_INPUT\0" "\0"
+     "ERROR_MISSING_PTX_ARCH\0" "\0"
+     "ERROR_PTX_ARCH_MISMATCH\0" "\0"
+     "ERROR_MISSING_FATBIN\0" "\0"
+     "ERROR_INVALID_INDEX\0" "\0"
+     "ERROR_IDENTIFIER_REUSE\0" "\0"
+     "ERROR_INTERNAL_PTX_OPTION\0" "\0"
+     , values_nvFatbinResult, COUNT_OF(values_nvFatbinResult)},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
@@ -35,19 +35,21 @@ static const RecordInfo records[] = {
 static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
+static const char constant_names[] =
+    "";
 static const FunctionInfo function_infos[] = {
-    {"nvFatbinGetErrorString", "nvFatbinGetErrorString", NULL, NULL, NULL, 0, false, "get_error_string", NULL, 0},
-    {"nvFatbinCreate", "nvFatbinCreate", NULL, NULL, NULL, 0, false, "create", NULL, 0},
-    {"nvFatbinDestroy", "nvFatbinDestroy", NULL, NULL, NULL, 0, false, "destroy", NULL, 0},
-    {"nvFatbinAddPTX", "nvFatbinAddPTX", NULL, NULL, NULL, 0, false, "add_ptx", NULL, 0},
-    {"nvFatbinAddCubin", "nvFatbinAddCubin", NULL, NULL, NULL, 0, false, "add_cubin", NULL, 0},
-    {"nvFatbinAddLTOIR", "nvFatbinAddLTOIR", NULL, NULL, NULL, 0, false, "add_ltoir", NULL, 0},
-    {"nvFatbinAddIndex", "nvFatbinAddIndex", NULL, NULL, NULL, 0, false, "add_index", NULL, 0},
-    {"nvFatbinAddReloc", "nvFatbinAddReloc", NULL, NULL, NULL, 0, false, "add_reloc", NULL, 0},
-    {"nvFatbinAddTileIR", "nvFatbinAddTileIR", NULL, NULL, NULL, 0, false, "add_tile_ir", NULL, 13},
-    {"nvFatbinSize", "nvFatbinSize", NULL, NULL, NULL, 0, false, "size", NULL, 0},
-    {"nvFatbinGet", "nvFatbinGet", NULL, NULL, NULL, 0, false, "get", NULL, 0},
-    {"nvFatbinVersion", "nvFatbinVersion", NULL, NULL, NULL, 0, false, "version", NULL, 0},
+    {"nvFatbinGetErrorString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinAddPTX\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinAddCubin\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinAddLTOIR\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinAddIndex\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinAddReloc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinAddTileIR\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvFatbinSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinGet\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvFatbinVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
 };
 static const Adapter adapters[] = {
     {0}};
@@ -128,38 +130,11 @@ static cupola_nvfatbin_table table = {
     .nvFatbinVersion = thunk_nvFatbinVersion,
 };
 static const ErrorInfo error = {"cupola.bindings.nvfatbin.nvFatbinError", "A function of nvFatbin failed; `status` is the number of its status.", NULL, NULL, 0, 0, false};
-
-const ModuleInfo module_info = {
-    .name = "cupola.bindings.nvfatbin",
-    .library = "nvfatbin",
-    .version = 13050,
-    .enums = enums,
-    .handles = handles,
-    .records = records,
-    .constants = constants,
-    .functions = function_infos,
-    .adapters = adapters,
-    .function_aliases = function_aliases,
-    .enum_aliases = enum_aliases,
-    .record_aliases = record_aliases,
-    .enum_count = 1,
-    .handle_count = 0,
-    .record_count = 0,
-    .constant_count = 0,
-    .function_count = 12,
-    .status = 0,
-    .methods = NULL,
-    .error = &error,
-    .table = &table.head,
-    .slots = (void **)&table.nvFatbinGetErrorString,
-};
-
 static PyObject *call_nvFatbinGetErrorString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"result"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_error_string", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_error_string", "result\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_result = 0;
@@ -173,10 +148,9 @@ static PyObject *call_nvFatbinGetErrorString(CALL_PARAMETERS) {
 }
 static PyObject *call_nvFatbinCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"options", "options_count"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("create", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("create", "options\0options_count\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -199,10 +173,9 @@ done:
 }
 static PyObject *call_nvFatbinDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("destroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("destroy", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle_indirect = 0;
@@ -217,10 +190,9 @@ static PyObject *call_nvFatbinDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_nvFatbinAddPTX(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "code", "size", "arch", "identifier", "options_cmd_line"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("add_ptx", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_ptx", "handle\0code\0size\0arch\0identifier\0options_cmd_line\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -249,10 +221,9 @@ done:
 }
 static PyObject *call_nvFatbinAddCubin(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "code", "size", "arch", "identifier"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("add_cubin", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_cubin", "handle\0code\0size\0arch\0identifier\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -279,10 +250,9 @@ done:
 }
 static PyObject *call_nvFatbinAddLTOIR(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "code", "size", "arch", "identifier", "options_cmd_line"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("add_ltoir", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_ltoir", "handle\0code\0size\0arch\0identifier\0options_cmd_line\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -311,10 +281,9 @@ done:
 }
 static PyObject *call_nvFatbinAddIndex(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "code", "size", "identifier"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("add_index", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_index", "handle\0code\0size\0identifier\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -339,10 +308,9 @@ done:
 }
 static PyObject *call_nvFatbinAddReloc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "code", "size"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("add_reloc", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_reloc", "handle\0code\0size\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -365,10 +333,9 @@ done:
 }
 static PyObject *call_nvFatbinAddTileIR(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "code", "size", "identifier", "options_cmd_line"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("add_tile_ir", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_tile_ir", "handle\0code\0size\0identifier\0options_cmd_line\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -395,10 +362,9 @@ done:
 }
 static PyObject *call_nvFatbinSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("size", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -413,10 +379,9 @@ static PyObject *call_nvFatbinSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvFatbinGet(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "buffer"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get", "handle\0buffer\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -440,10 +405,9 @@ done:
 }
 static PyObject *call_nvFatbinVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -762,6 +726,34 @@ static PyMethodDef functions[] = {
      "------\n"
      "nvFatbinError"},
     {0}};
+
+const ModuleInfo module_info = {
+    .name = "cupola.bindings.nvfatbin",
+    .library = "nvfatbin",
+    .version = 13050,
+    .enums = enums,
+    .handles = handles,
+    .records = records,
+    .constant_names = constant_names,
+    .constants = constants,
+    .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
+    .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
+    .enum_count = 1,
+    .handle_count = 0,
+    .record_count = 0,
+    .constant_count = 0,
+    .function_count = 12,
+    .status = 0,
+    .generated = functions,
+    .methods = NULL,
+    .error = &error,
+    .table = &table.head,
+    .slots = (void **)&table.nvFatbinGetErrorString,
+};
+
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},

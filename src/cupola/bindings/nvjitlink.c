@@ -3,41 +3,41 @@
 
 #include "cupola/nvjitlink.h"
 
-static const EnumMember members_nvJitLinkResult[] = {
-    {"SUCCESS", "", 0LL},
-    {"ERROR_UNRECOGNIZED_OPTION", "Unrecognized Option", 1LL},
-    {"ERROR_MISSING_ARCH", "Option `-arch=sm_NN` not specified", 2LL},
-    {"ERROR_INVALID_INPUT", "Invalid Input", 3LL},
-    {"ERROR_PTX_COMPILE", "Issue during PTX Compilation", 4LL},
-    {"ERROR_NVVM_COMPILE", "Issue during NVVM Compilation", 5LL},
-    {"ERROR_INTERNAL", "Internal Error", 6LL},
-    {"ERROR_THREADPOOL", "Issue with Thread Pool", 7LL},
-    {"ERROR_UNRECOGNIZED_INPUT", "Unrecognized Input", 8LL},
-    {"ERROR_FINALIZE", "Finalizer Error", 9LL},
-    {"ERROR_NULL_INPUT", "Null Input", 10LL},
-    {"ERROR_INCOMPATIBLE_OPTIONS", "Incompatible Options", 11LL},
-    {"ERROR_INCORRECT_INPUT_TYPE", "Incorrect Input Type", 12LL},
-    {"ERROR_ARCH_MISMATCH", "Arch Mismatch", 13LL},
-    {"ERROR_OUTDATED_LIBRARY", "Outdated Library", 14LL},
-    {"ERROR_MISSING_FATBIN", "Missing Fatbin", 15LL},
-    {"ERROR_UNRECOGNIZED_ARCH", "Unrecognized -arch value", 16LL},
-    {"ERROR_UNSUPPORTED_ARCH", "Unsupported -arch value", 17LL},
-    {"ERROR_LTO_NOT_ENABLED", "Requires -lto", 18LL},
-};
-static const EnumMember members_nvJitLinkInputType[] = {
-    {"NONE", "Error Type", 0LL},
-    {"CUBIN", "For CUDA Binaries", 1LL},
-    {"PTX", "For PTX", 2LL},
-    {"LTOIR", "For LTO-IR", 3LL},
-    {"FATBIN", "For Fatbin", 4LL},
-    {"OBJECT", "For Host Object", 5LL},
-    {"LIBRARY", "For Host Library", 6LL},
-    {"INDEX", "For Index File", 7LL},
-    {"ANY", "Dynamically chooses from the valid types", 10LL},
-};
+static const long long values_nvJitLinkResult[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL};
+static const long long values_nvJitLinkInputType[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 10LL};
 static const EnumInfo enums[] = {
-    {"Result", "The enumerated type nvJitLinkResult defines API call result codes. nvJitLink APIs return nvJitLinkResult codes to indicate the result.", members_nvJitLinkResult, COUNT_OF(members_nvJitLinkResult)},
-    {"InputType", "The enumerated type nvJitLinkInputType defines the kind of inputs that can be passed to nvJitLinkAdd* APIs.", members_nvJitLinkInputType, COUNT_OF(members_nvJitLinkInputType)},
+    {"Result\0" "The enumerated type nvJitLinkResult defines API call result codes. nvJitLink APIs return nvJitLinkResult codes to indicate the result.\0"
+     "SUCCESS\0" "\0"
+     "ERROR_UNRECOGNIZED_OPTION\0" "Unrecognized Option\0"
+     "ERROR_MISSING_ARCH\0" "Option `-arch=sm_NN` not specified\0"
+     "ERROR_INVALID_INPUT\0" "Invalid Input\0"
+     "ERROR_PTX_COMPILE\0" "Issue during PTX Compilation\0"
+     "ERROR_NVVM_COMPILE\0" "Issue during NVVM Compilation\0"
+     "ERROR_INTERNAL\0" "Internal Error\0"
+     "ERROR_THREADPOOL\0" "Issue with Thread Pool\0"
+     "ERROR_UNRECOGNIZED_INPUT\0" "Unrecognized Input\0"
+     "ERROR_FINALIZE\0" "Finalizer Error\0"
+     "ERROR_NULL_INPUT\0" "Null Input\0"
+     "ERROR_INCOMPATIBLE_OPTIONS\0" "Incompatible Options\0"
+     "ERROR_INCORRECT_INPUT_TYPE\0" "Incorrect Input Type\0"
+     "ERROR_ARCH_MISMATCH\0" "Arch Mismatch\0"
+     "ERROR_OUTDATED_LIBRARY\0" "Outdated Library\0"
+     "ERROR_MISSING_FATBIN\0" "Missing Fatbin\0"
+     "ERROR_UNRECOGNIZED_ARCH\0" "Unrecognized -arch value\0"
+     "ERROR_UNSUPPORTED_ARCH\0" "Unsupported -arch value\0"
+     "ERROR_LTO_NOT_ENABLED\0" "Requires -lto\0"
+     , values_nvJitLinkResult, COUNT_OF(values_nvJitLinkResult)},
+    {"InputType\0" "The enumerated type nvJitLinkInputType defines the kind of inputs that can be passed to nvJitLinkAdd* APIs.\0"
+     "NONE\0" "Error Type\0"
+     "CUBIN\0" "For CUDA Binaries\0"
+     "PTX\0" "For PTX\0"
+     "LTOIR\0" "For LTO-IR\0"
+     "FATBIN\0" "For Fatbin\0"
+     "OBJECT\0" "For Host Object\0"
+     "LIBRARY\0" "For Host Library\0"
+     "INDEX\0" "For Index File\0"
+     "ANY\0" "Dynamically chooses from the valid types\0"
+     , values_nvJitLinkInputType, COUNT_OF(values_nvJitLinkInputType)},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
@@ -48,23 +48,25 @@ static const RecordInfo records[] = {
 static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
+static const char constant_names[] =
+    "";
 static const FunctionInfo function_infos[] = {
-    {"nvJitLinkCreate", "nvJitLinkCreate", NULL, NULL, NULL, 0, true, "create", NULL, 0},
-    {"nvJitLinkDestroy", "nvJitLinkDestroy", NULL, NULL, NULL, 0, true, "destroy", NULL, 0},
-    {"nvJitLinkAddData", "nvJitLinkAddData", NULL, NULL, NULL, 0, true, "add_data", NULL, 0},
-    {"nvJitLinkAddFile", "nvJitLinkAddFile", NULL, NULL, NULL, 0, true, "add_file", NULL, 0},
-    {"nvJitLinkComplete", "nvJitLinkComplete", NULL, NULL, NULL, 0, false, "complete", NULL, 0},
-    {"nvJitLinkGetLinkedCubinSize", "nvJitLinkGetLinkedCubinSize", NULL, NULL, NULL, 0, true, "get_linked_cubin_size", NULL, 0},
-    {"nvJitLinkGetLinkedCubin", "nvJitLinkGetLinkedCubin", NULL, NULL, NULL, 0, true, "get_linked_cubin", NULL, 0},
-    {"nvJitLinkGetLinkedPtxSize", "nvJitLinkGetLinkedPtxSize", NULL, NULL, NULL, 0, false, "get_linked_ptx_size", NULL, 0},
-    {"nvJitLinkGetLinkedPtx", "nvJitLinkGetLinkedPtx", NULL, NULL, NULL, 0, false, "get_linked_ptx", NULL, 0},
-    {"nvJitLinkGetLinkedLTOIRSize", "nvJitLinkGetLinkedLTOIRSize", NULL, NULL, NULL, 0, false, "get_linked_ltoir_size", NULL, 13},
-    {"nvJitLinkGetLinkedLTOIR", "nvJitLinkGetLinkedLTOIR", NULL, NULL, NULL, 0, false, "get_linked_ltoir", NULL, 13},
-    {"nvJitLinkGetErrorLogSize", "nvJitLinkGetErrorLogSize", NULL, NULL, NULL, 0, false, "get_error_log_size", NULL, 0},
-    {"nvJitLinkGetErrorLog", "nvJitLinkGetErrorLog", NULL, NULL, NULL, 0, false, "get_error_log", NULL, 0},
-    {"nvJitLinkGetInfoLogSize", "nvJitLinkGetInfoLogSize", NULL, NULL, NULL, 0, false, "get_info_log_size", NULL, 0},
-    {"nvJitLinkGetInfoLog", "nvJitLinkGetInfoLog", NULL, NULL, NULL, 0, false, "get_info_log", NULL, 0},
-    {"nvJitLinkVersion", "nvJitLinkVersion", NULL, NULL, NULL, 0, false, "version", NULL, 0},
+    {"nvJitLinkCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvJitLinkDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvJitLinkAddData\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvJitLinkAddFile\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvJitLinkComplete\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvJitLinkGetLinkedCubinSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvJitLinkGetLinkedCubin\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvJitLinkGetLinkedPtxSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvJitLinkGetLinkedPtx\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvJitLinkGetLinkedLTOIRSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvJitLinkGetLinkedLTOIR\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvJitLinkGetErrorLogSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvJitLinkGetErrorLog\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvJitLinkGetInfoLogSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvJitLinkGetInfoLog\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvJitLinkVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
 };
 static const Adapter adapters[] = {
     {0}};
@@ -178,38 +180,11 @@ static PyObject *raise_with_log(long long status, nvJitLinkHandle handle) {
     PyMem_Free(log);
     return NULL;
 }
-
-const ModuleInfo module_info = {
-    .name = "cupola.bindings.nvjitlink",
-    .library = "nvJitLink",
-    .version = 13050,
-    .enums = enums,
-    .handles = handles,
-    .records = records,
-    .constants = constants,
-    .functions = function_infos,
-    .adapters = adapters,
-    .function_aliases = function_aliases,
-    .enum_aliases = enum_aliases,
-    .record_aliases = record_aliases,
-    .enum_count = 2,
-    .handle_count = 0,
-    .record_count = 0,
-    .constant_count = 0,
-    .function_count = 16,
-    .status = 0,
-    .methods = NULL,
-    .error = &error,
-    .table = &table.head,
-    .slots = (void **)&table.nvJitLinkCreate,
-};
-
 static PyObject *call_nvJitLinkCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"num_options", "options"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("create", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("create", "num_options\0options\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -232,10 +207,9 @@ done:
 }
 static PyObject *call_nvJitLinkDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("destroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("destroy", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -250,10 +224,9 @@ static PyObject *call_nvJitLinkDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkAddData(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "input_type", "data", "size", "name"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("add_data", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_data", "handle\0input_type\0data\0size\0name\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -280,10 +253,9 @@ done:
 }
 static PyObject *call_nvJitLinkAddFile(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "input_type", "file_name"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("add_file", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_file", "handle\0input_type\0file_name\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -300,10 +272,9 @@ static PyObject *call_nvJitLinkAddFile(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkComplete(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("complete", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("complete", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -316,10 +287,9 @@ static PyObject *call_nvJitLinkComplete(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkGetLinkedCubinSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_linked_cubin_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_linked_cubin_size", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -334,10 +304,9 @@ static PyObject *call_nvJitLinkGetLinkedCubinSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkGetLinkedCubin(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "cubin"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_linked_cubin", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_linked_cubin", "handle\0cubin\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -361,10 +330,9 @@ done:
 }
 static PyObject *call_nvJitLinkGetLinkedPtxSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_linked_ptx_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_linked_ptx_size", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -379,10 +347,9 @@ static PyObject *call_nvJitLinkGetLinkedPtxSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkGetLinkedPtx(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "ptx"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_linked_ptx", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_linked_ptx", "handle\0ptx\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -406,10 +373,9 @@ done:
 }
 static PyObject *call_nvJitLinkGetLinkedLTOIRSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_linked_ltoir_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_linked_ltoir_size", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -424,10 +390,9 @@ static PyObject *call_nvJitLinkGetLinkedLTOIRSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkGetLinkedLTOIR(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "ltoir"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_linked_ltoir", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_linked_ltoir", "handle\0ltoir\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -451,10 +416,9 @@ done:
 }
 static PyObject *call_nvJitLinkGetErrorLogSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_error_log_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_error_log_size", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -469,10 +433,9 @@ static PyObject *call_nvJitLinkGetErrorLogSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkGetErrorLog(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "log"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_error_log", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_error_log", "handle\0log\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -496,10 +459,9 @@ done:
 }
 static PyObject *call_nvJitLinkGetInfoLogSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_info_log_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_info_log_size", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_handle = 0;
@@ -514,10 +476,9 @@ static PyObject *call_nvJitLinkGetInfoLogSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvJitLinkGetInfoLog(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "log"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_info_log", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_info_log", "handle\0log\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -541,10 +502,9 @@ done:
 }
 static PyObject *call_nvJitLinkVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -891,6 +851,34 @@ static PyMethodDef functions[] = {
      "------\n"
      "nvJitLinkError"},
     {0}};
+
+const ModuleInfo module_info = {
+    .name = "cupola.bindings.nvjitlink",
+    .library = "nvJitLink",
+    .version = 13050,
+    .enums = enums,
+    .handles = handles,
+    .records = records,
+    .constant_names = constant_names,
+    .constants = constants,
+    .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
+    .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
+    .enum_count = 2,
+    .handle_count = 0,
+    .record_count = 0,
+    .constant_count = 0,
+    .function_count = 16,
+    .status = 0,
+    .generated = functions,
+    .methods = NULL,
+    .error = &error,
+    .table = &table.head,
+    .slots = (void **)&table.nvJitLinkCreate,
+};
+
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},

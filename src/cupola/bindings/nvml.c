@@ -3,3681 +3,5029 @@
 
 #include "cupola/nvml.h"
 
-static const EnumMember members_nvmlProcessMode_t[] = {
-    {"COMPUTE", "//!< Processes with a compute context", 0LL},
-    {"GRAPHICS", "//!< Processes with a graphics context", 1LL},
-    {"MPS", "//!< Processes with a MPS (Multi-Process Service) compute context", 2LL},
-    {"ALL", "//!< All processes running on the GPU (compute, graphics, MPS, and other types)", 3LL},
-    {"MAX", "//!< Maximum value for bounds checking", 4LL},
-};
-static const EnumMember members_nvmlDeviceAddressingModeType_t[] = {
-    {"DEVICE_ADDRESSING_MODE_NONE", "//!< No active mode", 0LL},
-    {"DEVICE_ADDRESSING_MODE_HMM", "//!< Heterogeneous Memory Management mode", 1LL},
-    {"DEVICE_ADDRESSING_MODE_ATS", "//!< Address Translation Services mode", 2LL},
-};
-static const EnumMember members_nvmlBridgeChipType_t[] = {
-    {"BRIDGE_CHIP_PLX", "", 0LL},
-    {"BRIDGE_CHIP_BRO4", "", 1LL},
-};
-static const EnumMember members_nvmlNvLinkUtilizationCountUnits_t[] = {
-    {"NVLINK_COUNTER_UNIT_CYCLES", "", 0LL},
-    {"NVLINK_COUNTER_UNIT_PACKETS", "", 1LL},
-    {"NVLINK_COUNTER_UNIT_BYTES", "", 2LL},
-    {"NVLINK_COUNTER_UNIT_RESERVED", "", 3LL},
-    {"NVLINK_COUNTER_UNIT_COUNT", "", 4LL},
-};
-static const EnumMember members_nvmlNvLinkUtilizationCountPktTypes_t[] = {
-    {"NVLINK_COUNTER_PKTFILTER_NOP", "", 1LL},
-    {"NVLINK_COUNTER_PKTFILTER_READ", "", 2LL},
-    {"NVLINK_COUNTER_PKTFILTER_WRITE", "", 4LL},
-    {"NVLINK_COUNTER_PKTFILTER_RATOM", "", 8LL},
-    {"NVLINK_COUNTER_PKTFILTER_NRATOM", "", 16LL},
-    {"NVLINK_COUNTER_PKTFILTER_FLUSH", "", 32LL},
-    {"NVLINK_COUNTER_PKTFILTER_RESPDATA", "", 64LL},
-    {"NVLINK_COUNTER_PKTFILTER_RESPNODATA", "", 128LL},
-    {"NVLINK_COUNTER_PKTFILTER_ALL", "", 255LL},
-};
-static const EnumMember members_nvmlNvLinkCapability_t[] = {
-    {"NVLINK_CAP_P2P_SUPPORTED", "", 0LL},
-    {"NVLINK_CAP_SYSMEM_ACCESS", "", 1LL},
-    {"NVLINK_CAP_P2P_ATOMICS", "", 2LL},
-    {"NVLINK_CAP_SYSMEM_ATOMICS", "", 3LL},
-    {"NVLINK_CAP_SLI_BRIDGE", "", 4LL},
-    {"NVLINK_CAP_VALID", "", 5LL},
-    {"NVLINK_CAP_COUNT", "", 6LL},
-};
-static const EnumMember members_nvmlNvLinkErrorCounter_t[] = {
-    {"NVLINK_ERROR_DL_REPLAY", "", 0LL},
-    {"NVLINK_ERROR_DL_RECOVERY", "", 1LL},
-    {"NVLINK_ERROR_DL_CRC_FLIT", "", 2LL},
-    {"NVLINK_ERROR_DL_CRC_DATA", "", 3LL},
-    {"NVLINK_ERROR_DL_ECC_DATA", "", 4LL},
-    {"NVLINK_ERROR_COUNT", "", 5LL},
-};
-static const EnumMember members_nvmlIntNvLinkDeviceType_t[] = {
-    {"NVLINK_DEVICE_TYPE_GPU", "", 0LL},
-    {"NVLINK_DEVICE_TYPE_IBMNPU", "", 1LL},
-    {"NVLINK_DEVICE_TYPE_SWITCH", "", 2LL},
-    {"NVLINK_DEVICE_TYPE_UNKNOWN", "", 255LL},
-};
-static const EnumMember members_nvmlGpuTopologyLevel_t[] = {
-    {"TOPOLOGY_INTERNAL", "", 0LL},
-    {"TOPOLOGY_SINGLE", "", 10LL},
-    {"TOPOLOGY_MULTIPLE", "", 20LL},
-    {"TOPOLOGY_HOSTBRIDGE", "", 30LL},
-    {"TOPOLOGY_NODE", "", 40LL},
-    {"TOPOLOGY_SYSTEM", "", 50LL},
-};
-static const EnumMember members_nvmlGpuP2PStatus_t[] = {
-    {"P2P_STATUS_OK", "", 0LL},
-    {"P2P_STATUS_CHIPSET_NOT_SUPPORED", "", 1LL},
-    {"P2P_STATUS_CHIPSET_NOT_SUPPORTED", "", 1LL},
-    {"P2P_STATUS_GPU_NOT_SUPPORTED", "", 2LL},
-    {"P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED", "", 3LL},
-    {"P2P_STATUS_DISABLED_BY_REGKEY", "", 4LL},
-    {"P2P_STATUS_NOT_SUPPORTED", "", 5LL},
-    {"P2P_STATUS_UNKNOWN", "", 6LL},
-};
-static const EnumMember members_nvmlGpuP2PCapsIndex_t[] = {
-    {"P2P_CAPS_INDEX_READ", "", 0LL},
-    {"P2P_CAPS_INDEX_WRITE", "", 1LL},
-    {"P2P_CAPS_INDEX_NVLINK", "", 2LL},
-    {"P2P_CAPS_INDEX_ATOMICS", "", 3LL},
-    {"P2P_CAPS_INDEX_PCI", "", 4LL},
-    {"P2P_CAPS_INDEX_PROP", "", 4LL},
-    {"P2P_CAPS_INDEX_UNKNOWN", "", 5LL},
-};
-static const EnumMember members_nvmlSamplingType_t[] = {
-    {"TOTAL_POWER_SAMPLES", "//!< To represent total power drawn by GPU", 0LL},
-    {"GPU_UTILIZATION_SAMPLES", "//!< To represent percent of time during which one or more kernels was executing on the GPU", 1LL},
-    {"MEMORY_UTILIZATION_SAMPLES", "//!< To represent percent of time during which global (device) memory was being read or written", 2LL},
-    {"ENC_UTILIZATION_SAMPLES", "//!< To represent percent of time during which NVENC remains busy", 3LL},
-    {"DEC_UTILIZATION_SAMPLES", "//!< To represent percent of time during which NVDEC remains busy", 4LL},
-    {"PROCESSOR_CLK_SAMPLES", "//!< To represent processor clock samples", 5LL},
-    {"MEMORY_CLK_SAMPLES", "//!< To represent memory clock samples", 6LL},
-    {"MODULE_POWER_SAMPLES", "//!< To represent module power samples for total module starting Grace Hopper", 7LL},
-    {"JPG_UTILIZATION_SAMPLES", "//!< To represent percent of time during which NVJPG remains busy", 8LL},
-    {"OFA_UTILIZATION_SAMPLES", "//!< To represent percent of time during which NVOFA remains busy", 9LL},
-    {"SAMPLINGTYPE_COUNT", "", 10LL},
-};
-static const EnumMember members_nvmlPcieUtilCounter_t[] = {
-    {"PCIE_UTIL_TX_BYTES", "", 0LL},
-    {"PCIE_UTIL_RX_BYTES", "", 1LL},
-    {"PCIE_UTIL_COUNT", "", 2LL},
-};
-static const EnumMember members_nvmlValueType_t[] = {
-    {"DOUBLE", "//!< Double-precision floating-point value", 0LL},
-    {"UNSIGNED_INT", "//!< Unsigned 32-bit integer value", 1LL},
-    {"UNSIGNED_LONG", "//!< Unsigned long integer value", 2LL},
-    {"UNSIGNED_LONG_LONG", "//!< Unsigned 64-bit integer value", 3LL},
-    {"SIGNED_LONG_LONG", "//!< Signed 64-bit integer value", 4LL},
-    {"SIGNED_INT", "//!< Signed 32-bit integer value", 5LL},
-    {"UNSIGNED_SHORT", "//!< Unsigned 16-bit integer value", 6LL},
-    {"COUNT", "//!< Maximum value above +1", 7LL},
-};
-static const EnumMember members_nvmlPerfPolicyType_t[] = {
-    {"PERF_POLICY_POWER", "//!< How long did power violations cause the GPU to be below application clocks", 0LL},
-    {"PERF_POLICY_THERMAL", "//!< How long did thermal violations cause the GPU to be below application clocks", 1LL},
-    {"PERF_POLICY_SYNC_BOOST", "//!< How long did sync boost cause the GPU to be below application clocks", 2LL},
-    {"PERF_POLICY_BOARD_LIMIT", "//!< How long did the board limit cause the GPU to be below application clocks", 3LL},
-    {"PERF_POLICY_LOW_UTILIZATION", "//!< How long did low utilization cause the GPU to be below application clocks", 4LL},
-    {"PERF_POLICY_RELIABILITY", "//!< How long did the board reliability limit cause the GPU to be below application clocks", 5LL},
-    {"PERF_POLICY_TOTAL_APP_CLOCKS", "//!< Total time the GPU was held below application clocks by any limiter (0 - 5 above)", 10LL},
-    {"PERF_POLICY_TOTAL_BASE_CLOCKS", "//!< Total time the GPU was held below base clocks", 11LL},
-    {"PERF_POLICY_COUNT", "", 12LL},
-};
-static const EnumMember members_nvmlThermalTarget_t[] = {
-    {"NONE", "", 0LL},
-    {"GPU", "//!< GPU core temperature requires NvPhysicalGpuHandle", 1LL},
-    {"MEMORY", "//!< GPU memory temperature requires NvPhysicalGpuHandle", 2LL},
-    {"POWER_SUPPLY", "//!< GPU power supply temperature requires NvPhysicalGpuHandle", 4LL},
-    {"BOARD", "//!< GPU board ambient temperature requires NvPhysicalGpuHandle", 8LL},
-    {"VCD_BOARD", "//!< Visual Computing Device Board temperature requires NvVisualComputingDeviceHandle", 9LL},
-    {"VCD_INLET", "//!< Visual Computing Device Inlet temperature requires NvVisualComputingDeviceHandle", 10LL},
-    {"VCD_OUTLET", "//!< Visual Computing Device Outlet temperature requires NvVisualComputingDeviceHandle", 11LL},
-    {"ALL", "", 15LL},
-    {"UNKNOWN", "", -1LL},
-};
-static const EnumMember members_nvmlThermalController_t[] = {
-    {"NONE", "", 0LL},
-    {"GPU_INTERNAL", "", 1LL},
-    {"ADM1032", "", 2LL},
-    {"ADT7461", "", 3LL},
-    {"MAX6649", "", 4LL},
-    {"MAX1617", "", 5LL},
-    {"LM99", "", 6LL},
-    {"LM89", "", 7LL},
-    {"LM64", "", 8LL},
-    {"G781", "", 9LL},
-    {"ADT7473", "", 10LL},
-    {"SBMAX6649", "", 11LL},
-    {"VBIOSEVT", "", 12LL},
-    {"OS", "", 13LL},
-    {"NVSYSCON_CANOAS", "", 14LL},
-    {"NVSYSCON_E551", "", 15LL},
-    {"MAX6649R", "", 16LL},
-    {"ADT7473S", "", 17LL},
-    {"UNKNOWN", "", -1LL},
-};
-static const EnumMember members_nvmlCoolerControl_t[] = {
-    {"THERMAL_COOLER_SIGNAL_NONE", "//!< This cooler has no control signal.", 0LL},
-    {"THERMAL_COOLER_SIGNAL_TOGGLE", "//!< This cooler can only be toggled either ON or OFF (eg a switch).", 1LL},
-    {"THERMAL_COOLER_SIGNAL_VARIABLE", "//!< This cooler's level can be adjusted from some minimum to some maximum (eg a knob).", 2LL},
-    {"THERMAL_COOLER_SIGNAL_COUNT", "", 3LL},
-};
-static const EnumMember members_nvmlCoolerTarget_t[] = {
-    {"THERMAL_COOLER_TARGET_NONE", "//!< This cooler cools nothing.", 1LL},
-    {"THERMAL_COOLER_TARGET_GPU", "//!< This cooler can cool the GPU.", 2LL},
-    {"THERMAL_COOLER_TARGET_MEMORY", "//!< This cooler can cool the memory.", 4LL},
-    {"THERMAL_COOLER_TARGET_POWER_SUPPLY", "//!< This cooler can cool the power supply.", 8LL},
-    {"THERMAL_COOLER_TARGET_GPU_RELATED", "//!< This cooler cools all of the components related to its target gpu. GPU_RELATED = GPU | MEMORY | POWER_SUPPLY", 14LL},
-};
-static const EnumMember members_nvmlUUIDType_t[] = {
-    {"NONE", "//!< Undefined type", 0LL},
-    {"ASCII", "//!< ASCII format type", 1LL},
-    {"BINARY", "//!< Binary format type", 2LL},
-};
-static const EnumMember members_nvmlEnableState_t[] = {
-    {"FEATURE_DISABLED", "//!< Feature disabled", 0LL},
-    {"FEATURE_ENABLED", "//!< Feature enabled", 1LL},
-};
-static const EnumMember members_nvmlBrandType_t[] = {
-    {"BRAND_UNKNOWN", "", 0LL},
-    {"BRAND_QUADRO", "", 1LL},
-    {"BRAND_TESLA", "", 2LL},
-    {"BRAND_NVS", "", 3LL},
-    {"BRAND_GRID", "", 4LL},
-    {"BRAND_GEFORCE", "", 5LL},
-    {"BRAND_TITAN", "", 6LL},
-    {"BRAND_NVIDIA_VAPPS", "", 7LL},
-    {"BRAND_NVIDIA_VPC", "", 8LL},
-    {"BRAND_NVIDIA_VCS", "", 9LL},
-    {"BRAND_NVIDIA_VWS", "", 10LL},
-    {"BRAND_NVIDIA_CLOUD_GAMING", "", 11LL},
-    {"BRAND_NVIDIA_VGAMING", "", 11LL},
-    {"BRAND_QUADRO_RTX", "", 12LL},
-    {"BRAND_NVIDIA_RTX", "", 13LL},
-    {"BRAND_NVIDIA", "", 14LL},
-    {"BRAND_GEFORCE_RTX", "", 15LL},
-    {"BRAND_TITAN_RTX", "", 16LL},
-    {"BRAND_NVIDIA_DLA", "", 17LL},
-    {"BRAND_NVIDIA_NPU", "", 19LL},
-    {"BRAND_NVIDIA_VGAMEDEV", "", 18LL},
-    {"BRAND_COUNT", "", 20LL},
-};
-static const EnumMember members_nvmlTemperatureThresholds_t[] = {
-    {"TEMPERATURE_THRESHOLD_SHUTDOWN", "//!< Temperature at which the GPU will //!< shut down for HW protection", 0LL},
-    {"TEMPERATURE_THRESHOLD_SLOWDOWN", "//!< Temperature at which the GPU will //!< begin HW slowdown", 1LL},
-    {"TEMPERATURE_THRESHOLD_MEM_MAX", "//!< Memory Temperature at which the GPU will //!< begin SW slowdown", 2LL},
-    {"TEMPERATURE_THRESHOLD_GPU_MAX", "//!< GPU Temperature at which the GPU //!< can be throttled below base clock", 3LL},
-    {"TEMPERATURE_THRESHOLD_ACOUSTIC_MIN", "//!< Minimum GPU Temperature that can be //!< set as acoustic threshold", 4LL},
-    {"TEMPERATURE_THRESHOLD_ACOUSTIC_CURR", "//!< Current temperature that is set as //!< acoustic threshold.", 5LL},
-    {"TEMPERATURE_THRESHOLD_ACOUSTIC_MAX", "//!< Maximum GPU temperature that can be //!< set as acoustic threshold.", 6LL},
-    {"TEMPERATURE_THRESHOLD_GPS_CURR", "//!< Current temperature that is set as //!< gps threshold.", 7LL},
-    {"TEMPERATURE_THRESHOLD_COUNT", "", 8LL},
-};
-static const EnumMember members_nvmlTemperatureSensors_t[] = {
-    {"TEMPERATURE_GPU", "//!< Temperature sensor for the GPU die", 0LL},
-    {"TEMPERATURE_GPU_MAX", "//!< Temperature from the hottest part of the GPU die", 1LL},
-    {"TEMPERATURE_COUNT", "", 2LL},
-};
-static const EnumMember members_nvmlComputeMode_t[] = {
-    {"COMPUTEMODE_DEFAULT", "//!< Default compute mode -- multiple contexts per device", 0LL},
-    {"COMPUTEMODE_EXCLUSIVE_THREAD", "//!< Support Removed", 1LL},
-    {"COMPUTEMODE_PROHIBITED", "//!< Compute-prohibited mode -- no contexts per device", 2LL},
-    {"COMPUTEMODE_EXCLUSIVE_PROCESS", "//!< Compute-exclusive-process mode -- only one context per device, usable from multiple threads at a time", 3LL},
-    {"COMPUTEMODE_COUNT", "", 4LL},
-};
-static const EnumMember members_nvmlMemoryErrorType_t[] = {
-    {"CORRECTED", "A memory error that was corrected For ECC errors, these are single bit errors For Texture memory, these are errors fixed by resend", 0LL},
-    {"UNCORRECTED", "A memory error that was not corrected For ECC errors, these are double bit errors For Texture memory, these are errors where the resend fails", 1LL},
-    {"COUNT", "//!< Count of memory error types", 2LL},
-};
-static const EnumMember members_nvmlEccCounterType_t[] = {
-    {"VOLATILE_ECC", "//!< Volatile counts are reset each time the driver loads.", 0LL},
-    {"AGGREGATE_ECC", "//!< Aggregate counts persist across reboots (i.e. for the lifetime of the device)", 1LL},
-    {"COUNT", "//!< Count of memory counter types", 2LL},
-};
-static const EnumMember members_nvmlClockType_t[] = {
-    {"CLOCK_GRAPHICS", "//!< Graphics clock domain", 0LL},
-    {"CLOCK_SM", "//!< SM clock domain", 1LL},
-    {"CLOCK_MEM", "//!< Memory clock domain", 2LL},
-    {"CLOCK_VIDEO", "//!< Video encoder/decoder clock domain", 3LL},
-    {"CLOCK_COUNT", "//!< Count of clock types", 4LL},
-};
-static const EnumMember members_nvmlClockId_t[] = {
-    {"CURRENT", "//!< Current actual clock value", 0LL},
-    {"APP_CLOCK_TARGET", "//!< Target application clock. //!< Deprecated, do not use.", 1LL},
-    {"APP_CLOCK_DEFAULT", "//!< Default application clock target //!< Deprecated, do not use.", 2LL},
-    {"CUSTOMER_BOOST_MAX", "//!< OEM-defined maximum clock rate", 3LL},
-    {"COUNT", "//!< Count of Clock Ids.", 4LL},
-};
-static const EnumMember members_nvmlDriverModel_t[] = {
-    {"DRIVER_WDDM", "//!< WDDM driver model -- GPU treated as a display device", 0LL},
-    {"DRIVER_WDM", "//!< WDM (TCC) model (deprecated) -- GPU treated as a generic compute device", 1LL},
-    {"DRIVER_MCDM", "//!< MCDM driver model -- GPU treated as a Microsoft compute device", 2LL},
-};
-static const EnumMember members_nvmlPstates_t[] = {
-    {"PSTATE_0", "//!< Performance state 0 -- Maximum Performance", 0LL},
-    {"PSTATE_1", "//!< Performance state 1", 1LL},
-    {"PSTATE_2", "//!< Performance state 2", 2LL},
-    {"PSTATE_3", "//!< Performance state 3", 3LL},
-    {"PSTATE_4", "//!< Performance state 4", 4LL},
-    {"PSTATE_5", "//!< Performance state 5", 5LL},
-    {"PSTATE_6", "//!< Performance state 6", 6LL},
-    {"PSTATE_7", "//!< Performance state 7", 7LL},
-    {"PSTATE_8", "//!< Performance state 8", 8LL},
-    {"PSTATE_9", "//!< Performance state 9", 9LL},
-    {"PSTATE_10", "//!< Performance state 10", 10LL},
-    {"PSTATE_11", "//!< Performance state 11", 11LL},
-    {"PSTATE_12", "//!< Performance state 12", 12LL},
-    {"PSTATE_13", "//!< Performance state 13", 13LL},
-    {"PSTATE_14", "//!< Performance state 14", 14LL},
-    {"PSTATE_15", "//!< Performance state 15 -- Minimum Performance", 15LL},
-    {"PSTATE_UNKNOWN", "//!< Unknown performance state", 32LL},
-};
-static const EnumMember members_nvmlGpuOperationMode_t[] = {
-    {"GOM_ALL_ON", "//!< Everything is enabled and running at full speed", 0LL},
-    {"GOM_COMPUTE", "//!< Designed for running only compute tasks. Graphics operations //!< are not allowed", 1LL},
-    {"GOM_LOW_DP", "//!< Designed for running graphics applications that don't require //!< high bandwidth double precision", 2LL},
-};
-static const EnumMember members_nvmlInforomObject_t[] = {
-    {"INFOROM_OEM", "//!< An object defined by OEM", 0LL},
-    {"INFOROM_ECC", "//!< The ECC object determining the level of ECC support", 1LL},
-    {"INFOROM_POWER", "//!< The power management object", 2LL},
-    {"INFOROM_DEN", "//!< DRAM Encryption object", 3LL},
-    {"INFOROM_COUNT", "//!< This counts the number of infoROM objects the driver knows about", 4LL},
-};
-static const EnumMember members_nvmlReturn_t[] = {
-    {"SUCCESS", "//!< The operation was successful", 0LL},
-    {"ERROR_UNINITIALIZED", "//!< NVML was not first initialized with nvmlInit()", 1LL},
-    {"ERROR_INVALID_ARGUMENT", "//!< A supplied argument is invalid", 2LL},
-    {"ERROR_NOT_SUPPORTED", "//!< The requested operation is not available on target device", 3LL},
-    {"ERROR_NO_PERMISSION", "//!< The current user does not have permission for operation", 4LL},
-    {"ERROR_ALREADY_INITIALIZED", "//!< Deprecated: Multiple initializations are now allowed through ref counting", 5LL},
-    {"ERROR_NOT_FOUND", "//!< A query to find an object was unsuccessful", 6LL},
-    {"ERROR_INSUFFICIENT_SIZE", "//!< An input argument is not large enough", 7LL},
-    {"ERROR_INSUFFICIENT_POWER", "//!< A device's external power cables are not properly attached", 8LL},
-    {"ERROR_DRIVER_NOT_LOADED", "//!< NVIDIA driver is not loaded", 9LL},
-    {"ERROR_TIMEOUT", "//!< User provided timeout passed", 10LL},
-    {"ERROR_IRQ_ISSUE", "//!< NVIDIA Kernel detected an interrupt issue with a GPU", 11LL},
-    {"ERROR_LIBRARY_NOT_FOUND", "//!< NVML Shared Library couldn't be found or loaded", 12LL},
-    {"ERROR_FUNCTION_NOT_FOUND", "//!< Local version of NVML doesn't implement this function", 13LL},
-    {"ERROR_CORRUPTED_INFOROM", "//!< infoROM is corrupted", 14LL},
-    {"ERROR_GPU_IS_LOST", "//!< The GPU has fallen off the bus or has otherwise become inaccessible", 15LL},
-    {"ERROR_RESET_REQUIRED", "//!< The GPU requires a reset before it can be used again", 16LL},
-    {"ERROR_OPERATING_SYSTEM", "//!< A generic operating system error occurred", 17LL},
-    {"ERROR_LIB_RM_VERSION_MISMATCH", "//!< RM detects a driver/library version mismatch", 18LL},
-    {"ERROR_IN_USE", "//!< An operation cannot be performed because the GPU is currently in use", 19LL},
-    {"ERROR_MEMORY", "//!< Insufficient memory", 20LL},
-    {"ERROR_NO_DATA", "//!< No data", 21LL},
-    {"ERROR_VGPU_ECC_NOT_SUPPORTED", "//!< The requested vgpu operation is not available on target device, becasue ECC is enabled", 22LL},
-    {"ERROR_INSUFFICIENT_RESOURCES", "//!< Ran out of critical resources, other than memory", 23LL},
-    {"ERROR_FREQ_NOT_SUPPORTED", "//!< Ran out of critical resources, other than memory", 24LL},
-    {"ERROR_ARGUMENT_VERSION_MISMATCH", "//!< The provided version is invalid/unsupported", 25LL},
-    {"ERROR_DEPRECATED", "//!< The requested functionality has been deprecated", 26LL},
-    {"ERROR_NOT_READY", "//!< The system is not ready for the request", 27LL},
-    {"ERROR_GPU_NOT_FOUND", "//!< No GPUs were found", 28LL},
-    {"ERROR_INVALID_STATE", "//!< Resource not in correct state to perform requested operation", 29LL},
-    {"ERROR_RESET_TYPE_NOT_SUPPORTED", "//!< Reset not supported for given device/parameters", 30LL},
-    {"ERROR_UNKNOWN", "//!< An internal driver error occurred", 999LL},
-};
-static const EnumMember members_nvmlMemoryLocation_t[] = {
-    {"L1_CACHE", "//!< GPU L1 Cache", 0LL},
-    {"L2_CACHE", "//!< GPU L2 Cache", 1LL},
-    {"DRAM", "//!< Turing+ DRAM", 2LL},
-    {"DEVICE_MEMORY", "//!< GPU Device Memory", 2LL},
-    {"REGISTER_FILE", "//!< GPU Register File", 3LL},
-    {"TEXTURE_MEMORY", "//!< GPU Texture Memory", 4LL},
-    {"TEXTURE_SHM", "//!< Shared memory", 5LL},
-    {"CBU", "//!< CBU", 6LL},
-    {"SRAM", "//!< Turing+ SRAM", 7LL},
-    {"COUNT", "//!< This counts the number of memory locations the driver knows about", 8LL},
-};
-static const EnumMember members_nvmlPageRetirementCause_t[] = {
-    {"MULTIPLE_SINGLE_BIT_ECC_ERRORS", "//!< Page was retired due to multiple single bit ECC error", 0LL},
-    {"DOUBLE_BIT_ECC_ERROR", "//!< Page was retired due to double bit ECC error", 1LL},
-    {"COUNT", "", 2LL},
-};
-static const EnumMember members_nvmlRestrictedAPI_t[] = {
-    {"SET_APPLICATION_CLOCKS", "//!< APIs that change application clocks, see nvmlDeviceSetApplicationsClocks //!< and see nvmlDeviceResetApplicationsClocks. //!< Deprecated, keeping definition for backward compatibility.", 0LL},
-    {"SET_AUTO_BOOSTED_CLOCKS", "//!< APIs that enable/disable Auto Boosted clocks //!< see nvmlDeviceSetAutoBoostedClocksEnabled", 1LL},
-    {"COUNT", "", 2LL},
-};
-static const EnumMember members_nvmlGpuUtilizationDomainId_t[] = {
-    {"GPU_UTILIZATION_DOMAIN_GPU", "//!< Graphics engine domain", 0LL},
-    {"GPU_UTILIZATION_DOMAIN_FB", "//!< Frame buffer domain", 1LL},
-    {"GPU_UTILIZATION_DOMAIN_VID", "//!< Video engine domain", 2LL},
-    {"GPU_UTILIZATION_DOMAIN_BUS", "//!< Bus interface domain", 3LL},
-};
-static const EnumMember members_nvmlGpuVirtualizationMode_t[] = {
-    {"NONE", "//!< Represents Bare Metal GPU", 0LL},
-    {"PASSTHROUGH", "//!< Device is associated with GPU-Passthorugh", 1LL},
-    {"VGPU", "//!< Device is associated with vGPU inside virtual machine.", 2LL},
-    {"HOST_VGPU", "//!< Device is associated with VGX hypervisor in vGPU mode", 3LL},
-    {"HOST_VSGA", "//!< Device is associated with VGX hypervisor in vSGA mode", 4LL},
-};
-static const EnumMember members_nvmlHostVgpuMode_t[] = {
-    {"NON_SRIOV", "//!< Non SR-IOV mode", 0LL},
-    {"SRIOV", "//!< SR-IOV mode", 1LL},
-};
-static const EnumMember members_nvmlVgpuVmIdType_t[] = {
-    {"VGPU_VM_ID_DOMAIN_ID", "//!< VM ID represents DOMAIN ID", 0LL},
-    {"VGPU_VM_ID_UUID", "//!< VM ID represents UUID", 1LL},
-};
-static const EnumMember members_nvmlVgpuGuestInfoState_t[] = {
-    {"VGPU_INSTANCE_GUEST_INFO_STATE_UNINITIALIZED", "//!< Guest-dependent fields uninitialized", 0LL},
-    {"VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED", "//!< Guest-dependent fields initialized", 1LL},
-};
-static const EnumMember members_nvmlGridLicenseFeatureCode_t[] = {
-    {"UNKNOWN", "//!< Unknown", 0LL},
-    {"VGPU", "//!< Virtual GPU", 1LL},
-    {"NVIDIA_RTX", "//!< Nvidia RTX", 2LL},
-    {"VWORKSTATION", "//!< Deprecated, do not use.", 2LL},
-    {"GAMING", "//!< Gaming", 3LL},
-    {"COMPUTE", "//!< Compute", 4LL},
-    {"VGAMEDEV", "//!< vGameDev", 5LL},
-};
-static const EnumMember members_nvmlVgpuCapability_t[] = {
-    {"VGPU_CAP_NVLINK_P2P", "//!< P2P over NVLink is supported", 0LL},
-    {"VGPU_CAP_GPUDIRECT", "//!< GPUDirect capability is supported", 1LL},
-    {"VGPU_CAP_MULTI_VGPU_EXCLUSIVE", "//!< vGPU profile cannot be mixed with other vGPU profiles in same VM", 2LL},
-    {"VGPU_CAP_EXCLUSIVE_TYPE", "//!< vGPU profile cannot run on a GPU alongside other profiles of different type", 3LL},
-    {"VGPU_CAP_EXCLUSIVE_SIZE", "//!< vGPU profile cannot run on a GPU alongside other profiles of different size", 4LL},
-    {"VGPU_CAP_COUNT", "", 5LL},
-};
-static const EnumMember members_nvmlVgpuDriverCapability_t[] = {
-    {"VGPU_DRIVER_CAP_HETEROGENEOUS_MULTI_VGPU", "//!< Supports mixing of different vGPU profiles within one guest VM", 0LL},
-    {"VGPU_DRIVER_CAP_WARM_UPDATE", "//!< Supports FSR and warm update of vGPU host driver without terminating the running guest VM", 1LL},
-    {"VGPU_DRIVER_CAP_COUNT", "", 2LL},
-};
-static const EnumMember members_nvmlDeviceVgpuCapability_t[] = {
-    {"DEVICE_VGPU_CAP_FRACTIONAL_MULTI_VGPU", "//!< Query whether the fractional vGPU profiles on this GPU can be used in multi-vGPU configurations", 0LL},
-    {"DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_PROFILES", "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing types", 1LL},
-    {"DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_SIZES", "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing framebuffer sizes", 2LL},
-    {"DEVICE_VGPU_CAP_READ_DEVICE_BUFFER_BW", "//!< Query the GPU's read_device_buffer expected bandwidth capacity in megabytes per second", 3LL},
-    {"DEVICE_VGPU_CAP_WRITE_DEVICE_BUFFER_BW", "//!< Query the GPU's write_device_buffer expected bandwidth capacity in megabytes per second", 4LL},
-    {"DEVICE_VGPU_CAP_DEVICE_STREAMING", "//!< Query whether the vGPU profiles on the GPU supports migration data streaming", 5LL},
-    {"DEVICE_VGPU_CAP_MINI_QUARTER_GPU", "//!< Set/Get support for mini-quarter vGPU profiles", 6LL},
-    {"DEVICE_VGPU_CAP_COMPUTE_MEDIA_ENGINE_GPU", "//!< Set/Get support for compute media engine vGPU profiles", 7LL},
-    {"DEVICE_VGPU_CAP_WARM_UPDATE", "//!< Query whether the GPU supports FSR and warm update", 8LL},
-    {"DEVICE_VGPU_CAP_HOMOGENEOUS_PLACEMENTS", "//!< Query whether the GPU supports reporting of placements of timesliced vGPU profiles with identical framebuffer sizes", 9LL},
-    {"DEVICE_VGPU_CAP_MIG_TIMESLICING_SUPPORTED", "//!< Query whether the GPU supports timesliced vGPU on MIG", 10LL},
-    {"DEVICE_VGPU_CAP_MIG_TIMESLICING_ENABLED", "//!< Set/Get MIG timesliced mode reporting, without impacting the underlying functionality", 11LL},
-    {"DEVICE_VGPU_CAP_UVM_STUN", "//!< Query whether the GPU supports UVM stun", 12LL},
-    {"DEVICE_VGPU_CAP_COUNT", "", 13LL},
-};
-static const EnumMember members_nvmlDeviceGpuRecoveryAction_t[] = {
-    {"GPU_RECOVERY_ACTION_NONE", "//!< No action needed", 0LL},
-    {"GPU_RECOVERY_ACTION_GPU_RESET", "//!< Reset Gpu", 1LL},
-    {"GPU_RECOVERY_ACTION_NODE_REBOOT", "//!< Reboot Node", 2LL},
-    {"GPU_RECOVERY_ACTION_DRAIN_P2P", "//!< Drain P2P", 3LL},
-    {"GPU_RECOVERY_ACTION_DRAIN_AND_RESET", "//!< Drain P2P and Reset Gpu", 4LL},
-    {"GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN", "//!< Recover IMEX Domain.", 5LL},
-    {"GPU_RECOVERY_ACTION_BUS_RESET", "//!< Reset the GPU's PCIe bus", 6LL},
-    {"GPU_RECOVERY_ACTION_SYSTEM_REBOOT", "//!< Reboot the system", 7LL},
-};
-static const EnumMember members_nvmlFanState_t[] = {
-    {"FAN_NORMAL", "//!< Fan is working properly", 0LL},
-    {"FAN_FAILED", "//!< Fan has failed", 1LL},
-};
-static const EnumMember members_nvmlLedColor_t[] = {
-    {"GREEN", "//!< GREEN, indicates good health", 0LL},
-    {"AMBER", "//!< AMBER, indicates problem", 1LL},
-};
-static const EnumMember members_nvmlGpuOperationalEventLogLevel_t[] = {
-    {"ALL", "//!< Matches all GPU Operational Event log levels.", 0LL},
-    {"TELEMETRY", "//!< High-volume telemetry events.", 10LL},
-    {"DIAG", "//!< Diagnostic events.", 20LL},
-    {"NOTICE", "//!< Notable operational events.", 30LL},
-    {"WARNING", "//!< Warning events.", 40LL},
-    {"ERROR", "//!< Error events.", 50LL},
-};
-static const EnumMember members_nvmlOperationalEventSeverity_t[] = {
-    {"ALL", "//!< Matches all Operational Event severities.", 0LL},
-    {"INFORMATIONAL", "//!< Informational event.", 10LL},
-    {"CORRECTED", "//!< Corrected error event.", 20LL},
-    {"RECOVERABLE", "//!< Recoverable error event.", 30LL},
-    {"FATAL", "//!< Fatal error event.", 40LL},
-};
-static const EnumMember members_nvmlEventDataType_t[] = {
-    {"NVML_EVENT", "//!< NVML event-bit data. `eventType` contains an NVML event bit.", 0LL},
-    {"GPU_OPERATIONAL_EVENT", "//!< Structured GPU Operational Event data.", 1LL},
-};
-static const EnumMember members_nvmlGpuOperationalEventContextType_t[] = {
-    {"UNKNOWN", "//!< No NVML public interpretation is defined for this context payload.", 0LL},
-    {"LEGACY_XID", "//!< Context payload can be decoded with `nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1`.", 1LL},
-};
-static const EnumMember members_nvmlEncoderType_t[] = {
-    {"ENCODER_QUERY_H264", "//!< H264 encoder", 0LL},
-    {"ENCODER_QUERY_HEVC", "//!< HEVC encoder", 1LL},
-    {"ENCODER_QUERY_AV1", "//!< AV1 encoder", 2LL},
-    {"ENCODER_QUERY_UNKNOWN", "//!< Unknown encoder", 255LL},
-};
-static const EnumMember members_nvmlFBCSessionType_t[] = {
-    {"UNKNOWN", "//!< Unknown", 0LL},
-    {"TOSYS", "//!< ToSys", 1LL},
-    {"CUDA", "//!< Cuda", 2LL},
-    {"VID", "//!< Vid", 3LL},
-    {"HWENC", "//!< HEnc", 4LL},
-};
-static const EnumMember members_nvmlDetachGpuState_t[] = {
-    {"DETACH_GPU_KEEP", "", 0LL},
-    {"DETACH_GPU_REMOVE", "", 1LL},
-};
-static const EnumMember members_nvmlPcieLinkState_t[] = {
-    {"PCIE_LINK_KEEP", "", 0LL},
-    {"PCIE_LINK_SHUT_DOWN", "", 1LL},
-};
-static const EnumMember members_nvmlCPERType_t[] = {
-    {"CPER_ACCESS_TYPE_GPU", "//!< Access GPU CPER records", 1LL},
-};
-static const EnumMember members_nvmlClockLimitId_t[] = {
-    {"RANGE_START", "", 4294967040LL},
-    {"TDP", "", 4294967041LL},
-    {"UNLIMITED", "", 4294967042LL},
-};
-static const EnumMember members_nvmlNvlinkVersion_t[] = {
-    {"INVALID", "//!< NVLink version is invalid", 0LL},
-    {"NVLINK_VERSION_1_0", "//!< NVLink Version 1.0", 1LL},
-    {"NVLINK_VERSION_2_0", "//!< NVLink Version 2.0", 2LL},
-    {"NVLINK_VERSION_2_2", "//!< NVLink Version 2.2", 3LL},
-    {"NVLINK_VERSION_3_0", "//!< NVLink Version 3.0", 4LL},
-    {"NVLINK_VERSION_3_1", "//!< NVLink Version 3.1", 5LL},
-    {"NVLINK_VERSION_4_0", "//!< NVLink Version 4.0", 6LL},
-    {"NVLINK_VERSION_5_0", "//!< NVLink Version 5.0", 7LL},
-    {"NVLINK_VERSION_6_0", "//!< NVLink Version 6.0", 8LL},
-};
-static const EnumMember members_nvmlNvlinkTelemetrySampleType_t[] = {
-    {"THROUGHPUT_RAW_TX", "//!< Raw TX flit counter for a single link", 0LL},
-    {"THROUGHPUT_RAW_RX", "//!< Raw RX flit counter for a single link", 1LL},
-    {"COUNT", "//!< Number of valid sample types", 2LL},
-};
-static const EnumMember members_nvmlVgpuVmCompatibility_t[] = {
-    {"NONE", "//!< vGPU is not runnable", 0LL},
-    {"COLD", "//!< vGPU is runnable from a cold / powered-off state (ACPI S5)", 1LL},
-    {"HIBERNATE", "//!< vGPU is runnable from a hibernated state (ACPI S4)", 2LL},
-    {"SLEEP", "//!< vGPU is runnable from a sleeped state (ACPI S3)", 4LL},
-    {"LIVE", "//!< vGPU is runnable from a live/paused (ACPI S0)", 8LL},
-};
-static const EnumMember members_nvmlVgpuPgpuCompatibilityLimitCode_t[] = {
-    {"VGPU_COMPATIBILITY_LIMIT_NONE", "//!< Compatibility is not limited.", 0LL},
-    {"VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER", "//!< ompatibility is limited by host driver version.", 1LL},
-    {"VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER", "//!< Compatibility is limited by guest driver version.", 2LL},
-    {"VGPU_COMPATIBILITY_LIMIT_GPU", "//!< Compatibility is limited by GPU hardware.", 4LL},
-    {"VGPU_COMPATIBILITY_LIMIT_OTHER", "//!< Compatibility is limited by an undefined factor.", 2147483648LL},
-};
-static const EnumMember members_nvmlPRMCounterId_t[] = {
-    {"NONE", "//!< Sentinel", 0LL},
-    {"PPCNT_PHYSICAL_LAYER_CTRS_LINK_DOWN_EVENTS", "//!< PPCNT group 0x12, link_down_events", 1LL},
-    {"PPCNT_PHYSICAL_LAYER_CTRS_SUCCESSFUL_RECOVERY_EVENTS", "//!< PPCNT group 0x12, successful_recovery_events", 2LL},
-    {"PPCNT_RECOVERY_CTRS_TOTAL_SUCCESSFUL_RECOVERY_EVENTS", "//!< PPCNT group 0x1A, total_successful_recovery_events", 101LL},
-    {"PPCNT_RECOVERY_CTRS_TIME_SINCE_LAST_RECOVERY", "//!< PPCNT group 0x1A, time_since_last_recovery", 102LL},
-    {"PPCNT_RECOVERY_CTRS_TIME_BETWEEN_LAST_TWO_RECOVERIES", "//!< PPCNT group 0x1A, time_between_last_two_recoveries", 103LL},
-    {"PPCNT_RECOVERY_CTRS_TIME_IN_LAST_HOST_SERDES_FEQ_RECOVERY", "//!< PPCNT group 0x1A, time_in_last_host_serdes_feq_recovery", 104LL},
-    {"PPCNT_RECOVERY_CTRS_TOTAL_TIME_IN_HOST_SERDES_FEQ_RECOVERY", "//!< PPCNT group 0x1A, total_time_in_host_serdes_feq_recovery", 105LL},
-    {"PPCNT_RECOVERY_CTRS_TOTAL_HOST_SERDES_FEQ_RECOVERY_COUNT", "//!< PPCNT group 0x1A, total_host_serdes_feq_recovery_count", 106LL},
-    {"PPCNT_RECOVERY_CTRS_TOTAL_HOST_SERDES_FEQ_SUCCESSFUL_RECOVERY_COUNT", "//!< PPCNT group 0x1A, total_host_serdes_feq_successful_recovery_count", 107LL},
-    {"PPCNT_RECOVERY_CTRS_LAST_HOST_SERDES_FEQ_ATTEMPTS_COUNT", "//!< PPCNT group 0x1A, last_host_serdes_feq_attempts_count", 108LL},
-    {"PPCNT_RECOVERY_CTRS_LAST_SUCCESSFUL_RECOVERY_STEP_ATTEMPTS", "//!< PPCNT group 0x1A, last_successful_recovery_step_attempts", 109LL},
-    {"PPCNT_RECOVERY_CTRS_LAST_SUCCESSFUL_RECOVERY_TIME", "//!< PPCNT group 0x1A, last_successful_recovery_time", 110LL},
-    {"PPCNT_RECOVERY_CTRS_TOTAL_SUCCESSFUL_RECOVERY_TIME", "//!< PPCNT group 0x1A, total_successful_recovery_time", 111LL},
-    {"PPCNT_PORTCOUNTERS_PORT_XMIT_WAIT", "//!< PPCNT group 0x20, port_xmit_wait", 201LL},
-    {"PPCNT_PLR_RCV_CODES", "//!< PPCNT group 0x22, plr_rcv_codes", 301LL},
-    {"PPCNT_PLR_RCV_CODE_ERR", "//!< PPCNT group 0x22, plr_rcv_code_err", 302LL},
-    {"PPCNT_PLR_RCV_UNCORRECTABLE_CODE", "//!< PPCNT group 0x22, plr_rcv_uncorrectable_code", 303LL},
-    {"PPCNT_PLR_XMIT_CODES", "//!< PPCNT group 0x22, plr_xmit_codes", 304LL},
-    {"PPCNT_PLR_XMIT_RETRY_CODES", "//!< PPCNT group 0x22, plr_xmit_retry_codes", 305LL},
-    {"PPCNT_PLR_XMIT_RETRY_EVENTS", "//!< PPCNT group 0x22, plr_xmit_retry_events", 306LL},
-    {"PPCNT_PLR_SYNC_EVENTS", "//!< PPCNT group 0x22, plr_sync_events", 307LL},
-    {"PPRM_OPER_RECOVERY", "//!< PPRM, oper_recovery", 1001LL},
-};
-static const EnumMember members_nvmlGpmMetricId_t[] = {
-    {"GPM_METRIC_GRAPHICS_UTIL", "//!< Percentage of time any compute/graphics app was active on the GPU. 0.0 - 100.0", 1LL},
-    {"GPM_METRIC_SM_UTIL", "//!< Percentage of SMs that were busy. 0.0 - 100.0", 2LL},
-    {"GPM_METRIC_SM_OCCUPANCY", "//!< Percentage of warps that were active vs theoretical maximum. 0.0 - 100.0", 3LL},
-    {"GPM_METRIC_INTEGER_UTIL", "//!< Percentage of time the GPU's SMs were doing integer operations. 0.0 - 100.0", 4LL},
-    {"GPM_METRIC_ANY_TENSOR_UTIL", "//!< Percentage of time the GPU's SMs were doing ANY tensor operations. 0.0 - 100.0", 5LL},
-    {"GPM_METRIC_DFMA_TENSOR_UTIL", "//!< Percentage of time the GPU's SMs were doing DFMA tensor operations. 0.0 - 100.0", 6LL},
-    {"GPM_METRIC_HMMA_TENSOR_UTIL", "//!< Percentage of time the GPU's SMs were doing HMMA tensor operations. 0.0 - 100.0", 7LL},
-    {"GPM_METRIC_DMMA_TENSOR_UTIL", "//!< Percentage of time the GPU's SMs were doing DMMA tensor operations. 0.0 - 100.0", 8LL},
-    {"GPM_METRIC_IMMA_TENSOR_UTIL", "//!< Percentage of time the GPU's SMs were doing IMMA tensor operations. 0.0 - 100.0", 9LL},
-    {"GPM_METRIC_DRAM_BW_UTIL", "//!< Percentage of DRAM bw used vs theoretical maximum. 0.0 - 100.0", 10LL},
-    {"GPM_METRIC_FP64_UTIL", "//!< Percentage of time the GPU's SMs were doing non-tensor FP64 math. 0.0 - 100.0", 11LL},
-    {"GPM_METRIC_FP32_UTIL", "//!< Percentage of time the GPU's SMs were doing non-tensor FP32 math. 0.0 - 100.0", 12LL},
-    {"GPM_METRIC_FP16_UTIL", "//!< Percentage of time the GPU's SMs were doing non-tensor FP16 math. 0.0 - 100.0", 13LL},
-    {"GPM_METRIC_PCIE_TX_PER_SEC", "//!< PCIe traffic from this GPU in MiB/sec", 20LL},
-    {"GPM_METRIC_PCIE_RX_PER_SEC", "//!< PCIe traffic to this GPU in MiB/sec", 21LL},
-    {"GPM_METRIC_NVDEC_0_UTIL", "//!< Percent utilization of NVDEC 0. 0.0 - 100.0", 30LL},
-    {"GPM_METRIC_NVDEC_1_UTIL", "//!< Percent utilization of NVDEC 1. 0.0 - 100.0", 31LL},
-    {"GPM_METRIC_NVDEC_2_UTIL", "//!< Percent utilization of NVDEC 2. 0.0 - 100.0", 32LL},
-    {"GPM_METRIC_NVDEC_3_UTIL", "//!< Percent utilization of NVDEC 3. 0.0 - 100.0", 33LL},
-    {"GPM_METRIC_NVDEC_4_UTIL", "//!< Percent utilization of NVDEC 4. 0.0 - 100.0", 34LL},
-    {"GPM_METRIC_NVDEC_5_UTIL", "//!< Percent utilization of NVDEC 5. 0.0 - 100.0", 35LL},
-    {"GPM_METRIC_NVDEC_6_UTIL", "//!< Percent utilization of NVDEC 6. 0.0 - 100.0", 36LL},
-    {"GPM_METRIC_NVDEC_7_UTIL", "//!< Percent utilization of NVDEC 7. 0.0 - 100.0", 37LL},
-    {"GPM_METRIC_NVJPG_0_UTIL", "//!< Percent utilization of NVJPG 0. 0.0 - 100.0", 40LL},
-    {"GPM_METRIC_NVJPG_1_UTIL", "//!< Percent utilization of NVJPG 1. 0.0 - 100.0", 41LL},
-    {"GPM_METRIC_NVJPG_2_UTIL", "//!< Percent utilization of NVJPG 2. 0.0 - 100.0", 42LL},
-    {"GPM_METRIC_NVJPG_3_UTIL", "//!< Percent utilization of NVJPG 3. 0.0 - 100.0", 43LL},
-    {"GPM_METRIC_NVJPG_4_UTIL", "//!< Percent utilization of NVJPG 4. 0.0 - 100.0", 44LL},
-    {"GPM_METRIC_NVJPG_5_UTIL", "//!< Percent utilization of NVJPG 5. 0.0 - 100.0", 45LL},
-    {"GPM_METRIC_NVJPG_6_UTIL", "//!< Percent utilization of NVJPG 6. 0.0 - 100.0", 46LL},
-    {"GPM_METRIC_NVJPG_7_UTIL", "//!< Percent utilization of NVJPG 7. 0.0 - 100.0", 47LL},
-    {"GPM_METRIC_NVOFA_0_UTIL", "//!< Percent utilization of NVOFA 0. 0.0 - 100.0", 50LL},
-    {"GPM_METRIC_NVOFA_1_UTIL", "//!< Percent utilization of NVOFA 1. 0.0 - 100.0", 51LL},
-    {"GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC", "//!< NvLink read bandwidth for all links in MiB/sec", 60LL},
-    {"GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC", "//!< NvLink write bandwidth for all links in MiB/sec", 61LL},
-    {"GPM_METRIC_NVLINK_L0_RX_PER_SEC", "//!< NvLink read bandwidth for link 0 in MiB/sec", 62LL},
-    {"GPM_METRIC_NVLINK_L0_TX_PER_SEC", "//!< NvLink write bandwidth for link 0 in MiB/sec", 63LL},
-    {"GPM_METRIC_NVLINK_L1_RX_PER_SEC", "//!< NvLink read bandwidth for link 1 in MiB/sec", 64LL},
-    {"GPM_METRIC_NVLINK_L1_TX_PER_SEC", "//!< NvLink write bandwidth for link 1 in MiB/sec", 65LL},
-    {"GPM_METRIC_NVLINK_L2_RX_PER_SEC", "//!< NvLink read bandwidth for link 2 in MiB/sec", 66LL},
-    {"GPM_METRIC_NVLINK_L2_TX_PER_SEC", "//!< NvLink write bandwidth for link 2 in MiB/sec", 67LL},
-    {"GPM_METRIC_NVLINK_L3_RX_PER_SEC", "//!< NvLink read bandwidth for link 3 in MiB/sec", 68LL},
-    {"GPM_METRIC_NVLINK_L3_TX_PER_SEC", "//!< NvLink write bandwidth for link 3 in MiB/sec", 69LL},
-    {"GPM_METRIC_NVLINK_L4_RX_PER_SEC", "//!< NvLink read bandwidth for link 4 in MiB/sec", 70LL},
-    {"GPM_METRIC_NVLINK_L4_TX_PER_SEC", "//!< NvLink write bandwidth for link 4 in MiB/sec", 71LL},
-    {"GPM_METRIC_NVLINK_L5_RX_PER_SEC", "//!< NvLink read bandwidth for link 5 in MiB/sec", 72LL},
-    {"GPM_METRIC_NVLINK_L5_TX_PER_SEC", "//!< NvLink write bandwidth for link 5 in MiB/sec", 73LL},
-    {"GPM_METRIC_NVLINK_L6_RX_PER_SEC", "//!< NvLink read bandwidth for link 6 in MiB/sec", 74LL},
-    {"GPM_METRIC_NVLINK_L6_TX_PER_SEC", "//!< NvLink write bandwidth for link 6 in MiB/sec", 75LL},
-    {"GPM_METRIC_NVLINK_L7_RX_PER_SEC", "//!< NvLink read bandwidth for link 7 in MiB/sec", 76LL},
-    {"GPM_METRIC_NVLINK_L7_TX_PER_SEC", "//!< NvLink write bandwidth for link 7 in MiB/sec", 77LL},
-    {"GPM_METRIC_NVLINK_L8_RX_PER_SEC", "//!< NvLink read bandwidth for link 8 in MiB/sec", 78LL},
-    {"GPM_METRIC_NVLINK_L8_TX_PER_SEC", "//!< NvLink write bandwidth for link 8 in MiB/sec", 79LL},
-    {"GPM_METRIC_NVLINK_L9_RX_PER_SEC", "//!< NvLink read bandwidth for link 9 in MiB/sec", 80LL},
-    {"GPM_METRIC_NVLINK_L9_TX_PER_SEC", "//!< NvLink write bandwidth for link 9 in MiB/sec", 81LL},
-    {"GPM_METRIC_NVLINK_L10_RX_PER_SEC", "//!< NvLink read bandwidth for link 10 in MiB/sec", 82LL},
-    {"GPM_METRIC_NVLINK_L10_TX_PER_SEC", "//!< NvLink write bandwidth for link 10 in MiB/sec", 83LL},
-    {"GPM_METRIC_NVLINK_L11_RX_PER_SEC", "//!< NvLink read bandwidth for link 11 in MiB/sec", 84LL},
-    {"GPM_METRIC_NVLINK_L11_TX_PER_SEC", "//!< NvLink write bandwidth for link 11 in MiB/sec", 85LL},
-    {"GPM_METRIC_NVLINK_L12_RX_PER_SEC", "//!< NvLink read bandwidth for link 12 in MiB/sec", 86LL},
-    {"GPM_METRIC_NVLINK_L12_TX_PER_SEC", "//!< NvLink write bandwidth for link 12 in MiB/sec", 87LL},
-    {"GPM_METRIC_NVLINK_L13_RX_PER_SEC", "//!< NvLink read bandwidth for link 13 in MiB/sec", 88LL},
-    {"GPM_METRIC_NVLINK_L13_TX_PER_SEC", "//!< NvLink write bandwidth for link 13 in MiB/sec", 89LL},
-    {"GPM_METRIC_NVLINK_L14_RX_PER_SEC", "//!< NvLink read bandwidth for link 14 in MiB/sec", 90LL},
-    {"GPM_METRIC_NVLINK_L14_TX_PER_SEC", "//!< NvLink write bandwidth for link 14 in MiB/sec", 91LL},
-    {"GPM_METRIC_NVLINK_L15_RX_PER_SEC", "//!< NvLink read bandwidth for link 15 in MiB/sec", 92LL},
-    {"GPM_METRIC_NVLINK_L15_TX_PER_SEC", "//!< NvLink write bandwidth for link 15 in MiB/sec", 93LL},
-    {"GPM_METRIC_NVLINK_L16_RX_PER_SEC", "//!< NvLink read bandwidth for link 16 in MiB/sec", 94LL},
-    {"GPM_METRIC_NVLINK_L16_TX_PER_SEC", "//!< NvLink write bandwidth for link 16 in MiB/sec", 95LL},
-    {"GPM_METRIC_NVLINK_L17_RX_PER_SEC", "//!< NvLink read bandwidth for link 17 in MiB/sec", 96LL},
-    {"GPM_METRIC_NVLINK_L17_TX_PER_SEC", "//!< NvLink write bandwidth for link 17 in MiB/sec", 97LL},
-    {"GPM_METRIC_C2C_TOTAL_TX_PER_SEC", "//!< C2C total transmit bandwidth in MiB/sec", 100LL},
-    {"GPM_METRIC_C2C_TOTAL_RX_PER_SEC", "//!< C2C total receive bandwidth in MiB/sec", 101LL},
-    {"GPM_METRIC_C2C_DATA_TX_PER_SEC", "//!< C2C data transmit bandwidth in MiB/sec", 102LL},
-    {"GPM_METRIC_C2C_DATA_RX_PER_SEC", "//!< C2C data receive bandwidth in MiB/sec", 103LL},
-    {"GPM_METRIC_C2C_LINK0_TOTAL_TX_PER_SEC", "//!< C2C link 0 total transmit bandwidth in MiB/sec", 104LL},
-    {"GPM_METRIC_C2C_LINK0_TOTAL_RX_PER_SEC", "//!< C2C link 0 total receive bandwidth in MiB/sec", 105LL},
-    {"GPM_METRIC_C2C_LINK0_DATA_TX_PER_SEC", "//!< C2C link 0 data transmit bandwidth in MiB/sec", 106LL},
-    {"GPM_METRIC_C2C_LINK0_DATA_RX_PER_SEC", "//!< C2C link 0 data receive bandwidth in MiB/sec", 107LL},
-    {"GPM_METRIC_C2C_LINK1_TOTAL_TX_PER_SEC", "//!< C2C link 1 total transmit bandwidth in MiB/sec", 108LL},
-    {"GPM_METRIC_C2C_LINK1_TOTAL_RX_PER_SEC", "//!< C2C link 1 total receive bandwidth in MiB/sec", 109LL},
-    {"GPM_METRIC_C2C_LINK1_DATA_TX_PER_SEC", "//!< C2C link 1 data transmit bandwidth in MiB/sec", 110LL},
-    {"GPM_METRIC_C2C_LINK1_DATA_RX_PER_SEC", "//!< C2C link 1 data receive bandwidth in MiB/sec", 111LL},
-    {"GPM_METRIC_C2C_LINK2_TOTAL_TX_PER_SEC", "//!< C2C link 2 total transmit bandwidth in MiB/sec", 112LL},
-    {"GPM_METRIC_C2C_LINK2_TOTAL_RX_PER_SEC", "//!< C2C link 2 total receive bandwidth in MiB/sec", 113LL},
-    {"GPM_METRIC_C2C_LINK2_DATA_TX_PER_SEC", "//!< C2C link 2 data transmit bandwidth in MiB/sec", 114LL},
-    {"GPM_METRIC_C2C_LINK2_DATA_RX_PER_SEC", "//!< C2C link 2 data receive bandwidth in MiB/sec", 115LL},
-    {"GPM_METRIC_C2C_LINK3_TOTAL_TX_PER_SEC", "//!< C2C link 3 total transmit bandwidth in MiB/sec", 116LL},
-    {"GPM_METRIC_C2C_LINK3_TOTAL_RX_PER_SEC", "//!< C2C link 3 total receive bandwidth in MiB/sec", 117LL},
-    {"GPM_METRIC_C2C_LINK3_DATA_TX_PER_SEC", "//!< C2C link 3 data transmit bandwidth in MiB/sec", 118LL},
-    {"GPM_METRIC_C2C_LINK3_DATA_RX_PER_SEC", "//!< C2C link 3 data receive bandwidth in MiB/sec", 119LL},
-    {"GPM_METRIC_C2C_LINK4_TOTAL_TX_PER_SEC", "//!< C2C link 4 total transmit bandwidth in MiB/sec", 120LL},
-    {"GPM_METRIC_C2C_LINK4_TOTAL_RX_PER_SEC", "//!< C2C link 4 total receive bandwidth in MiB/sec", 121LL},
-    {"GPM_METRIC_C2C_LINK4_DATA_TX_PER_SEC", "//!< C2C link 4 data transmit bandwidth in MiB/sec", 122LL},
-    {"GPM_METRIC_C2C_LINK4_DATA_RX_PER_SEC", "//!< C2C link 4 data receive bandwidth in MiB/sec", 123LL},
-    {"GPM_METRIC_C2C_LINK5_TOTAL_TX_PER_SEC", "//!< C2C link 5 total transmit bandwidth in MiB/sec", 124LL},
-    {"GPM_METRIC_C2C_LINK5_TOTAL_RX_PER_SEC", "//!< C2C link 5 total receive bandwidth in MiB/sec", 125LL},
-    {"GPM_METRIC_C2C_LINK5_DATA_TX_PER_SEC", "//!< C2C link 5 data transmit bandwidth in MiB/sec", 126LL},
-    {"GPM_METRIC_C2C_LINK5_DATA_RX_PER_SEC", "//!< C2C link 5 data receive bandwidth in MiB/sec", 127LL},
-    {"GPM_METRIC_C2C_LINK6_TOTAL_TX_PER_SEC", "//!< C2C link 6 total transmit bandwidth in MiB/sec", 128LL},
-    {"GPM_METRIC_C2C_LINK6_TOTAL_RX_PER_SEC", "//!< C2C link 6 total receive bandwidth in MiB/sec", 129LL},
-    {"GPM_METRIC_C2C_LINK6_DATA_TX_PER_SEC", "//!< C2C link 6 data transmit bandwidth in MiB/sec", 130LL},
-    {"GPM_METRIC_C2C_LINK6_DATA_RX_PER_SEC", "//!< C2C link 6 data receive bandwidth in MiB/sec", 131LL},
-    {"GPM_METRIC_C2C_LINK7_TOTAL_TX_PER_SEC", "//!< C2C link 7 total transmit bandwidth in MiB/sec", 132LL},
-    {"GPM_METRIC_C2C_LINK7_TOTAL_RX_PER_SEC", "//!< C2C link 7 total receive bandwidth in MiB/sec", 133LL},
-    {"GPM_METRIC_C2C_LINK7_DATA_TX_PER_SEC", "//!< C2C link 7 data transmit bandwidth in MiB/sec", 134LL},
-    {"GPM_METRIC_C2C_LINK7_DATA_RX_PER_SEC", "//!< C2C link 7 data receive bandwidth in MiB/sec", 135LL},
-    {"GPM_METRIC_C2C_LINK8_TOTAL_TX_PER_SEC", "//!< C2C link 8 total transmit bandwidth in MiB/sec", 136LL},
-    {"GPM_METRIC_C2C_LINK8_TOTAL_RX_PER_SEC", "//!< C2C link 8 total receive bandwidth in MiB/sec", 137LL},
-    {"GPM_METRIC_C2C_LINK8_DATA_TX_PER_SEC", "//!< C2C link 8 data transmit bandwidth in MiB/sec", 138LL},
-    {"GPM_METRIC_C2C_LINK8_DATA_RX_PER_SEC", "//!< C2C link 8 data receive bandwidth in MiB/sec", 139LL},
-    {"GPM_METRIC_C2C_LINK9_TOTAL_TX_PER_SEC", "//!< C2C link 9 total transmit bandwidth in MiB/sec", 140LL},
-    {"GPM_METRIC_C2C_LINK9_TOTAL_RX_PER_SEC", "//!< C2C link 9 total receive bandwidth in MiB/sec", 141LL},
-    {"GPM_METRIC_C2C_LINK9_DATA_TX_PER_SEC", "//!< C2C link 9 data transmit bandwidth in MiB/sec", 142LL},
-    {"GPM_METRIC_C2C_LINK9_DATA_RX_PER_SEC", "//!< C2C link 9 data receive bandwidth in MiB/sec", 143LL},
-    {"GPM_METRIC_C2C_LINK10_TOTAL_TX_PER_SEC", "//!< C2C link 10 total transmit bandwidth in MiB/sec", 144LL},
-    {"GPM_METRIC_C2C_LINK10_TOTAL_RX_PER_SEC", "//!< C2C link 10 total receive bandwidth in MiB/sec", 145LL},
-    {"GPM_METRIC_C2C_LINK10_DATA_TX_PER_SEC", "//!< C2C link 10 data transmit bandwidth in MiB/sec", 146LL},
-    {"GPM_METRIC_C2C_LINK10_DATA_RX_PER_SEC", "//!< C2C link 10 data receive bandwidth in MiB/sec", 147LL},
-    {"GPM_METRIC_C2C_LINK11_TOTAL_TX_PER_SEC", "//!< C2C link 11 total transmit bandwidth in MiB/sec", 148LL},
-    {"GPM_METRIC_C2C_LINK11_TOTAL_RX_PER_SEC", "//!< C2C link 11 total receive bandwidth in MiB/sec", 149LL},
-    {"GPM_METRIC_C2C_LINK11_DATA_TX_PER_SEC", "//!< C2C link 11 data transmit bandwidth in MiB/sec", 150LL},
-    {"GPM_METRIC_C2C_LINK11_DATA_RX_PER_SEC", "//!< C2C link 11 data receive bandwidth in MiB/sec", 151LL},
-    {"GPM_METRIC_C2C_LINK12_TOTAL_TX_PER_SEC", "//!< C2C link 12 total transmit bandwidth in MiB/sec", 152LL},
-    {"GPM_METRIC_C2C_LINK12_TOTAL_RX_PER_SEC", "//!< C2C link 12 total receive bandwidth in MiB/sec", 153LL},
-    {"GPM_METRIC_C2C_LINK12_DATA_TX_PER_SEC", "//!< C2C link 12 data transmit bandwidth in MiB/sec", 154LL},
-    {"GPM_METRIC_C2C_LINK12_DATA_RX_PER_SEC", "//!< C2C link 12 data receive bandwidth in MiB/sec", 155LL},
-    {"GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC", "//!< C2C link 13 total transmit bandwidth in MiB/sec", 156LL},
-    {"GPM_METRIC_C2C_LINK13_TOTAL_RX_PER_SEC", "//!< C2C link 13 total receive bandwidth in MiB/sec", 157LL},
-    {"GPM_METRIC_C2C_LINK13_DATA_TX_PER_SEC", "//!< C2C link 13 data transmit bandwidth in MiB/sec", 158LL},
-    {"GPM_METRIC_C2C_LINK13_DATA_RX_PER_SEC", "//!< C2C link 13 data receive bandwidth in MiB/sec", 159LL},
-    {"GPM_METRIC_HOSTMEM_CACHE_HIT", "//!< Percentage of host memory cache hits. 0.0 - 100.0", 160LL},
-    {"GPM_METRIC_HOSTMEM_CACHE_MISS", "//!< Percentage of host memory cache misses. 0.0 - 100.0", 161LL},
-    {"GPM_METRIC_PEERMEM_CACHE_HIT", "//!< Percentage of peer memory cache hits. 0.0 - 100.0", 162LL},
-    {"GPM_METRIC_PEERMEM_CACHE_MISS", "//!< Percentage of peer memory cache misses. 0.0 - 100.0", 163LL},
-    {"GPM_METRIC_DRAM_CACHE_HIT", "//!< Percentage of DRAM cache hits. 0.0 - 100.0", 164LL},
-    {"GPM_METRIC_DRAM_CACHE_MISS", "//!< Percentage of DRAM cache misses. 0.0 - 100.0", 165LL},
-    {"GPM_METRIC_NVENC_0_UTIL", "//!< Percent utilization of NVENC 0. 0.0 - 100.0", 166LL},
-    {"GPM_METRIC_NVENC_1_UTIL", "//!< Percent utilization of NVENC 1. 0.0 - 100.0", 167LL},
-    {"GPM_METRIC_NVENC_2_UTIL", "//!< Percent utilization of NVENC 2. 0.0 - 100.0", 168LL},
-    {"GPM_METRIC_NVENC_3_UTIL", "//!< Percent utilization of NVENC 3. 0.0 - 100.0", 169LL},
-    {"GPM_METRIC_GR0_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 0", 170LL},
-    {"GPM_METRIC_GR0_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 0", 171LL},
-    {"GPM_METRIC_GR0_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 0", 172LL},
-    {"GPM_METRIC_GR0_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 0", 173LL},
-    {"GPM_METRIC_GR0_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 0 context switches were active. 0.0 - 100.0", 174LL},
-    {"GPM_METRIC_GR1_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 1", 175LL},
-    {"GPM_METRIC_GR1_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 1", 176LL},
-    {"GPM_METRIC_GR1_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 1", 177LL},
-    {"GPM_METRIC_GR1_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 1", 178LL},
-    {"GPM_METRIC_GR1_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 1 context switches were active. 0.0 - 100.0", 179LL},
-    {"GPM_METRIC_GR2_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 2", 180LL},
-    {"GPM_METRIC_GR2_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 2", 181LL},
-    {"GPM_METRIC_GR2_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 2", 182LL},
-    {"GPM_METRIC_GR2_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 2", 183LL},
-    {"GPM_METRIC_GR2_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 2 context switches were active. 0.0 - 100.0", 184LL},
-    {"GPM_METRIC_GR3_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 3", 185LL},
-    {"GPM_METRIC_GR3_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 3", 186LL},
-    {"GPM_METRIC_GR3_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 3", 187LL},
-    {"GPM_METRIC_GR3_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 3", 188LL},
-    {"GPM_METRIC_GR3_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 3 context switches were active. 0.0 - 100.0", 189LL},
-    {"GPM_METRIC_GR4_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 4", 190LL},
-    {"GPM_METRIC_GR4_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 4", 191LL},
-    {"GPM_METRIC_GR4_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 4", 192LL},
-    {"GPM_METRIC_GR4_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 4", 193LL},
-    {"GPM_METRIC_GR4_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 4 context switches were active. 0.0 - 100.0", 194LL},
-    {"GPM_METRIC_GR5_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 5", 195LL},
-    {"GPM_METRIC_GR5_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 5", 196LL},
-    {"GPM_METRIC_GR5_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 5", 197LL},
-    {"GPM_METRIC_GR5_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 5", 198LL},
-    {"GPM_METRIC_GR5_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 5 context switches were active. 0.0 - 100.0", 199LL},
-    {"GPM_METRIC_GR6_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 6", 200LL},
-    {"GPM_METRIC_GR6_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 6", 201LL},
-    {"GPM_METRIC_GR6_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 6", 202LL},
-    {"GPM_METRIC_GR6_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 6", 203LL},
-    {"GPM_METRIC_GR6_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 6 context switches were active. 0.0 - 100.0", 204LL},
-    {"GPM_METRIC_GR7_CTXSW_CYCLES_ELAPSED", "//!< Total context switch cycles elapsed for GR engine 7", 205LL},
-    {"GPM_METRIC_GR7_CTXSW_CYCLES_ACTIVE", "//!< Active context switch cycles for GR engine 7", 206LL},
-    {"GPM_METRIC_GR7_CTXSW_REQUESTS", "//!< Number of context switch requests for GR engine 7", 207LL},
-    {"GPM_METRIC_GR7_CTXSW_CYCLES_PER_REQ", "//!< Average context switch cycles per request for GR engine 7", 208LL},
-    {"GPM_METRIC_GR7_CTXSW_ACTIVE_PCT", "//!< Percentage of time GR engine 7 context switches were active. 0.0 - 100.0", 209LL},
-    {"GPM_METRIC_NVLINK_L18_RX_PER_SEC", "//!< NvLink read bandwidth for link 18 in MiB/sec", 212LL},
-    {"GPM_METRIC_NVLINK_L18_TX_PER_SEC", "//!< NvLink write bandwidth for link 18 in MiB/sec", 213LL},
-    {"GPM_METRIC_NVLINK_L19_RX_PER_SEC", "//!< NvLink read bandwidth for link 19 in MiB/sec", 214LL},
-    {"GPM_METRIC_NVLINK_L19_TX_PER_SEC", "//!< NvLink write bandwidth for link 19 in MiB/sec", 215LL},
-    {"GPM_METRIC_NVLINK_L20_RX_PER_SEC", "//!< NvLink read bandwidth for link 20 in MiB/sec", 216LL},
-    {"GPM_METRIC_NVLINK_L20_TX_PER_SEC", "//!< NvLink write bandwidth for link 20 in MiB/sec", 217LL},
-    {"GPM_METRIC_NVLINK_L21_RX_PER_SEC", "//!< NvLink read bandwidth for link 21 in MiB/sec", 218LL},
-    {"GPM_METRIC_NVLINK_L21_TX_PER_SEC", "//!< NvLink write bandwidth for link 21 in MiB/sec", 219LL},
-    {"GPM_METRIC_NVLINK_L22_RX_PER_SEC", "//!< NvLink read bandwidth for link 22 in MiB/sec", 220LL},
-    {"GPM_METRIC_NVLINK_L22_TX_PER_SEC", "//!< NvLink write bandwidth for link 22 in MiB/sec", 221LL},
-    {"GPM_METRIC_NVLINK_L23_RX_PER_SEC", "//!< NvLink read bandwidth for link 23 in MiB/sec", 222LL},
-    {"GPM_METRIC_NVLINK_L23_TX_PER_SEC", "//!< NvLink write bandwidth for link 23 in MiB/sec", 223LL},
-    {"GPM_METRIC_NVLINK_L24_RX_PER_SEC", "//!< NvLink read bandwidth for link 24 in MiB/sec", 224LL},
-    {"GPM_METRIC_NVLINK_L24_TX_PER_SEC", "//!< NvLink write bandwidth for link 24 in MiB/sec", 225LL},
-    {"GPM_METRIC_NVLINK_L25_RX_PER_SEC", "//!< NvLink read bandwidth for link 25 in MiB/sec", 226LL},
-    {"GPM_METRIC_NVLINK_L25_TX_PER_SEC", "//!< NvLink write bandwidth for link 25 in MiB/sec", 227LL},
-    {"GPM_METRIC_NVLINK_L26_RX_PER_SEC", "//!< NvLink read bandwidth for link 26 in MiB/sec", 228LL},
-    {"GPM_METRIC_NVLINK_L26_TX_PER_SEC", "//!< NvLink write bandwidth for link 26 in MiB/sec", 229LL},
-    {"GPM_METRIC_NVLINK_L27_RX_PER_SEC", "//!< NvLink read bandwidth for link 27 in MiB/sec", 230LL},
-    {"GPM_METRIC_NVLINK_L27_TX_PER_SEC", "//!< NvLink write bandwidth for link 27 in MiB/sec", 231LL},
-    {"GPM_METRIC_NVLINK_L28_RX_PER_SEC", "//!< NvLink read bandwidth for link 28 in MiB/sec", 232LL},
-    {"GPM_METRIC_NVLINK_L28_TX_PER_SEC", "//!< NvLink write bandwidth for link 28 in MiB/sec", 233LL},
-    {"GPM_METRIC_NVLINK_L29_RX_PER_SEC", "//!< NvLink read bandwidth for link 29 in MiB/sec", 234LL},
-    {"GPM_METRIC_NVLINK_L29_TX_PER_SEC", "//!< NvLink write bandwidth for link 29 in MiB/sec", 235LL},
-    {"GPM_METRIC_NVLINK_L30_RX_PER_SEC", "//!< NvLink read bandwidth for link 30 in MiB/sec", 236LL},
-    {"GPM_METRIC_NVLINK_L30_TX_PER_SEC", "//!< NvLink write bandwidth for link 30 in MiB/sec", 237LL},
-    {"GPM_METRIC_NVLINK_L31_RX_PER_SEC", "//!< NvLink read bandwidth for link 31 in MiB/sec", 238LL},
-    {"GPM_METRIC_NVLINK_L31_TX_PER_SEC", "//!< NvLink write bandwidth for link 31 in MiB/sec", 239LL},
-    {"GPM_METRIC_NVLINK_L32_RX_PER_SEC", "//!< NvLink read bandwidth for link 32 in MiB/sec", 240LL},
-    {"GPM_METRIC_NVLINK_L32_TX_PER_SEC", "//!< NvLink write bandwidth for link 32 in MiB/sec", 241LL},
-    {"GPM_METRIC_NVLINK_L33_RX_PER_SEC", "//!< NvLink read bandwidth for link 33 in MiB/sec", 242LL},
-    {"GPM_METRIC_NVLINK_L33_TX_PER_SEC", "//!< NvLink write bandwidth for link 33 in MiB/sec", 243LL},
-    {"GPM_METRIC_NVLINK_L34_RX_PER_SEC", "//!< NvLink read bandwidth for link 34 in MiB/sec", 244LL},
-    {"GPM_METRIC_NVLINK_L34_TX_PER_SEC", "//!< NvLink write bandwidth for link 34 in MiB/sec", 245LL},
-    {"GPM_METRIC_NVLINK_L35_RX_PER_SEC", "//!< NvLink read bandwidth for link 35 in MiB/sec", 246LL},
-    {"GPM_METRIC_NVLINK_L35_TX_PER_SEC", "//!< NvLink write bandwidth for link 35 in MiB/sec", 247LL},
-    {"GPM_METRIC_SM_CYCLES_ELAPSED", "//!< The GPU's SM cycles elapsed since reboot", 248LL},
-    {"GPM_METRIC_SM_CYCLES_ACTIVE", "//!< The GPU's SM activity since reboot", 249LL},
-    {"GPM_METRIC_MMA_CYCLES_ACTIVE", "//!< The GPU's SM MMA tensor activity since reboot", 250LL},
-    {"GPM_METRIC_DMMA_CYCLES_ACTIVE", "//!< The GPU's SM DMMA tensor activity since reboot", 251LL},
-    {"GPM_METRIC_HMMA_CYCLES_ACTIVE", "//!< The GPU's SM HMMA tensor activity since reboot", 252LL},
-    {"GPM_METRIC_IMMA_CYCLES_ACTIVE", "//!< The GPU's SM IMMA tensor activity since reboot", 253LL},
-    {"GPM_METRIC_DFMA_CYCLES_ACTIVE", "//!< The GPU's SM DFMA tensor activity since reboot", 254LL},
-    {"GPM_METRIC_PCIE_TX", "//!< The PCIe TX traffic since reboot", 255LL},
-    {"GPM_METRIC_PCIE_RX", "//!< The PCIe RX traffic since reboot", 256LL},
-    {"GPM_METRIC_INTEGER_CYCLES_ACTIVE", "//!< The GPU's SM integer activity since reboot", 257LL},
-    {"GPM_METRIC_FP64_CYCLES_ACTIVE", "//!< The GPU's SM FP64 activity since reboot", 258LL},
-    {"GPM_METRIC_FP32_CYCLES_ACTIVE", "//!< The GPU's SM FP32 activity since reboot", 259LL},
-    {"GPM_METRIC_FP16_CYCLES_ACTIVE", "//!< The GPU's SM FP16 activity since reboot", 260LL},
-    {"GPM_METRIC_NVLINK_L0_RX", "//!< NvLink read for link 0 in bytes since reboot", 261LL},
-    {"GPM_METRIC_NVLINK_L0_TX", "//!< NvLink write for link 0 in bytes since reboot", 262LL},
-    {"GPM_METRIC_NVLINK_L1_RX", "//!< NvLink read for link 1 in bytes since reboot", 263LL},
-    {"GPM_METRIC_NVLINK_L1_TX", "//!< NvLink write for link 1 in bytes since reboot", 264LL},
-    {"GPM_METRIC_NVLINK_L2_RX", "//!< NvLink read for link 2 in bytes since reboot", 265LL},
-    {"GPM_METRIC_NVLINK_L2_TX", "//!< NvLink write for link 2 in bytes since reboot", 266LL},
-    {"GPM_METRIC_NVLINK_L3_RX", "//!< NvLink read for link 3 in bytes since reboot", 267LL},
-    {"GPM_METRIC_NVLINK_L3_TX", "//!< NvLink write for link 3 in bytes since reboot", 268LL},
-    {"GPM_METRIC_NVLINK_L4_RX", "//!< NvLink read for link 4 in bytes since reboot", 269LL},
-    {"GPM_METRIC_NVLINK_L4_TX", "//!< NvLink write for link 4 in bytes since reboot", 270LL},
-    {"GPM_METRIC_NVLINK_L5_RX", "//!< NvLink read for link 5 in bytes since reboot", 271LL},
-    {"GPM_METRIC_NVLINK_L5_TX", "//!< NvLink write for link 5 in bytes since reboot", 272LL},
-    {"GPM_METRIC_NVLINK_L6_RX", "//!< NvLink read for link 6 in bytes since reboot", 273LL},
-    {"GPM_METRIC_NVLINK_L6_TX", "//!< NvLink write for link 6 in bytes since reboot", 274LL},
-    {"GPM_METRIC_NVLINK_L7_RX", "//!< NvLink read for link 7 in bytes since reboot", 275LL},
-    {"GPM_METRIC_NVLINK_L7_TX", "//!< NvLink write for link 7 in bytes since reboot", 276LL},
-    {"GPM_METRIC_NVLINK_L8_RX", "//!< NvLink read for link 8 in bytes since reboot", 277LL},
-    {"GPM_METRIC_NVLINK_L8_TX", "//!< NvLink write for link 8 in bytes since reboot", 278LL},
-    {"GPM_METRIC_NVLINK_L9_RX", "//!< NvLink read for link 9 in bytes since reboot", 279LL},
-    {"GPM_METRIC_NVLINK_L9_TX", "//!< NvLink write for link 9 in bytes since reboot", 280LL},
-    {"GPM_METRIC_NVLINK_L10_RX", "//!< NvLink read for link 10 in bytes since reboot", 281LL},
-    {"GPM_METRIC_NVLINK_L10_TX", "//!< NvLink write for link 10 in bytes since reboot", 282LL},
-    {"GPM_METRIC_NVLINK_L11_RX", "//!< NvLink read for link 11 in bytes since reboot", 283LL},
-    {"GPM_METRIC_NVLINK_L11_TX", "//!< NvLink write for link 11 in bytes since reboot", 284LL},
-    {"GPM_METRIC_NVLINK_L12_RX", "//!< NvLink read for link 12 in bytes since reboot", 285LL},
-    {"GPM_METRIC_NVLINK_L12_TX", "//!< NvLink write for link 12 in bytes since reboot", 286LL},
-    {"GPM_METRIC_NVLINK_L13_RX", "//!< NvLink read for link 13 in bytes since reboot", 287LL},
-    {"GPM_METRIC_NVLINK_L13_TX", "//!< NvLink write for link 13 in bytes since reboot", 288LL},
-    {"GPM_METRIC_NVLINK_L14_RX", "//!< NvLink read for link 14 in bytes since reboot", 289LL},
-    {"GPM_METRIC_NVLINK_L14_TX", "//!< NvLink write for link 14 in bytes since reboot", 290LL},
-    {"GPM_METRIC_NVLINK_L15_RX", "//!< NvLink read for link 15 in bytes since reboot", 291LL},
-    {"GPM_METRIC_NVLINK_L15_TX", "//!< NvLink write for link 15 in bytes since reboot", 292LL},
-    {"GPM_METRIC_NVLINK_L16_RX", "//!< NvLink read for link 16 in bytes since reboot", 293LL},
-    {"GPM_METRIC_NVLINK_L16_TX", "//!< NvLink write for link 16 in bytes since reboot", 294LL},
-    {"GPM_METRIC_NVLINK_L17_RX", "//!< NvLink read for link 17 in bytes since reboot", 295LL},
-    {"GPM_METRIC_NVLINK_L17_TX", "//!< NvLink write for link 17 in bytes since reboot", 296LL},
-    {"GPM_METRIC_NVLINK_L18_RX", "//!< NvLink read for link 18 in bytes since reboot", 297LL},
-    {"GPM_METRIC_NVLINK_L18_TX", "//!< NvLink write for link 18 in bytes since reboot", 298LL},
-    {"GPM_METRIC_NVLINK_L19_RX", "//!< NvLink read for link 19 in bytes since reboot", 299LL},
-    {"GPM_METRIC_NVLINK_L19_TX", "//!< NvLink write for link 19 in bytes since reboot", 300LL},
-    {"GPM_METRIC_NVLINK_L20_RX", "//!< NvLink read for link 20 in bytes since reboot", 301LL},
-    {"GPM_METRIC_NVLINK_L20_TX", "//!< NvLink write for link 20 in bytes since reboot", 302LL},
-    {"GPM_METRIC_NVLINK_L21_RX", "//!< NvLink read for link 21 in bytes since reboot", 303LL},
-    {"GPM_METRIC_NVLINK_L21_TX", "//!< NvLink write for link 21 in bytes since reboot", 304LL},
-    {"GPM_METRIC_NVLINK_L22_RX", "//!< NvLink read for link 22 in bytes since reboot", 305LL},
-    {"GPM_METRIC_NVLINK_L22_TX", "//!< NvLink write for link 22 in bytes since reboot", 306LL},
-    {"GPM_METRIC_NVLINK_L23_RX", "//!< NvLink read for link 23 in bytes since reboot", 307LL},
-    {"GPM_METRIC_NVLINK_L23_TX", "//!< NvLink write for link 23 in bytes since reboot", 308LL},
-    {"GPM_METRIC_NVLINK_L24_RX", "//!< NvLink read for link 24 in bytes since reboot", 309LL},
-    {"GPM_METRIC_NVLINK_L24_TX", "//!< NvLink write for link 24 in bytes since reboot", 310LL},
-    {"GPM_METRIC_NVLINK_L25_RX", "//!< NvLink read for link 25 in bytes since reboot", 311LL},
-    {"GPM_METRIC_NVLINK_L25_TX", "//!< NvLink write for link 25 in bytes since reboot", 312LL},
-    {"GPM_METRIC_NVLINK_L26_RX", "//!< NvLink read for link 26 in bytes since reboot", 313LL},
-    {"GPM_METRIC_NVLINK_L26_TX", "//!< NvLink write for link 26 in bytes since reboot", 314LL},
-    {"GPM_METRIC_NVLINK_L27_RX", "//!< NvLink read for link 27 in bytes since reboot", 315LL},
-    {"GPM_METRIC_NVLINK_L27_TX", "//!< NvLink write for link 27 in bytes since reboot", 316LL},
-    {"GPM_METRIC_NVLINK_L28_RX", "//!< NvLink read for link 28 in bytes since reboot", 317LL},
-    {"GPM_METRIC_NVLINK_L28_TX", "//!< NvLink write for link 28 in bytes since reboot", 318LL},
-    {"GPM_METRIC_NVLINK_L29_RX", "//!< NvLink read for link 29 in bytes since reboot", 319LL},
-    {"GPM_METRIC_NVLINK_L29_TX", "//!< NvLink write for link 29 in bytes since reboot", 320LL},
-    {"GPM_METRIC_NVLINK_L30_RX", "//!< NvLink read for link 30 in bytes since reboot", 321LL},
-    {"GPM_METRIC_NVLINK_L30_TX", "//!< NvLink write for link 30 in bytes since reboot", 322LL},
-    {"GPM_METRIC_NVLINK_L31_RX", "//!< NvLink read for link 31 in bytes since reboot", 323LL},
-    {"GPM_METRIC_NVLINK_L31_TX", "//!< NvLink write for link 31 in bytes since reboot", 324LL},
-    {"GPM_METRIC_NVLINK_L32_RX", "//!< NvLink read for link 32 in bytes since reboot", 325LL},
-    {"GPM_METRIC_NVLINK_L32_TX", "//!< NvLink write for link 32 in bytes since reboot", 326LL},
-    {"GPM_METRIC_NVLINK_L33_RX", "//!< NvLink read for link 33 in bytes since reboot", 327LL},
-    {"GPM_METRIC_NVLINK_L33_TX", "//!< NvLink write for link 33 in bytes since reboot", 328LL},
-    {"GPM_METRIC_NVLINK_L34_RX", "//!< NvLink read for link 34 in bytes since reboot", 329LL},
-    {"GPM_METRIC_NVLINK_L34_TX", "//!< NvLink write for link 34 in bytes since reboot", 330LL},
-    {"GPM_METRIC_NVLINK_L35_RX", "//!< NvLink read for link 35 in bytes since reboot", 331LL},
-    {"GPM_METRIC_NVLINK_L35_TX", "//!< NvLink write for link 35 in bytes since reboot", 332LL},
-    {"GPM_METRIC_NVLINK_L36_RX", "//!< NvLink read for link 36 in bytes since reboot", 333LL},
-    {"GPM_METRIC_NVLINK_L36_TX", "//!< NvLink write for link 36 in bytes since reboot", 334LL},
-    {"GPM_METRIC_NVLINK_L37_RX", "//!< NvLink read for link 37 in bytes since reboot", 335LL},
-    {"GPM_METRIC_NVLINK_L37_TX", "//!< NvLink write for link 37 in bytes since reboot", 336LL},
-    {"GPM_METRIC_NVLINK_L38_RX", "//!< NvLink read for link 38 in bytes since reboot", 337LL},
-    {"GPM_METRIC_NVLINK_L38_TX", "//!< NvLink write for link 38 in bytes since reboot", 338LL},
-    {"GPM_METRIC_NVLINK_L39_RX", "//!< NvLink read for link 39 in bytes since reboot", 339LL},
-    {"GPM_METRIC_NVLINK_L39_TX", "//!< NvLink write for link 39 in bytes since reboot", 340LL},
-    {"GPM_METRIC_NVLINK_L40_RX", "//!< NvLink read for link 40 in bytes since reboot", 341LL},
-    {"GPM_METRIC_NVLINK_L40_TX", "//!< NvLink write for link 40 in bytes since reboot", 342LL},
-    {"GPM_METRIC_NVLINK_L41_RX", "//!< NvLink read for link 41 in bytes since reboot", 343LL},
-    {"GPM_METRIC_NVLINK_L41_TX", "//!< NvLink write for link 41 in bytes since reboot", 344LL},
-    {"GPM_METRIC_NVLINK_L42_RX", "//!< NvLink read for link 42 in bytes since reboot", 345LL},
-    {"GPM_METRIC_NVLINK_L42_TX", "//!< NvLink write for link 42 in bytes since reboot", 346LL},
-    {"GPM_METRIC_NVLINK_L43_RX", "//!< NvLink read for link 43 in bytes since reboot", 347LL},
-    {"GPM_METRIC_NVLINK_L43_TX", "//!< NvLink write for link 43 in bytes since reboot", 348LL},
-    {"GPM_METRIC_NVLINK_L44_RX", "//!< NvLink read for link 44 in bytes since reboot", 349LL},
-    {"GPM_METRIC_NVLINK_L44_TX", "//!< NvLink write for link 44 in bytes since reboot", 350LL},
-    {"GPM_METRIC_NVLINK_L45_RX", "//!< NvLink read for link 45 in bytes since reboot", 351LL},
-    {"GPM_METRIC_NVLINK_L45_TX", "//!< NvLink write for link 45 in bytes since reboot", 352LL},
-    {"GPM_METRIC_NVLINK_L46_RX", "//!< NvLink read for link 46 in bytes since reboot", 353LL},
-    {"GPM_METRIC_NVLINK_L46_TX", "//!< NvLink write for link 46 in bytes since reboot", 354LL},
-    {"GPM_METRIC_NVLINK_L47_RX", "//!< NvLink read for link 47 in bytes since reboot", 355LL},
-    {"GPM_METRIC_NVLINK_L47_TX", "//!< NvLink write for link 47 in bytes since reboot", 356LL},
-    {"GPM_METRIC_NVLINK_L48_RX", "//!< NvLink read for link 48 in bytes since reboot", 357LL},
-    {"GPM_METRIC_NVLINK_L48_TX", "//!< NvLink write for link 48 in bytes since reboot", 358LL},
-    {"GPM_METRIC_NVLINK_L49_RX", "//!< NvLink read for link 49 in bytes since reboot", 359LL},
-    {"GPM_METRIC_NVLINK_L49_TX", "//!< NvLink write for link 49 in bytes since reboot", 360LL},
-    {"GPM_METRIC_NVLINK_L50_RX", "//!< NvLink read for link 50 in bytes since reboot", 361LL},
-    {"GPM_METRIC_NVLINK_L50_TX", "//!< NvLink write for link 50 in bytes since reboot", 362LL},
-    {"GPM_METRIC_NVLINK_L51_RX", "//!< NvLink read for link 51 in bytes since reboot", 363LL},
-    {"GPM_METRIC_NVLINK_L51_TX", "//!< NvLink write for link 51 in bytes since reboot", 364LL},
-    {"GPM_METRIC_NVLINK_L52_RX", "//!< NvLink read for link 52 in bytes since reboot", 365LL},
-    {"GPM_METRIC_NVLINK_L52_TX", "//!< NvLink write for link 52 in bytes since reboot", 366LL},
-    {"GPM_METRIC_NVLINK_L53_RX", "//!< NvLink read for link 53 in bytes since reboot", 367LL},
-    {"GPM_METRIC_NVLINK_L53_TX", "//!< NvLink write for link 53 in bytes since reboot", 368LL},
-    {"GPM_METRIC_NVLINK_L54_RX", "//!< NvLink read for link 54 in bytes since reboot", 369LL},
-    {"GPM_METRIC_NVLINK_L54_TX", "//!< NvLink write for link 54 in bytes since reboot", 370LL},
-    {"GPM_METRIC_NVLINK_L55_RX", "//!< NvLink read for link 55 in bytes since reboot", 371LL},
-    {"GPM_METRIC_NVLINK_L55_TX", "//!< NvLink write for link 55 in bytes since reboot", 372LL},
-    {"GPM_METRIC_NVLINK_L56_RX", "//!< NvLink read for link 56 in bytes since reboot", 373LL},
-    {"GPM_METRIC_NVLINK_L56_TX", "//!< NvLink write for link 56 in bytes since reboot", 374LL},
-    {"GPM_METRIC_NVLINK_L57_RX", "//!< NvLink read for link 57 in bytes since reboot", 375LL},
-    {"GPM_METRIC_NVLINK_L57_TX", "//!< NvLink write for link 57 in bytes since reboot", 376LL},
-    {"GPM_METRIC_NVLINK_L58_RX", "//!< NvLink read for link 58 in bytes since reboot", 377LL},
-    {"GPM_METRIC_NVLINK_L58_TX", "//!< NvLink write for link 58 in bytes since reboot", 378LL},
-    {"GPM_METRIC_NVLINK_L59_RX", "//!< NvLink read for link 59 in bytes since reboot", 379LL},
-    {"GPM_METRIC_NVLINK_L59_TX", "//!< NvLink write for link 59 in bytes since reboot", 380LL},
-    {"GPM_METRIC_NVLINK_L60_RX", "//!< NvLink read for link 60 in bytes since reboot", 381LL},
-    {"GPM_METRIC_NVLINK_L60_TX", "//!< NvLink write for link 60 in bytes since reboot", 382LL},
-    {"GPM_METRIC_NVLINK_L61_RX", "//!< NvLink read for link 61 in bytes since reboot", 383LL},
-    {"GPM_METRIC_NVLINK_L61_TX", "//!< NvLink write for link 61 in bytes since reboot", 384LL},
-    {"GPM_METRIC_NVLINK_L62_RX", "//!< NvLink read for link 62 in bytes since reboot", 385LL},
-    {"GPM_METRIC_NVLINK_L62_TX", "//!< NvLink write for link 62 in bytes since reboot", 386LL},
-    {"GPM_METRIC_NVLINK_L63_RX", "//!< NvLink read for link 63 in bytes since reboot", 387LL},
-    {"GPM_METRIC_NVLINK_L63_TX", "//!< NvLink write for link 63 in bytes since reboot", 388LL},
-    {"GPM_METRIC_NVLINK_L64_RX", "//!< NvLink read for link 64 in bytes since reboot", 389LL},
-    {"GPM_METRIC_NVLINK_L64_TX", "//!< NvLink write for link 64 in bytes since reboot", 390LL},
-    {"GPM_METRIC_NVLINK_L65_RX", "//!< NvLink read for link 65 in bytes since reboot", 391LL},
-    {"GPM_METRIC_NVLINK_L65_TX", "//!< NvLink write for link 65 in bytes since reboot", 392LL},
-    {"GPM_METRIC_NVLINK_L66_RX", "//!< NvLink read for link 66 in bytes since reboot", 393LL},
-    {"GPM_METRIC_NVLINK_L66_TX", "//!< NvLink write for link 66 in bytes since reboot", 394LL},
-    {"GPM_METRIC_NVLINK_L67_RX", "//!< NvLink read for link 67 in bytes since reboot", 395LL},
-    {"GPM_METRIC_NVLINK_L67_TX", "//!< NvLink write for link 67 in bytes since reboot", 396LL},
-    {"GPM_METRIC_NVLINK_L68_RX", "//!< NvLink read for link 68 in bytes since reboot", 397LL},
-    {"GPM_METRIC_NVLINK_L68_TX", "//!< NvLink write for link 68 in bytes since reboot", 398LL},
-    {"GPM_METRIC_NVLINK_L69_RX", "//!< NvLink read for link 69 in bytes since reboot", 399LL},
-    {"GPM_METRIC_NVLINK_L69_TX", "//!< NvLink write for link 69 in bytes since reboot", 400LL},
-    {"GPM_METRIC_NVLINK_L70_RX", "//!< NvLink read for link 70 in bytes since reboot", 401LL},
-    {"GPM_METRIC_NVLINK_L70_TX", "//!< NvLink write for link 70 in bytes since reboot", 402LL},
-    {"GPM_METRIC_NVLINK_L71_RX", "//!< NvLink read for link 71 in bytes since reboot", 403LL},
-    {"GPM_METRIC_NVLINK_L71_TX", "//!< NvLink write for link 71 in bytes since reboot", 404LL},
-    {"GPM_METRIC_NVLINK_L36_RX_PER_SEC", "//!< NvLink read bandwidth for link 36 in MiB/sec", 405LL},
-    {"GPM_METRIC_NVLINK_L36_TX_PER_SEC", "//!< NvLink write bandwidth for link 36 in MiB/sec", 406LL},
-    {"GPM_METRIC_NVLINK_L37_RX_PER_SEC", "//!< NvLink read bandwidth for link 37 in MiB/sec", 407LL},
-    {"GPM_METRIC_NVLINK_L37_TX_PER_SEC", "//!< NvLink write bandwidth for link 37 in MiB/sec", 408LL},
-    {"GPM_METRIC_NVLINK_L38_RX_PER_SEC", "//!< NvLink read bandwidth for link 38 in MiB/sec", 409LL},
-    {"GPM_METRIC_NVLINK_L38_TX_PER_SEC", "//!< NvLink write bandwidth for link 38 in MiB/sec", 410LL},
-    {"GPM_METRIC_NVLINK_L39_RX_PER_SEC", "//!< NvLink read bandwidth for link 39 in MiB/sec", 411LL},
-    {"GPM_METRIC_NVLINK_L39_TX_PER_SEC", "//!< NvLink write bandwidth for link 39 in MiB/sec", 412LL},
-    {"GPM_METRIC_NVLINK_L40_RX_PER_SEC", "//!< NvLink read bandwidth for link 40 in MiB/sec", 413LL},
-    {"GPM_METRIC_NVLINK_L40_TX_PER_SEC", "//!< NvLink write bandwidth for link 40 in MiB/sec", 414LL},
-    {"GPM_METRIC_NVLINK_L41_RX_PER_SEC", "//!< NvLink read bandwidth for link 41 in MiB/sec", 415LL},
-    {"GPM_METRIC_NVLINK_L41_TX_PER_SEC", "//!< NvLink write bandwidth for link 41 in MiB/sec", 416LL},
-    {"GPM_METRIC_NVLINK_L42_RX_PER_SEC", "//!< NvLink read bandwidth for link 42 in MiB/sec", 417LL},
-    {"GPM_METRIC_NVLINK_L42_TX_PER_SEC", "//!< NvLink write bandwidth for link 42 in MiB/sec", 418LL},
-    {"GPM_METRIC_NVLINK_L43_RX_PER_SEC", "//!< NvLink read bandwidth for link 43 in MiB/sec", 419LL},
-    {"GPM_METRIC_NVLINK_L43_TX_PER_SEC", "//!< NvLink write bandwidth for link 43 in MiB/sec", 420LL},
-    {"GPM_METRIC_NVLINK_L44_RX_PER_SEC", "//!< NvLink read bandwidth for link 44 in MiB/sec", 421LL},
-    {"GPM_METRIC_NVLINK_L44_TX_PER_SEC", "//!< NvLink write bandwidth for link 44 in MiB/sec", 422LL},
-    {"GPM_METRIC_NVLINK_L45_RX_PER_SEC", "//!< NvLink read bandwidth for link 45 in MiB/sec", 423LL},
-    {"GPM_METRIC_NVLINK_L45_TX_PER_SEC", "//!< NvLink write bandwidth for link 45 in MiB/sec", 424LL},
-    {"GPM_METRIC_NVLINK_L46_RX_PER_SEC", "//!< NvLink read bandwidth for link 46 in MiB/sec", 425LL},
-    {"GPM_METRIC_NVLINK_L46_TX_PER_SEC", "//!< NvLink write bandwidth for link 46 in MiB/sec", 426LL},
-    {"GPM_METRIC_NVLINK_L47_RX_PER_SEC", "//!< NvLink read bandwidth for link 47 in MiB/sec", 427LL},
-    {"GPM_METRIC_NVLINK_L47_TX_PER_SEC", "//!< NvLink write bandwidth for link 47 in MiB/sec", 428LL},
-    {"GPM_METRIC_NVLINK_L48_RX_PER_SEC", "//!< NvLink read bandwidth for link 48 in MiB/sec", 429LL},
-    {"GPM_METRIC_NVLINK_L48_TX_PER_SEC", "//!< NvLink write bandwidth for link 48 in MiB/sec", 430LL},
-    {"GPM_METRIC_NVLINK_L49_RX_PER_SEC", "//!< NvLink read bandwidth for link 49 in MiB/sec", 431LL},
-    {"GPM_METRIC_NVLINK_L49_TX_PER_SEC", "//!< NvLink write bandwidth for link 49 in MiB/sec", 432LL},
-    {"GPM_METRIC_NVLINK_L50_RX_PER_SEC", "//!< NvLink read bandwidth for link 50 in MiB/sec", 433LL},
-    {"GPM_METRIC_NVLINK_L50_TX_PER_SEC", "//!< NvLink write bandwidth for link 50 in MiB/sec", 434LL},
-    {"GPM_METRIC_NVLINK_L51_RX_PER_SEC", "//!< NvLink read bandwidth for link 51 in MiB/sec", 435LL},
-    {"GPM_METRIC_NVLINK_L51_TX_PER_SEC", "//!< NvLink write bandwidth for link 51 in MiB/sec", 436LL},
-    {"GPM_METRIC_NVLINK_L52_RX_PER_SEC", "//!< NvLink read bandwidth for link 52 in MiB/sec", 437LL},
-    {"GPM_METRIC_NVLINK_L52_TX_PER_SEC", "//!< NvLink write bandwidth for link 52 in MiB/sec", 438LL},
-    {"GPM_METRIC_NVLINK_L53_RX_PER_SEC", "//!< NvLink read bandwidth for link 53 in MiB/sec", 439LL},
-    {"GPM_METRIC_NVLINK_L53_TX_PER_SEC", "//!< NvLink write bandwidth for link 53 in MiB/sec", 440LL},
-    {"GPM_METRIC_NVLINK_L54_RX_PER_SEC", "//!< NvLink read bandwidth for link 54 in MiB/sec", 441LL},
-    {"GPM_METRIC_NVLINK_L54_TX_PER_SEC", "//!< NvLink write bandwidth for link 54 in MiB/sec", 442LL},
-    {"GPM_METRIC_NVLINK_L55_RX_PER_SEC", "//!< NvLink read bandwidth for link 55 in MiB/sec", 443LL},
-    {"GPM_METRIC_NVLINK_L55_TX_PER_SEC", "//!< NvLink write bandwidth for link 55 in MiB/sec", 444LL},
-    {"GPM_METRIC_NVLINK_L56_RX_PER_SEC", "//!< NvLink read bandwidth for link 56 in MiB/sec", 445LL},
-    {"GPM_METRIC_NVLINK_L56_TX_PER_SEC", "//!< NvLink write bandwidth for link 56 in MiB/sec", 446LL},
-    {"GPM_METRIC_NVLINK_L57_RX_PER_SEC", "//!< NvLink read bandwidth for link 57 in MiB/sec", 447LL},
-    {"GPM_METRIC_NVLINK_L57_TX_PER_SEC", "//!< NvLink write bandwidth for link 57 in MiB/sec", 448LL},
-    {"GPM_METRIC_NVLINK_L58_RX_PER_SEC", "//!< NvLink read bandwidth for link 58 in MiB/sec", 449LL},
-    {"GPM_METRIC_NVLINK_L58_TX_PER_SEC", "//!< NvLink write bandwidth for link 58 in MiB/sec", 450LL},
-    {"GPM_METRIC_NVLINK_L59_RX_PER_SEC", "//!< NvLink read bandwidth for link 59 in MiB/sec", 451LL},
-    {"GPM_METRIC_NVLINK_L59_TX_PER_SEC", "//!< NvLink write bandwidth for link 59 in MiB/sec", 452LL},
-    {"GPM_METRIC_NVLINK_L60_RX_PER_SEC", "//!< NvLink read bandwidth for link 60 in MiB/sec", 453LL},
-    {"GPM_METRIC_NVLINK_L60_TX_PER_SEC", "//!< NvLink write bandwidth for link 60 in MiB/sec", 454LL},
-    {"GPM_METRIC_NVLINK_L61_RX_PER_SEC", "//!< NvLink read bandwidth for link 61 in MiB/sec", 455LL},
-    {"GPM_METRIC_NVLINK_L61_TX_PER_SEC", "//!< NvLink write bandwidth for link 61 in MiB/sec", 456LL},
-    {"GPM_METRIC_NVLINK_L62_RX_PER_SEC", "//!< NvLink read bandwidth for link 62 in MiB/sec", 457LL},
-    {"GPM_METRIC_NVLINK_L62_TX_PER_SEC", "//!< NvLink write bandwidth for link 62 in MiB/sec", 458LL},
-    {"GPM_METRIC_NVLINK_L63_RX_PER_SEC", "//!< NvLink read bandwidth for link 63 in MiB/sec", 459LL},
-    {"GPM_METRIC_NVLINK_L63_TX_PER_SEC", "//!< NvLink write bandwidth for link 63 in MiB/sec", 460LL},
-    {"GPM_METRIC_NVLINK_L64_RX_PER_SEC", "//!< NvLink read bandwidth for link 64 in MiB/sec", 461LL},
-    {"GPM_METRIC_NVLINK_L64_TX_PER_SEC", "//!< NvLink write bandwidth for link 64 in MiB/sec", 462LL},
-    {"GPM_METRIC_NVLINK_L65_RX_PER_SEC", "//!< NvLink read bandwidth for link 65 in MiB/sec", 463LL},
-    {"GPM_METRIC_NVLINK_L65_TX_PER_SEC", "//!< NvLink write bandwidth for link 65 in MiB/sec", 464LL},
-    {"GPM_METRIC_NVLINK_L66_RX_PER_SEC", "//!< NvLink read bandwidth for link 66 in MiB/sec", 465LL},
-    {"GPM_METRIC_NVLINK_L66_TX_PER_SEC", "//!< NvLink write bandwidth for link 66 in MiB/sec", 466LL},
-    {"GPM_METRIC_NVLINK_L67_RX_PER_SEC", "//!< NvLink read bandwidth for link 67 in MiB/sec", 467LL},
-    {"GPM_METRIC_NVLINK_L67_TX_PER_SEC", "//!< NvLink write bandwidth for link 67 in MiB/sec", 468LL},
-    {"GPM_METRIC_NVLINK_L68_RX_PER_SEC", "//!< NvLink read bandwidth for link 68 in MiB/sec", 469LL},
-    {"GPM_METRIC_NVLINK_L68_TX_PER_SEC", "//!< NvLink write bandwidth for link 68 in MiB/sec", 470LL},
-    {"GPM_METRIC_NVLINK_L69_RX_PER_SEC", "//!< NvLink read bandwidth for link 69 in MiB/sec", 471LL},
-    {"GPM_METRIC_NVLINK_L69_TX_PER_SEC", "//!< NvLink write bandwidth for link 69 in MiB/sec", 472LL},
-    {"GPM_METRIC_NVLINK_L70_RX_PER_SEC", "//!< NvLink read bandwidth for link 70 in MiB/sec", 473LL},
-    {"GPM_METRIC_NVLINK_L70_TX_PER_SEC", "//!< NvLink write bandwidth for link 70 in MiB/sec", 474LL},
-    {"GPM_METRIC_NVLINK_L71_RX_PER_SEC", "//!< NvLink read bandwidth for link 71 in MiB/sec", 475LL},
-    {"GPM_METRIC_NVLINK_L71_TX_PER_SEC", "//!< NvLink write bandwidth for link 71 in MiB/sec", 476LL},
-    {"GPM_METRIC_MAX", "//!< Maximum value above +1", 477LL},
-};
-static const EnumMember members_nvmlPowerProfileType_t[] = {
-    {"POWER_PROFILE_MAX_P", "", 0LL},
-    {"POWER_PROFILE_MAX_Q", "", 1LL},
-    {"POWER_PROFILE_COMPUTE", "", 2LL},
-    {"POWER_PROFILE_MEMORY_BOUND", "", 3LL},
-    {"POWER_PROFILE_NETWORK", "", 4LL},
-    {"POWER_PROFILE_BALANCED", "", 5LL},
-    {"POWER_PROFILE_LLM_INFERENCE", "", 6LL},
-    {"POWER_PROFILE_LLM_TRAINING", "", 7LL},
-    {"POWER_PROFILE_RBM", "", 8LL},
-    {"POWER_PROFILE_DCPCIE", "", 9LL},
-    {"POWER_PROFILE_HMMA_SPARSE", "", 10LL},
-    {"POWER_PROFILE_HMMA_DENSE", "", 11LL},
-    {"POWER_PROFILE_SYNC_BALANCED", "", 12LL},
-    {"POWER_PROFILE_HPC", "", 13LL},
-    {"POWER_PROFILE_MIG", "", 14LL},
-    {"POWER_PROFILE_MAX_Q_1", "", 15LL},
-    {"POWER_PROFILE_NETWORK_BOUND", "", 16LL},
-    {"POWER_PROFILE_HIGH_THROUGHPUT_INFERENCE", "", 17LL},
-    {"POWER_PROFILE_MEDIUM_THROUGHPUT_INFERENCE", "", 18LL},
-    {"POWER_PROFILE_LOW_LATENCY_INFERENCE", "", 19LL},
-    {"POWER_PROFILE_TRAINING", "", 20LL},
-    {"POWER_PROFILE_INFERENCE", "", 21LL},
-    {"POWER_PROFILE_MAX_Q_2", "", 22LL},
-    {"POWER_PROFILE_MAX_Q_3", "", 23LL},
-    {"POWER_PROFILE_LOW_PRIORITY_BACKGROUND", "", 24LL},
-    {"POWER_PROFILE_MAX", "", 25LL},
-};
-static const EnumMember members_nvmlPowerProfileOperation_t[] = {
-    {"CLEAR", "//!< Remove the requested profiles from the existing list of requested profiles", 0LL},
-    {"SET", "//!< Add the requested profiles to the existing list of requested profiles", 1LL},
-    {"SET_AND_OVERWRITE", "//!< Overwrite the existing list of requested profiles with just the requested profiles", 2LL},
-    {"MAX", "//!< Max value above +1", 3LL},
-};
-static const EnumMember members_FieldId[] = {
-    {"DEV_ECC_CURRENT", "", 1LL},
-    {"DEV_ECC_PENDING", "", 2LL},
-    {"DEV_ECC_SBE_VOL_TOTAL", "", 3LL},
-    {"DEV_ECC_DBE_VOL_TOTAL", "", 4LL},
-    {"DEV_ECC_SBE_AGG_TOTAL", "", 5LL},
-    {"DEV_ECC_DBE_AGG_TOTAL", "", 6LL},
-    {"DEV_ECC_SBE_VOL_L1", "", 7LL},
-    {"DEV_ECC_DBE_VOL_L1", "", 8LL},
-    {"DEV_ECC_SBE_VOL_L2", "", 9LL},
-    {"DEV_ECC_DBE_VOL_L2", "", 10LL},
-    {"DEV_ECC_SBE_VOL_DEV", "", 11LL},
-    {"DEV_ECC_DBE_VOL_DEV", "", 12LL},
-    {"DEV_ECC_SBE_VOL_REG", "", 13LL},
-    {"DEV_ECC_DBE_VOL_REG", "", 14LL},
-    {"DEV_ECC_SBE_VOL_TEX", "", 15LL},
-    {"DEV_ECC_DBE_VOL_TEX", "", 16LL},
-    {"DEV_ECC_DBE_VOL_CBU", "", 17LL},
-    {"DEV_ECC_SBE_AGG_L1", "", 18LL},
-    {"DEV_ECC_DBE_AGG_L1", "", 19LL},
-    {"DEV_ECC_SBE_AGG_L2", "", 20LL},
-    {"DEV_ECC_DBE_AGG_L2", "", 21LL},
-    {"DEV_ECC_SBE_AGG_DEV", "", 22LL},
-    {"DEV_ECC_DBE_AGG_DEV", "", 23LL},
-    {"DEV_ECC_SBE_AGG_REG", "", 24LL},
-    {"DEV_ECC_DBE_AGG_REG", "", 25LL},
-    {"DEV_ECC_SBE_AGG_TEX", "", 26LL},
-    {"DEV_ECC_DBE_AGG_TEX", "", 27LL},
-    {"DEV_ECC_DBE_AGG_CBU", "", 28LL},
-    {"DEV_RETIRED_SBE", "", 29LL},
-    {"DEV_RETIRED_DBE", "", 30LL},
-    {"DEV_RETIRED_PENDING", "", 31LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0", "", 32LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L1", "", 33LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L2", "", 34LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L3", "", 35LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L4", "", 36LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L5", "", 37LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "", 38LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L0", "", 39LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L1", "", 40LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L2", "", 41LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L3", "", 42LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L4", "", 43LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L5", "", 44LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "", 45LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L0", "", 46LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L1", "", 47LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L2", "", 48LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L3", "", 49LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L4", "", 50LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L5", "", 51LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "", 52LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L0", "", 53LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L1", "", 54LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L2", "", 55LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L3", "", 56LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L4", "", 57LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L5", "", 58LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "", 59LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L0", "", 60LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L1", "", 61LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L2", "", 62LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L3", "", 63LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L4", "", 64LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L5", "", 65LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_TOTAL", "", 66LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L0", "", 67LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L1", "", 68LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L2", "", 69LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L3", "", 70LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L4", "", 71LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L5", "", 72LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_TOTAL", "", 73LL},
-    {"DEV_PERF_POLICY_POWER", "", 74LL},
-    {"DEV_PERF_POLICY_THERMAL", "", 75LL},
-    {"DEV_PERF_POLICY_SYNC_BOOST", "", 76LL},
-    {"DEV_PERF_POLICY_BOARD_LIMIT", "", 77LL},
-    {"DEV_PERF_POLICY_LOW_UTILIZATION", "", 78LL},
-    {"DEV_PERF_POLICY_RELIABILITY", "", 79LL},
-    {"DEV_PERF_POLICY_TOTAL_APP_CLOCKS", "", 80LL},
-    {"DEV_PERF_POLICY_TOTAL_BASE_CLOCKS", "", 81LL},
-    {"DEV_MEMORY_TEMP", "", 82LL},
-    {"DEV_TOTAL_ENERGY_CONSUMPTION", "", 83LL},
-    {"DEV_NVLINK_SPEED_MBPS_L0", "", 84LL},
-    {"DEV_NVLINK_SPEED_MBPS_L1", "", 85LL},
-    {"DEV_NVLINK_SPEED_MBPS_L2", "", 86LL},
-    {"DEV_NVLINK_SPEED_MBPS_L3", "", 87LL},
-    {"DEV_NVLINK_SPEED_MBPS_L4", "", 88LL},
-    {"DEV_NVLINK_SPEED_MBPS_L5", "", 89LL},
-    {"DEV_NVLINK_SPEED_MBPS_COMMON", "", 90LL},
-    {"DEV_NVLINK_LINK_COUNT", "", 91LL},
-    {"DEV_RETIRED_PENDING_SBE", "", 92LL},
-    {"DEV_RETIRED_PENDING_DBE", "", 93LL},
-    {"DEV_PCIE_REPLAY_COUNTER", "", 94LL},
-    {"DEV_PCIE_REPLAY_ROLLOVER_COUNTER", "", 95LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6", "", 96LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L7", "", 97LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L8", "", 98LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L9", "", 99LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L10", "", 100LL},
-    {"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L11", "", 101LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L6", "", 102LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L7", "", 103LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L8", "", 104LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L9", "", 105LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L10", "", 106LL},
-    {"DEV_NVLINK_CRC_DATA_ERROR_COUNT_L11", "", 107LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L6", "", 108LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L7", "", 109LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L8", "", 110LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L9", "", 111LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L10", "", 112LL},
-    {"DEV_NVLINK_REPLAY_ERROR_COUNT_L11", "", 113LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L6", "", 114LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L7", "", 115LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L8", "", 116LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L9", "", 117LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L10", "", 118LL},
-    {"DEV_NVLINK_RECOVERY_ERROR_COUNT_L11", "", 119LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L6", "", 120LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L7", "", 121LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L8", "", 122LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L9", "", 123LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L10", "", 124LL},
-    {"DEV_NVLINK_BANDWIDTH_C0_L11", "", 125LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L6", "", 126LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L7", "", 127LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L8", "", 128LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L9", "", 129LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L10", "", 130LL},
-    {"DEV_NVLINK_BANDWIDTH_C1_L11", "", 131LL},
-    {"DEV_NVLINK_SPEED_MBPS_L6", "", 132LL},
-    {"DEV_NVLINK_SPEED_MBPS_L7", "", 133LL},
-    {"DEV_NVLINK_SPEED_MBPS_L8", "", 134LL},
-    {"DEV_NVLINK_SPEED_MBPS_L9", "", 135LL},
-    {"DEV_NVLINK_SPEED_MBPS_L10", "", 136LL},
-    {"DEV_NVLINK_SPEED_MBPS_L11", "", 137LL},
-    {"DEV_NVLINK_THROUGHPUT_DATA_TX", "", 138LL},
-    {"DEV_NVLINK_THROUGHPUT_DATA_RX", "", 139LL},
-    {"DEV_NVLINK_THROUGHPUT_RAW_TX", "", 140LL},
-    {"DEV_NVLINK_THROUGHPUT_RAW_RX", "", 141LL},
-    {"DEV_REMAPPED_COR", "", 142LL},
-    {"DEV_REMAPPED_UNC", "", 143LL},
-    {"DEV_REMAPPED_PENDING", "", 144LL},
-    {"DEV_REMAPPED_FAILURE", "", 145LL},
-    {"DEV_NVLINK_REMOTE_NVLINK_ID", "", 146LL},
-    {"DEV_NVSWITCH_CONNECTED_LINK_COUNT", "", 147LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L0", "", 148LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L1", "", 149LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L2", "", 150LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L3", "", 151LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L4", "", 152LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L5", "", 153LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L6", "", 154LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L7", "", 155LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L8", "", 156LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L9", "", 157LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L10", "", 158LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_L11", "", 159LL},
-    {"DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL", "", 160LL},
-    {"DEV_NVLINK_ERROR_DL_REPLAY", "", 161LL},
-    {"DEV_NVLINK_ERROR_DL_RECOVERY", "", 162LL},
-    {"DEV_NVLINK_ERROR_DL_CRC", "", 163LL},
-    {"DEV_NVLINK_GET_SPEED", "", 164LL},
-    {"DEV_NVLINK_GET_STATE", "", 165LL},
-    {"DEV_NVLINK_GET_VERSION", "", 166LL},
-    {"DEV_NVLINK_GET_POWER_STATE", "", 167LL},
-    {"DEV_NVLINK_GET_POWER_THRESHOLD", "", 168LL},
-    {"DEV_PCIE_L0_TO_RECOVERY_COUNTER", "", 169LL},
-    {"DEV_C2C_LINK_COUNT", "", 170LL},
-    {"DEV_C2C_LINK_GET_STATUS", "", 171LL},
-    {"DEV_C2C_LINK_GET_MAX_BW", "", 172LL},
-    {"DEV_PCIE_COUNT_CORRECTABLE_ERRORS", "", 173LL},
-    {"DEV_PCIE_COUNT_NAKS_RECEIVED", "", 174LL},
-    {"DEV_PCIE_COUNT_RECEIVER_ERROR", "", 175LL},
-    {"DEV_PCIE_COUNT_BAD_TLP", "", 176LL},
-    {"DEV_PCIE_COUNT_NAKS_SENT", "", 177LL},
-    {"DEV_PCIE_COUNT_BAD_DLLP", "", 178LL},
-    {"DEV_PCIE_COUNT_NON_FATAL_ERROR", "", 179LL},
-    {"DEV_PCIE_COUNT_FATAL_ERROR", "", 180LL},
-    {"DEV_PCIE_COUNT_UNSUPPORTED_REQ", "", 181LL},
-    {"DEV_PCIE_COUNT_LCRC_ERROR", "", 182LL},
-    {"DEV_PCIE_COUNT_LANE_ERROR", "", 183LL},
-    {"DEV_IS_RESETLESS_MIG_SUPPORTED", "", 184LL},
-    {"DEV_POWER_AVERAGE", "", 185LL},
-    {"DEV_POWER_INSTANT", "", 186LL},
-    {"DEV_POWER_MIN_LIMIT", "", 187LL},
-    {"DEV_POWER_MAX_LIMIT", "", 188LL},
-    {"DEV_POWER_DEFAULT_LIMIT", "", 189LL},
-    {"DEV_POWER_CURRENT_LIMIT", "", 190LL},
-    {"DEV_ENERGY", "", 191LL},
-    {"DEV_POWER_REQUESTED_LIMIT", "", 192LL},
-    {"DEV_TEMPERATURE_SHUTDOWN_TLIMIT", "", 193LL},
-    {"DEV_TEMPERATURE_SLOWDOWN_TLIMIT", "", 194LL},
-    {"DEV_TEMPERATURE_MEM_MAX_TLIMIT", "", 195LL},
-    {"DEV_TEMPERATURE_GPU_MAX_TLIMIT", "", 196LL},
-    {"DEV_PCIE_COUNT_TX_BYTES", "", 197LL},
-    {"DEV_PCIE_COUNT_RX_BYTES", "", 198LL},
-    {"DEV_IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE", "", 199LL},
-    {"DEV_NVLINK_GET_POWER_THRESHOLD_MAX", "", 200LL},
-    {"DEV_NVLINK_COUNT_XMIT_PACKETS", "", 201LL},
-    {"DEV_NVLINK_COUNT_XMIT_BYTES", "", 202LL},
-    {"DEV_NVLINK_COUNT_RCV_PACKETS", "", 203LL},
-    {"DEV_NVLINK_COUNT_RCV_BYTES", "", 204LL},
-    {"DEV_NVLINK_COUNT_VL15_DROPPED", "", 205LL},
-    {"DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS", "", 206LL},
-    {"DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS", "", 207LL},
-    {"DEV_NVLINK_COUNT_RCV_ERRORS", "", 208LL},
-    {"DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS", "", 209LL},
-    {"DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS", "", 210LL},
-    {"DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", "", 211LL},
-    {"DEV_NVLINK_COUNT_XMIT_DISCARDS", "", 212LL},
-    {"DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", "", 213LL},
-    {"DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", "", 214LL},
-    {"DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS", "", 215LL},
-    {"DEV_NVLINK_COUNT_RAW_BER_LANE0", "", 216LL},
-    {"DEV_NVLINK_COUNT_RAW_BER_LANE1", "", 217LL},
-    {"DEV_NVLINK_COUNT_RAW_BER", "", 218LL},
-    {"DEV_NVLINK_COUNT_EFFECTIVE_ERRORS", "", 219LL},
-    {"DEV_NVLINK_COUNT_EFFECTIVE_BER", "", 220LL},
-    {"DEV_NVLINK_COUNT_SYMBOL_ERRORS", "", 221LL},
-    {"DEV_NVLINK_COUNT_SYMBOL_BER", "", 222LL},
-    {"DEV_NVLINK_GET_POWER_THRESHOLD_MIN", "", 223LL},
-    {"DEV_NVLINK_GET_POWER_THRESHOLD_UNITS", "", 224LL},
-    {"DEV_NVLINK_GET_POWER_THRESHOLD_SUPPORTED", "", 225LL},
-    {"DEV_RESET_STATUS", "", 226LL},
-    {"DEV_DRAIN_AND_RESET_STATUS", "", 227LL},
-    {"DEV_PCIE_OUTBOUND_ATOMICS_MASK", "", 228LL},
-    {"DEV_PCIE_INBOUND_ATOMICS_MASK", "", 229LL},
-    {"DEV_GET_GPU_RECOVERY_ACTION", "", 230LL},
-    {"DEV_C2C_LINK_ERROR_INTR", "", 231LL},
-    {"DEV_C2C_LINK_ERROR_REPLAY", "", 232LL},
-    {"DEV_C2C_LINK_ERROR_REPLAY_B2B", "", 233LL},
-    {"DEV_C2C_LINK_POWER_STATE", "", 234LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_0", "", 235LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_1", "", 236LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_2", "", 237LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_3", "", 238LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_4", "", 239LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_5", "", 240LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_6", "", 241LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_7", "", 242LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_8", "", 243LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_9", "", 244LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_10", "", 245LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_11", "", 246LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_12", "", 247LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_13", "", 248LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_14", "", 249LL},
-    {"DEV_NVLINK_COUNT_FEC_HISTORY_15", "", 250LL},
-    {"PWR_SMOOTHING_ENABLED", "", 251LL},
-    {"PWR_SMOOTHING_PRIV_LVL", "", 252LL},
-    {"PWR_SMOOTHING_IMM_RAMP_DOWN_ENABLED", "", 253LL},
-    {"PWR_SMOOTHING_APPLIED_TMP_CEIL", "", 254LL},
-    {"PWR_SMOOTHING_APPLIED_TMP_FLOOR", "", 255LL},
-    {"PWR_SMOOTHING_MAX_PERCENT_TMP_FLOOR_SETTING", "", 256LL},
-    {"PWR_SMOOTHING_MIN_PERCENT_TMP_FLOOR_SETTING", "", 257LL},
-    {"PWR_SMOOTHING_HW_CIRCUITRY_PERCENT_LIFETIME_REMAINING", "", 258LL},
-    {"PWR_SMOOTHING_MAX_NUM_PRESET_PROFILES", "", 259LL},
-    {"PWR_SMOOTHING_PROFILE_PERCENT_TMP_FLOOR", "", 260LL},
-    {"PWR_SMOOTHING_PROFILE_RAMP_UP_RATE", "", 261LL},
-    {"PWR_SMOOTHING_PROFILE_RAMP_DOWN_RATE", "", 262LL},
-    {"PWR_SMOOTHING_PROFILE_RAMP_DOWN_HYST_VAL", "", 263LL},
-    {"PWR_SMOOTHING_ACTIVE_PRESET_PROFILE", "", 264LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_PERCENT_TMP_FLOOR", "", 265LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_UP_RATE", "", 266LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_RATE", "", 267LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_HYST_VAL", "", 268LL},
-    {"DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP", "", 74LL},
-    {"DEV_CLOCKS_EVENT_REASON_SYNC_BOOST", "", 76LL},
-    {"DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN", "", 269LL},
-    {"DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN", "", 270LL},
-    {"DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN", "", 271LL},
-    {"DEV_POWER_SYNC_BALANCING_FREQ", "", 272LL},
-    {"DEV_POWER_SYNC_BALANCING_AF", "", 273LL},
-    {"DEV_EDPP_MULTIPLIER", "", 274LL},
-    {"PWR_SMOOTHING_PRIMARY_POWER_FLOOR", "", 275LL},
-    {"PWR_SMOOTHING_SECONDARY_POWER_FLOOR", "", 276LL},
-    {"PWR_SMOOTHING_MIN_PRIMARY_FLOOR_ACT_OFFSET", "", 277LL},
-    {"PWR_SMOOTHING_MIN_PRIMARY_FLOOR_ACT_POINT", "", 278LL},
-    {"PWR_SMOOTHING_WINDOW_MULTIPLIER", "", 279LL},
-    {"PWR_SMOOTHING_DELAYED_PWR_SMOOTHING_SUPPORTED", "", 280LL},
-    {"PWR_SMOOTHING_PROFILE_SECONDARY_POWER_FLOOR", "", 281LL},
-    {"PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_ACT_WIN_MULT", "", 282LL},
-    {"PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_TAR_WIN_MULT", "", 283LL},
-    {"PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_ACT_OFFSET", "", 284LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_SECONDARY_POWER_FLOOR", "", 285LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_WIN_MULT", "", 286LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_TAR_WIN_MULT", "", 287LL},
-    {"PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_OFFSET", "", 288LL},
-    {"DEV_NVLINK_COUNT_RAW_ERRORS_LANE0", "", 289LL},
-    {"DEV_NVLINK_COUNT_RAW_ERRORS_LANE1", "", 290LL},
-    {"DEV_NVLINK_COUNT_RAW_BER_LANE0_V2", "", 291LL},
-    {"DEV_NVLINK_COUNT_RAW_BER_LANE1_V2", "", 292LL},
-    {"DEV_NVLINK_COUNT_RAW_BER_V2", "", 293LL},
-    {"DEV_NVLINK_PLR_XMIT_BLOCKS", "", 294LL},
-    {"DEV_NVLINK_PLR_XMIT_RETRY_BLOCKS", "", 295LL},
-    {"DEV_NVLINK_GET_DATA_RATE", "", 296LL},
-    {"DEV_MMA_STALL_PERCENT", "", 297LL},
-    {"DEV_MCLK_SWITCH_TYPE", "", 298LL},
-    {"DEV_MCLK_MIN_SWITCH_INTERVAL_MILLISECONDS", "", 299LL},
-    {"PWR_SMOOTHING_SOC_POWER_SMOOTHING_ENABLED", "", 300LL},
-    {"DEV_REMAPPED_ROWS_COR_INACTIVE", "", 301LL},
-    {"DEV_REMAPPED_ROWS_UNC_INACTIVE", "", 302LL},
-    {"DEV_ACTIVE_BANK_REMAPPINGS", "", 303LL},
-    {"DEV_INACTIVE_BANK_REMAPPINGS", "", 304LL},
-    {"DEV_BANK_REMAPPER_HISTOGRAM_MAX", "", 305LL},
-    {"DEV_BANK_REMAPPER_HISTOGRAM_NONE", "", 306LL},
-    {"DEV_PENDING_BANK_REMAPPING", "", 307LL},
-    {"DEV_GPU_TEMP", "", 308LL},
-    {"PWR_SMOOTHING_LIMITED_TIME", "", 309LL},
-    {"MAX", "", 310LL},
-};
-static const EnumMember members_DeviceArch[] = {
-    {"KEPLER", "", 2LL},
-    {"MAXWELL", "", 3LL},
-    {"PASCAL", "", 4LL},
-    {"VOLTA", "", 5LL},
-    {"TURING", "", 6LL},
-    {"AMPERE", "", 7LL},
-    {"ADA", "", 8LL},
-    {"HOPPER", "", 9LL},
-    {"BLACKWELL", "", 10LL},
-    {"DLA", "", 11LL},
-    {"DLA2", "", 12LL},
-    {"RUBIN", "", 13LL},
-    {"NPU3", "", 15LL},
-    {"UNKNOWN", "", 4294967295LL},
-    {"T23X", "", 11LL},
-};
-static const EnumMember members_BusType[] = {
-    {"UNKNOWN", "", 0LL},
-    {"PCI", "", 1LL},
-    {"PCIE", "", 2LL},
-    {"FPCI", "", 3LL},
-    {"AGP", "", 4LL},
-};
-static const EnumMember members_PowerSource[] = {
-    {"AC", "", 0LL},
-    {"BATTERY", "", 1LL},
-    {"UNDERSIZED", "", 2LL},
-};
-static const EnumMember members_FanControlPolicy[] = {
-    {"TEMPERATURE_CONTINOUS_SW", "", 0LL},
-    {"MANUAL", "", 1LL},
-};
-static const EnumMember members_AffinityScope[] = {
-    {"NODE", "", 0LL},
-    {"SOCKET", "", 1LL},
-};
-static const EnumMember members_EventType[] = {
-    {"NONE", "", 0LL},
-    {"TYPE_NONE", "", 0LL},
-    {"SINGLE_BIT_ECC_ERROR", "", 1LL},
-    {"TYPE_SINGLE_BIT_ECC_ERROR", "", 1LL},
-    {"DOUBLE_BIT_ECC_ERROR", "", 2LL},
-    {"TYPE_DOUBLE_BIT_ECC_ERROR", "", 2LL},
-    {"P_STATE", "", 4LL},
-    {"TYPE_P_STATE", "", 4LL},
-    {"XID_CRITICAL_ERROR", "", 8LL},
-    {"TYPE_XID_CRITICAL_ERROR", "", 8LL},
-    {"CLOCK", "", 16LL},
-    {"TYPE_CLOCK", "", 16LL},
-    {"POWER_SOURCE_CHANGE", "", 128LL},
-    {"TYPE_POWER_SOURCE_CHANGE", "", 128LL},
-    {"MIG_CONFIG_CHANGE", "", 256LL},
-    {"SINGLE_BIT_ECC_ERROR_STORM", "", 512LL},
-    {"TYPE_SINGLE_BIT_ECC_ERROR_STORM", "", 512LL},
-    {"DRAM_RETIREMENT_EVENT", "", 1024LL},
-    {"TYPE_DRAM_RETIREMENT_EVENT", "", 1024LL},
-    {"DRAM_RETIREMENT_FAILURE", "", 2048LL},
-    {"TYPE_DRAM_RETIREMENT_FAILURE", "", 2048LL},
-    {"NON_FATAL_POISON_ERROR", "", 4096LL},
-    {"TYPE_NON_FATAL_POISON_ERROR", "", 4096LL},
-    {"FATAL_POISON_ERROR", "", 8192LL},
-    {"TYPE_FATAL_POISON_ERROR", "", 8192LL},
-    {"GPU_UNAVAILABLE_ERROR", "", 16384LL},
-    {"TYPE_GPU_UNAVAILABLE_ERROR", "", 16384LL},
-    {"GPU_RECOVERY_ACTION", "", 32768LL},
-    {"TYPE_GPU_RECOVERY_ACTION", "", 32768LL},
-    {"ALL", "", 65439LL},
-    {"TYPE_ALL", "", 65439LL},
-};
-static const EnumMember members_SystemEventType[] = {
-    {"GPU_DRIVER_UNBIND", "", 1LL},
-    {"GPU_DRIVER_BIND", "", 2LL},
-    {"COUNT", "", 2LL},
-};
-static const EnumMember members_ClocksEventReasons[] = {
-    {"GPU_IDLE", "", 1LL},
-    {"APPLICATIONS_CLOCKS_SETTING", "", 2LL},
-    {"USER_DEFINED_CLOCKS", "", 2LL},
-    {"SW_POWER_CAP", "", 4LL},
-    {"HW_SLOWDOWN", "", 8LL},
-    {"SYNC_BOOST", "", 16LL},
-    {"SW_THERMAL_SLOWDOWN", "", 32LL},
-    {"HW_THERMAL_SLOWDOWN", "", 64LL},
-    {"HW_POWER_BRAKE_SLOWDOWN", "", 128LL},
-    {"DISPLAY_CLOCK_SETTING", "", 256LL},
-    {"BOARD_LIMIT", "", 512LL},
-    {"RELIABILITY", "", 1024LL},
-    {"NONE", "", 0LL},
-};
+static const long long values_nvmlProcessMode_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlDeviceAddressingModeType_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlBridgeChipType_t[] = {0LL, 1LL};
+static const long long values_nvmlNvLinkUtilizationCountUnits_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlNvLinkUtilizationCountPktTypes_t[] = {1LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL, 128LL, 255LL};
+static const long long values_nvmlNvLinkCapability_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL};
+static const long long values_nvmlNvLinkErrorCounter_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_nvmlIntNvLinkDeviceType_t[] = {0LL, 1LL, 2LL, 255LL};
+static const long long values_nvmlGpuTopologyLevel_t[] = {0LL, 10LL, 20LL, 30LL, 40LL, 50LL};
+static const long long values_nvmlGpuP2PStatus_t[] = {0LL, 1LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL};
+static const long long values_nvmlGpuP2PCapsIndex_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 4LL, 5LL};
+static const long long values_nvmlSamplingType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL};
+static const long long values_nvmlPcieUtilCounter_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlValueType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL};
+static const long long values_nvmlPerfPolicyType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 10LL, 11LL, 12LL};
+static const long long values_nvmlThermalTarget_t[] = {0LL, 1LL, 2LL, 4LL, 8LL, 9LL, 10LL, 11LL, 15LL, -1LL};
+static const long long values_nvmlThermalController_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, -1LL};
+static const long long values_nvmlCoolerControl_t[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_nvmlCoolerTarget_t[] = {1LL, 2LL, 4LL, 8LL, 14LL};
+static const long long values_nvmlUUIDType_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlEnableState_t[] = {0LL, 1LL};
+static const long long values_nvmlBrandType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 19LL, 18LL, 20LL};
+static const long long values_nvmlTemperatureThresholds_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_nvmlTemperatureSensors_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlComputeMode_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlMemoryErrorType_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlEccCounterType_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlClockType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlClockId_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlDriverModel_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlPstates_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 32LL};
+static const long long values_nvmlGpuOperationMode_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlInforomObject_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlReturn_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 999LL};
+static const long long values_nvmlMemoryLocation_t[] = {0LL, 1LL, 2LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_nvmlPageRetirementCause_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlRestrictedAPI_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlGpuUtilizationDomainId_t[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_nvmlGpuVirtualizationMode_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlHostVgpuMode_t[] = {0LL, 1LL};
+static const long long values_nvmlVgpuVmIdType_t[] = {0LL, 1LL};
+static const long long values_nvmlVgpuGuestInfoState_t[] = {0LL, 1LL};
+static const long long values_nvmlGridLicenseFeatureCode_t[] = {0LL, 1LL, 2LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_nvmlVgpuCapability_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_nvmlVgpuDriverCapability_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlDeviceVgpuCapability_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL};
+static const long long values_nvmlDeviceGpuRecoveryAction_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL};
+static const long long values_nvmlFanState_t[] = {0LL, 1LL};
+static const long long values_nvmlLedColor_t[] = {0LL, 1LL};
+static const long long values_nvmlGpuOperationalEventLogLevel_t[] = {0LL, 10LL, 20LL, 30LL, 40LL, 50LL};
+static const long long values_nvmlOperationalEventSeverity_t[] = {0LL, 10LL, 20LL, 30LL, 40LL};
+static const long long values_nvmlEventDataType_t[] = {0LL, 1LL};
+static const long long values_nvmlGpuOperationalEventContextType_t[] = {0LL, 1LL};
+static const long long values_nvmlEncoderType_t[] = {0LL, 1LL, 2LL, 255LL};
+static const long long values_nvmlFBCSessionType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlDetachGpuState_t[] = {0LL, 1LL};
+static const long long values_nvmlPcieLinkState_t[] = {0LL, 1LL};
+static const long long values_nvmlCPERType_t[] = {1LL};
+static const long long values_nvmlClockLimitId_t[] = {4294967040LL, 4294967041LL, 4294967042LL};
+static const long long values_nvmlNvlinkVersion_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_nvmlNvlinkTelemetrySampleType_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlVgpuVmCompatibility_t[] = {0LL, 1LL, 2LL, 4LL, 8LL};
+static const long long values_nvmlVgpuPgpuCompatibilityLimitCode_t[] = {0LL, 1LL, 2LL, 4LL, 2147483648LL};
+static const long long values_nvmlPRMCounterId_t[] = {0LL, 1LL, 2LL, 101LL, 102LL, 103LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 201LL, 301LL, 302LL, 303LL, 304LL, 305LL, 306LL, 307LL, 1001LL};
+static const long long values_nvmlGpmMetricId_t[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 20LL, 21LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL, 46LL, 47LL, 50LL, 51LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 100LL, 101LL, 102LL, 103LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL, 117LL, 118LL, 119LL, 120LL, 121LL, 122LL, 123LL, 124LL, 125LL, 126LL, 127LL, 128LL, 129LL, 130LL, 131LL, 132LL, 133LL, 134LL, 135LL, 136LL, 137LL, 138LL, 139LL, 140LL, 141LL, 142LL, 143LL, 144LL, 145LL, 146LL, 147LL, 148LL, 149LL, 150LL, 151LL, 152LL, 153LL, 154LL, 155LL, 156LL, 157LL, 158LL, 159LL, 160LL, 161LL, 162LL, 163LL, 164LL, 165LL, 166LL, 167LL, 168LL, 169LL, 170LL, 171LL, 172LL, 173LL, 174LL, 175LL, 176LL, 177LL, 178LL, 179LL, 180LL, 181LL, 182LL, 183LL, 184LL, 185LL, 186LL, 187LL, 188LL, 189LL, 190LL, 191LL, 192LL, 193LL, 194LL, 195LL, 196LL, 197LL, 198LL, 199LL, 200LL, 201LL, 202LL, 203LL, 204LL, 205LL, 206LL, 207LL, 208LL, 209LL, 212LL, 213LL, 214LL, 215LL, 216LL, 217LL, 218LL, 219LL, 220LL, 221LL, 222LL, 223LL, 224LL, 225LL, 226LL, 227LL, 228LL, 229LL, 230LL, 231LL, 232LL, 233LL, 234LL, 235LL, 236LL, 237LL, 238LL, 239LL, 240LL, 241LL, 242LL, 243LL, 244LL, 245LL, 246LL, 247LL, 248LL, 249LL, 250LL, 251LL, 252LL, 253LL, 254LL, 255LL, 256LL, 257LL, 258LL, 259LL, 260LL, 261LL, 262LL, 263LL, 264LL, 265LL, 266LL, 267LL, 268LL, 269LL, 270LL, 271LL, 272LL, 273LL, 274LL, 275LL, 276LL, 277LL, 278LL, 279LL, 280LL, 281LL, 282LL, 283LL, 284LL, 285LL, 286LL, 287LL, 288LL, 289LL, 290LL, 291LL, 292LL, 293LL, 294LL, 295LL, 296LL, 297LL, 298LL, 299LL, 300LL, 301LL, 302LL, 303LL, 304LL, 305LL, 306LL, 307LL, 308LL, 309LL, 310LL, 311LL, 312LL, 313LL, 314LL, 315LL, 316LL, 317LL, 318LL, 319LL, 320LL, 321LL, 322LL, 323LL, 324LL, 325LL, 326LL, 327LL, 328LL, 329LL, 330LL, 331LL, 332LL, 333LL, 334LL, 335LL, 336LL, 337LL, 338LL, 339LL, 340LL, 341LL, 342LL, 343LL, 344LL, 345LL, 346LL, 347LL, 348LL, 349LL, 350LL, 351LL, 352LL, 353LL, 354LL, 355LL, 356LL, 357LL, 358LL, 359LL, 360LL, 361LL, 362LL, 363LL, 364LL, 365LL, 366LL, 367LL, 368LL, 369LL, 370LL, 371LL, 372LL, 373LL, 374LL, 375LL, 376LL, 377LL, 378LL, 379LL, 380LL, 381LL, 382LL, 383LL, 384LL, 385LL, 386LL, 387LL, 388LL, 389LL, 390LL, 391LL, 392LL, 393LL, 394LL, 395LL, 396LL, 397LL, 398LL, 399LL, 400LL, 401LL, 402LL, 403LL, 404LL, 405LL, 406LL, 407LL, 408LL, 409LL, 410LL, 411LL, 412LL, 413LL, 414LL, 415LL, 416LL, 417LL, 418LL, 419LL, 420LL, 421LL, 422LL, 423LL, 424LL, 425LL, 426LL, 427LL, 428LL, 429LL, 430LL, 431LL, 432LL, 433LL, 434LL, 435LL, 436LL, 437LL, 438LL, 439LL, 440LL, 441LL, 442LL, 443LL, 444LL, 445LL, 446LL, 447LL, 448LL, 449LL, 450LL, 451LL, 452LL, 453LL, 454LL, 455LL, 456LL, 457LL, 458LL, 459LL, 460LL, 461LL, 462LL, 463LL, 464LL, 465LL, 466LL, 467LL, 468LL, 469LL, 470LL, 471LL, 472LL, 473LL, 474LL, 475LL, 476LL, 477LL};
+static const long long values_nvmlPowerProfileType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL};
+static const long long values_nvmlPowerProfileOperation_t[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_FieldId[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL, 46LL, 47LL, 48LL, 49LL, 50LL, 51LL, 52LL, 53LL, 54LL, 55LL, 56LL, 57LL, 58LL, 59LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 98LL, 99LL, 100LL, 101LL, 102LL, 103LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL, 117LL, 118LL, 119LL, 120LL, 121LL, 122LL, 123LL, 124LL, 125LL, 126LL, 127LL, 128LL, 129LL, 130LL, 131LL, 132LL, 133LL, 134LL, 135LL, 136LL, 137LL, 138LL, 139LL, 140LL, 141LL, 142LL, 143LL, 144LL, 145LL, 146LL, 147LL, 148LL, 149LL, 150LL, 151LL, 152LL, 153LL, 154LL, 155LL, 156LL, 157LL, 158LL, 159LL, 160LL, 161LL, 162LL, 163LL, 164LL, 165LL, 166LL, 167LL, 168LL, 169LL, 170LL, 171LL, 172LL, 173LL, 174LL, 175LL, 176LL, 177LL, 178LL, 179LL, 180LL, 181LL, 182LL, 183LL, 184LL, 185LL, 186LL, 187LL, 188LL, 189LL, 190LL, 191LL, 192LL, 193LL, 194LL, 195LL, 196LL, 197LL, 198LL, 199LL, 200LL, 201LL, 202LL, 203LL, 204LL, 205LL, 206LL, 207LL, 208LL, 209LL, 210LL, 211LL, 212LL, 213LL, 214LL, 215LL, 216LL, 217LL, 218LL, 219LL, 220LL, 221LL, 222LL, 223LL, 224LL, 225LL, 226LL, 227LL, 228LL, 229LL, 230LL, 231LL, 232LL, 233LL, 234LL, 235LL, 236LL, 237LL, 238LL, 239LL, 240LL, 241LL, 242LL, 243LL, 244LL, 245LL, 246LL, 247LL, 248LL, 249LL, 250LL, 251LL, 252LL, 253LL, 254LL, 255LL, 256LL, 257LL, 258LL, 259LL, 260LL, 261LL, 262LL, 263LL, 264LL, 265LL, 266LL, 267LL, 268LL, 74LL, 76LL, 269LL, 270LL, 271LL, 272LL, 273LL, 274LL, 275LL, 276LL, 277LL, 278LL, 279LL, 280LL, 281LL, 282LL, 283LL, 284LL, 285LL, 286LL, 287LL, 288LL, 289LL, 290LL, 291LL, 292LL, 293LL, 294LL, 295LL, 296LL, 297LL, 298LL, 299LL, 300LL, 301LL, 302LL, 303LL, 304LL, 305LL, 306LL, 307LL, 308LL, 309LL, 310LL};
+static const long long values_DeviceArch[] = {2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 15LL, 4294967295LL, 11LL};
+static const long long values_BusType[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_PowerSource[] = {0LL, 1LL, 2LL};
+static const long long values_FanControlPolicy[] = {0LL, 1LL};
+static const long long values_AffinityScope[] = {0LL, 1LL};
+static const long long values_EventType[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 4LL, 4LL, 8LL, 8LL, 16LL, 16LL, 128LL, 128LL, 256LL, 512LL, 512LL, 1024LL, 1024LL, 2048LL, 2048LL, 4096LL, 4096LL, 8192LL, 8192LL, 16384LL, 16384LL, 32768LL, 32768LL, 65439LL, 65439LL};
+static const long long values_SystemEventType[] = {1LL, 2LL, 2LL};
+static const long long values_ClocksEventReasons[] = {1LL, 2LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL, 128LL, 256LL, 512LL, 1024LL, 0LL};
 static const EnumInfo enums[] = {
-    {"ProcessMode", "Enum to represent process mode.", members_nvmlProcessMode_t, COUNT_OF(members_nvmlProcessMode_t)},
-    {"DeviceAddressingModeType", "Enum to represent device addressing mode values", members_nvmlDeviceAddressingModeType_t, COUNT_OF(members_nvmlDeviceAddressingModeType_t)},
-    {"BridgeChipType", "Enum to represent type of bridge chip", members_nvmlBridgeChipType_t, COUNT_OF(members_nvmlBridgeChipType_t)},
-    {"NvLinkUtilizationCountUnits", "Enum to represent the NvLink utilization counter packet units", members_nvmlNvLinkUtilizationCountUnits_t, COUNT_OF(members_nvmlNvLinkUtilizationCountUnits_t)},
-    {"NvLinkUtilizationCountPktTypes", "Enum to represent the NvLink utilization counter packet types to count ** this is ONLY applicable with the units as packets or bytes ** as specified in `nvmlNvLinkUtilizationCountUnits_t` ** all packet filter descriptions are target GPU centric ** these can be \"OR'd\" together", members_nvmlNvLinkUtilizationCountPktTypes_t, COUNT_OF(members_nvmlNvLinkUtilizationCountPktTypes_t)},
-    {"NvLinkCapability", "Enum to represent NvLink queryable capabilities", members_nvmlNvLinkCapability_t, COUNT_OF(members_nvmlNvLinkCapability_t)},
-    {"NvLinkErrorCounter", "Enum to represent NvLink queryable error counters", members_nvmlNvLinkErrorCounter_t, COUNT_OF(members_nvmlNvLinkErrorCounter_t)},
-    {"IntNvLinkDeviceType", "Enum to represent NvLink's remote device type", members_nvmlIntNvLinkDeviceType_t, COUNT_OF(members_nvmlIntNvLinkDeviceType_t)},
-    {"GpuTopologyLevel", "Represents level relationships within a system between two GPUs The enums are spaced to allow for future relationships", members_nvmlGpuTopologyLevel_t, COUNT_OF(members_nvmlGpuTopologyLevel_t)},
-    {"GpuP2PStatus", "GpuP2PStatus", members_nvmlGpuP2PStatus_t, COUNT_OF(members_nvmlGpuP2PStatus_t)},
-    {"GpuP2PCapsIndex", "GpuP2PCapsIndex", members_nvmlGpuP2PCapsIndex_t, COUNT_OF(members_nvmlGpuP2PCapsIndex_t)},
-    {"SamplingType", "Represents Type of Sampling Event", members_nvmlSamplingType_t, COUNT_OF(members_nvmlSamplingType_t)},
-    {"PcieUtilCounter", "Represents the queryable PCIe utilization counters", members_nvmlPcieUtilCounter_t, COUNT_OF(members_nvmlPcieUtilCounter_t)},
-    {"ValueType", "Represents the type for sample value returned", members_nvmlValueType_t, COUNT_OF(members_nvmlValueType_t)},
-    {"PerfPolicyType", "Represents type of perf policy for which violation times can be queried", members_nvmlPerfPolicyType_t, COUNT_OF(members_nvmlPerfPolicyType_t)},
-    {"ThermalTarget", "Represents the thermal sensor targets", members_nvmlThermalTarget_t, COUNT_OF(members_nvmlThermalTarget_t)},
-    {"ThermalController", "Represents the thermal sensor controllers", members_nvmlThermalController_t, COUNT_OF(members_nvmlThermalController_t)},
-    {"CoolerControl", "Cooler control type", members_nvmlCoolerControl_t, COUNT_OF(members_nvmlCoolerControl_t)},
-    {"CoolerTarget", "Cooler's target", members_nvmlCoolerTarget_t, COUNT_OF(members_nvmlCoolerTarget_t)},
-    {"UUIDType", "Enum to represent different UUID types", members_nvmlUUIDType_t, COUNT_OF(members_nvmlUUIDType_t)},
-    {"EnableState", "Generic enable/disable enum.", members_nvmlEnableState_t, COUNT_OF(members_nvmlEnableState_t)},
-    {"BrandType", "* The Brand of the GPU", members_nvmlBrandType_t, COUNT_OF(members_nvmlBrandType_t)},
-    {"TemperatureThresholds", "Temperature thresholds.", members_nvmlTemperatureThresholds_t, COUNT_OF(members_nvmlTemperatureThresholds_t)},
-    {"TemperatureSensors", "Temperature sensors.", members_nvmlTemperatureSensors_t, COUNT_OF(members_nvmlTemperatureSensors_t)},
-    {"ComputeMode", "Compute mode. NVML_COMPUTEMODE_EXCLUSIVE_PROCESS was added in CUDA 4.0. Earlier CUDA versions supported a single exclusive mode, which is equivalent to NVML_COMPUTEMODE_EXCLUSIVE_THREAD in CUDA 4.0 and beyond.", members_nvmlComputeMode_t, COUNT_OF(members_nvmlComputeMode_t)},
-    {"MemoryErrorType", "Memory error types", members_nvmlMemoryErrorType_t, COUNT_OF(members_nvmlMemoryErrorType_t)},
-    {"EccCounterType", "ECC counter types. Note: Volatile counts are reset each time the driver loads. On Windows this is once per boot. On Linux this can be more frequent. On Linux the driver unloads when no active clients exist. If persistence mode is enabled or there is always a driver client active (e.g. X11), then Linux also sees per-boot behavior. If not, volatile counts are reset each time a compute app is run.", members_nvmlEccCounterType_t, COUNT_OF(members_nvmlEccCounterType_t)},
-    {"ClockType", "Clock types. All speeds are in Mhz.", members_nvmlClockType_t, COUNT_OF(members_nvmlClockType_t)},
-    {"ClockId", "Clock Ids. These are used in combination with nvmlClockType_t to specify a single clock value.", members_nvmlClockId_t, COUNT_OF(members_nvmlClockId_t)},
-    {"DriverModel", "Driver models. Windows only.", members_nvmlDriverModel_t, COUNT_OF(members_nvmlDriverModel_t)},
-    {"Pstates", "Allowed PStates.", members_nvmlPstates_t, COUNT_OF(members_nvmlPstates_t)},
-    {"GpuOperationMode", "GPU Operation Mode GOM allows to reduce power usage and optimize GPU throughput by disabling GPU features. Each GOM is designed to meet specific user needs.", members_nvmlGpuOperationMode_t, COUNT_OF(members_nvmlGpuOperationMode_t)},
-    {"InforomObject", "Available infoROM objects.", members_nvmlInforomObject_t, COUNT_OF(members_nvmlInforomObject_t)},
-    {"Return", "Return values for NVML API calls.", members_nvmlReturn_t, COUNT_OF(members_nvmlReturn_t)},
-    {"MemoryLocation", "See `nvmlDeviceGetMemoryErrorCounter`", members_nvmlMemoryLocation_t, COUNT_OF(members_nvmlMemoryLocation_t)},
-    {"PageRetirementCause", "Causes for page retirement", members_nvmlPageRetirementCause_t, COUNT_OF(members_nvmlPageRetirementCause_t)},
-    {"RestrictedAPI", "API types that allow changes to default permission restrictions", members_nvmlRestrictedAPI_t, COUNT_OF(members_nvmlRestrictedAPI_t)},
-    {"GpuUtilizationDomainId", "Represents the GPU utilization domains", members_nvmlGpuUtilizationDomainId_t, COUNT_OF(members_nvmlGpuUtilizationDomainId_t)},
-    {"GpuVirtualizationMode", "GPU virtualization mode types.", members_nvmlGpuVirtualizationMode_t, COUNT_OF(members_nvmlGpuVirtualizationMode_t)},
-    {"HostVgpuMode", "Host vGPU modes", members_nvmlHostVgpuMode_t, COUNT_OF(members_nvmlHostVgpuMode_t)},
-    {"VgpuVmIdType", "Types of VM identifiers", members_nvmlVgpuVmIdType_t, COUNT_OF(members_nvmlVgpuVmIdType_t)},
-    {"VgpuGuestInfoState", "vGPU GUEST info state", members_nvmlVgpuGuestInfoState_t, COUNT_OF(members_nvmlVgpuGuestInfoState_t)},
-    {"GridLicenseFeatureCode", "vGPU software licensable features", members_nvmlGridLicenseFeatureCode_t, COUNT_OF(members_nvmlGridLicenseFeatureCode_t)},
-    {"VgpuCapability", "vGPU queryable capabilities", members_nvmlVgpuCapability_t, COUNT_OF(members_nvmlVgpuCapability_t)},
-    {"VgpuDriverCapability", "vGPU driver queryable capabilities", members_nvmlVgpuDriverCapability_t, COUNT_OF(members_nvmlVgpuDriverCapability_t)},
-    {"DeviceVgpuCapability", "Device vGPU queryable capabilities", members_nvmlDeviceVgpuCapability_t, COUNT_OF(members_nvmlDeviceVgpuCapability_t)},
-    {"DeviceGpuRecoveryAction", "Enum describing the GPU Recovery Action", members_nvmlDeviceGpuRecoveryAction_t, COUNT_OF(members_nvmlDeviceGpuRecoveryAction_t)},
-    {"FanState", "Fan state enum.", members_nvmlFanState_t, COUNT_OF(members_nvmlFanState_t)},
-    {"LedColor", "Led color enum.", members_nvmlLedColor_t, COUNT_OF(members_nvmlLedColor_t)},
-    {"GpuOperationalEventLogLevel", "Log-level values used by GPU Operational Events. These values are used both for event reporting in `nvmlEventSetWait_v3_t` and for subscription filtering in `nvmlGpuOperationalEventConfig_v1_t`. Higher numeric values represent more selective log levels. `NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_ALL` disables log-level filtering when used as a subscription threshold. Event data may contain newer log-level values that are not named in this header; clients should handle unrecognized numeric values.", members_nvmlGpuOperationalEventLogLevel_t, COUNT_OF(members_nvmlGpuOperationalEventLogLevel_t)},
-    {"OperationalEventSeverity", "Severity values used by Operational Events. These values are used both for event reporting in `nvmlEventSetWait_v3_t` and for subscription filtering in `nvmlGpuOperationalEventConfig_v1_t`. Higher numeric values represent more selective severities. `NVML_OPERATIONAL_EVENT_SEVERITY_ALL` disables severity filtering when used as a subscription threshold. Event data may contain newer severity values that are not named in this header; clients should handle unrecognized numeric values.", members_nvmlOperationalEventSeverity_t, COUNT_OF(members_nvmlOperationalEventSeverity_t)},
-    {"EventDataType", "Event data formats returned by `nvmlEventSetWait_v3`.", members_nvmlEventDataType_t, COUNT_OF(members_nvmlEventDataType_t)},
-    {"GpuOperationalEventContextType", "NVML-defined GPU Operational Event context classifications. These values describe the NVML public interpretation of a context payload. The original source-defined context type is returned separately in `nvmlEventSetGetContextInfo_v1_tsourceEventContextType`.", members_nvmlGpuOperationalEventContextType_t, COUNT_OF(members_nvmlGpuOperationalEventContextType_t)},
-    {"EncoderType", "Represents type of encoder for capacity can be queried", members_nvmlEncoderType_t, COUNT_OF(members_nvmlEncoderType_t)},
-    {"FBCSessionType", "Represents frame buffer capture session type", members_nvmlFBCSessionType_t, COUNT_OF(members_nvmlFBCSessionType_t)},
-    {"DetachGpuState", "Is the GPU device to be removed from the kernel by nvmlDeviceRemoveGpu()", members_nvmlDetachGpuState_t, COUNT_OF(members_nvmlDetachGpuState_t)},
-    {"PcieLinkState", "Parent bridge PCIe link state requested by nvmlDeviceRemoveGpu()", members_nvmlPcieLinkState_t, COUNT_OF(members_nvmlPcieLinkState_t)},
-    {"CPERType", "Bitmask of CPER record types. Multiple values may be combined to request records from several sources in one call.", members_nvmlCPERType_t, COUNT_OF(members_nvmlCPERType_t)},
-    {"ClockLimitId", "ClockLimitId", members_nvmlClockLimitId_t, COUNT_OF(members_nvmlClockLimitId_t)},
-    {"NvlinkVersion", "Represents Nvlink Version", members_nvmlNvlinkVersion_t, COUNT_OF(members_nvmlNvlinkVersion_t)},
-    {"NvlinkTelemetrySampleType", "Per-link NVLink telemetry sample types.", members_nvmlNvlinkTelemetrySampleType_t, COUNT_OF(members_nvmlNvlinkTelemetrySampleType_t)},
-    {"VgpuVmCompatibility", "vGPU VM compatibility codes", members_nvmlVgpuVmCompatibility_t, COUNT_OF(members_nvmlVgpuVmCompatibility_t)},
-    {"VgpuPgpuCompatibilityLimitCode", "vGPU-pGPU compatibility limit codes", members_nvmlVgpuPgpuCompatibilityLimitCode_t, COUNT_OF(members_nvmlVgpuPgpuCompatibilityLimitCode_t)},
-    {"PRMCounterId", "PRM Counter IDs", members_nvmlPRMCounterId_t, COUNT_OF(members_nvmlPRMCounterId_t)},
-    {"GpmMetricId", "GPM Metric Identifiers", members_nvmlGpmMetricId_t, COUNT_OF(members_nvmlGpmMetricId_t)},
-    {"PowerProfileType", "Workload power profile identifiers.", members_nvmlPowerProfileType_t, COUNT_OF(members_nvmlPowerProfileType_t)},
-    {"PowerProfileOperation", "Enum for operation to perform on the requested profiles", members_nvmlPowerProfileOperation_t, COUNT_OF(members_nvmlPowerProfileOperation_t)},
-    {"FieldId", "FieldId", members_FieldId, COUNT_OF(members_FieldId)},
-    {"DeviceArch", "DeviceArch", members_DeviceArch, COUNT_OF(members_DeviceArch)},
-    {"BusType", "BusType", members_BusType, COUNT_OF(members_BusType)},
-    {"PowerSource", "PowerSource", members_PowerSource, COUNT_OF(members_PowerSource)},
-    {"FanControlPolicy", "FanControlPolicy", members_FanControlPolicy, COUNT_OF(members_FanControlPolicy)},
-    {"AffinityScope", "AffinityScope", members_AffinityScope, COUNT_OF(members_AffinityScope)},
-    {"EventType", "EventType", members_EventType, COUNT_OF(members_EventType)},
-    {"SystemEventType", "SystemEventType", members_SystemEventType, COUNT_OF(members_SystemEventType)},
-    {"ClocksEventReasons", "ClocksEventReasons", members_ClocksEventReasons, COUNT_OF(members_ClocksEventReasons)},
+    {"ProcessMode\0" "Enum to represent process mode.\0"
+     "COMPUTE\0" "//!< Processes with a compute context\0"
+     "GRAPHICS\0" "//!< Processes with a graphics context\0"
+     "MPS\0" "//!< Processes with a MPS (Multi-Process Service) compute context\0"
+     "ALL\0" "//!< All processes running on the GPU (compute, graphics, MPS, and other types)\0"
+     "MAX\0" "//!< Maximum value for bounds checking\0"
+     , values_nvmlProcessMode_t, COUNT_OF(values_nvmlProcessMode_t)},
+    {"DeviceAddressingModeType\0" "Enum to represent device addressing mode values\0"
+     "DEVICE_ADDRESSING_MODE_NONE\0" "//!< No active mode\0"
+     "DEVICE_ADDRESSING_MODE_HMM\0" "//!< Heterogeneous Memory Management mode\0"
+     "DEVICE_ADDRESSING_MODE_ATS\0" "//!< Address Translation Services mode\0"
+     , values_nvmlDeviceAddressingModeType_t, COUNT_OF(values_nvmlDeviceAddressingModeType_t)},
+    {"BridgeChipType\0" "Enum to represent type of bridge chip\0"
+     "BRIDGE_CHIP_PLX\0" "\0"
+     "BRIDGE_CHIP_BRO4\0" "\0"
+     , values_nvmlBridgeChipType_t, COUNT_OF(values_nvmlBridgeChipType_t)},
+    {"NvLinkUtilizationCountUnits\0" "Enum to represent the NvLink utilization counter packet units\0"
+     "NVLINK_COUNTER_UNIT_CYCLES\0" "\0"
+     "NVLINK_COUNTER_UNIT_PACKETS\0" "\0"
+     "NVLINK_COUNTER_UNIT_BYTES\0" "\0"
+     "NVLINK_COUNTER_UNIT_RESERVED\0" "\0"
+     "NVLINK_COUNTER_UNIT_COUNT\0" "\0"
+     , values_nvmlNvLinkUtilizationCountUnits_t, COUNT_OF(values_nvmlNvLinkUtilizationCountUnits_t)},
+    {"NvLinkUtilizationCountPktTypes\0" "Enum to represent the NvLink utilization counter packet types to count ** this is ONLY applicable with the units as packets or bytes ** as specified in `nvmlNvLinkUtilizationCountUnits_t` ** all packet filter descriptions are target GPU centric ** these can be \"OR'd\" together\0"
+     "NVLINK_COUNTER_PKTFILTER_NOP\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_READ\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_WRITE\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_RATOM\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_NRATOM\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_FLUSH\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_RESPDATA\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_RESPNODATA\0" "\0"
+     "NVLINK_COUNTER_PKTFILTER_ALL\0" "\0"
+     , values_nvmlNvLinkUtilizationCountPktTypes_t, COUNT_OF(values_nvmlNvLinkUtilizationCountPktTypes_t)},
+    {"NvLinkCapability\0" "Enum to represent NvLink queryable capabilities\0"
+     "NVLINK_CAP_P2P_SUPPORTED\0" "\0"
+     "NVLINK_CAP_SYSMEM_ACCESS\0" "\0"
+     "NVLINK_CAP_P2P_ATOMICS\0" "\0"
+     "NVLINK_CAP_SYSMEM_ATOMICS\0" "\0"
+     "NVLINK_CAP_SLI_BRIDGE\0" "\0"
+     "NVLINK_CAP_VALID\0" "\0"
+     "NVLINK_CAP_COUNT\0" "\0"
+     , values_nvmlNvLinkCapability_t, COUNT_OF(values_nvmlNvLinkCapability_t)},
+    {"NvLinkErrorCounter\0" "Enum to represent NvLink queryable error counters\0"
+     "NVLINK_ERROR_DL_REPLAY\0" "\0"
+     "NVLINK_ERROR_DL_RECOVERY\0" "\0"
+     "NVLINK_ERROR_DL_CRC_FLIT\0" "\0"
+     "NVLINK_ERROR_DL_CRC_DATA\0" "\0"
+     "NVLINK_ERROR_DL_ECC_DATA\0" "\0"
+     "NVLINK_ERROR_COUNT\0" "\0"
+     , values_nvmlNvLinkErrorCounter_t, COUNT_OF(values_nvmlNvLinkErrorCounter_t)},
+    {"IntNvLinkDeviceType\0" "Enum to represent NvLink's remote device type\0"
+     "NVLINK_DEVICE_TYPE_GPU\0" "\0"
+     "NVLINK_DEVICE_TYPE_IBMNPU\0" "\0"
+     "NVLINK_DEVICE_TYPE_SWITCH\0" "\0"
+     "NVLINK_DEVICE_TYPE_UNKNOWN\0" "\0"
+     , values_nvmlIntNvLinkDeviceType_t, COUNT_OF(values_nvmlIntNvLinkDeviceType_t)},
+    {"GpuTopologyLevel\0" "Represents level relationships within a system between two GPUs The enums are spaced to allow for future relationships\0"
+     "TOPOLOGY_INTERNAL\0" "\0"
+     "TOPOLOGY_SINGLE\0" "\0"
+     "TOPOLOGY_MULTIPLE\0" "\0"
+     "TOPOLOGY_HOSTBRIDGE\0" "\0"
+     "TOPOLOGY_NODE\0" "\0"
+     "TOPOLOGY_SYSTEM\0" "\0"
+     , values_nvmlGpuTopologyLevel_t, COUNT_OF(values_nvmlGpuTopologyLevel_t)},
+    {"GpuP2PStatus\0" "GpuP2PStatus\0"
+     "P2P_STATUS_OK\0" "\0"
+     "P2P_STATUS_CHIPSET_NOT_SUPPORED\0" "\0"
+     "P2P_STATUS_CHIPSET_NOT_SUPPORTED\0" "\0"
+     "P2P_STATUS_GPU_NOT_SUPPORTED\0" "\0"
+     "P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED\0" "\0"
+     "P2P_STATUS_DISABLED_BY_REGKEY\0" "\0"
+     "P2P_STATUS_NOT_SUPPORTED\0" "\0"
+     "P2P_STATUS_UNKNOWN\0" "\0"
+     , values_nvmlGpuP2PStatus_t, COUNT_OF(values_nvmlGpuP2PStatus_t)},
+    {"GpuP2PCapsIndex\0" "GpuP2PCapsIndex\0"
+     "P2P_CAPS_INDEX_READ\0" "\0"
+     "P2P_CAPS_INDEX_WRITE\0" "\0"
+     "P2P_CAPS_INDEX_NVLINK\0" "\0"
+     "P2P_CAPS_INDEX_ATOMICS\0" "\0"
+     "P2P_CAPS_INDEX_PCI\0" "\0"
+     "P2P_CAPS_INDEX_PROP\0" "\0"
+     "P2P_CAPS_INDEX_UNKNOWN\0" "\0"
+     , values_nvmlGpuP2PCapsIndex_t, COUNT_OF(values_nvmlGpuP2PCapsIndex_t)},
+    {"SamplingType\0" "Represents Type of Sampling Event\0"
+     "TOTAL_POWER_SAMPLES\0" "//!< To represent total power drawn by GPU\0"
+     "GPU_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which one or more kernels was executing on the GPU\0"
+     "MEMORY_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which global (device) memory was being read or written\0"
+     "ENC_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which NVENC remains busy\0"
+     "DEC_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which NVDEC remains busy\0"
+     "PROCESSOR_CLK_SAMPLES\0" "//!< To represent processor clock samples\0"
+     "MEMORY_CLK_SAMPLES\0" "//!< To represent memory clock samples\0"
+     "MODULE_POWER_SAMPLES\0" "//!< To represent module power samples for total module starting Grace Hopper\0"
+     "JPG_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which NVJPG remains busy\0"
+     "OFA_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which NVOFA remains busy\0"
+     "SAMPLINGTYPE_COUNT\0" "\0"
+     , values_nvmlSamplingType_t, COUNT_OF(values_nvmlSamplingType_t)},
+    {"PcieUtilCounter\0" "Represents the queryable PCIe utilization counters\0"
+     "PCIE_UTIL_TX_BYTES\0" "\0"
+     "PCIE_UTIL_RX_BYTES\0" "\0"
+     "PCIE_UTIL_COUNT\0" "\0"
+     , values_nvmlPcieUtilCounter_t, COUNT_OF(values_nvmlPcieUtilCounter_t)},
+    {"ValueType\0" "Represents the type for sample value returned\0"
+     "DOUBLE\0" "//!< Double-precision floating-point value\0"
+     "UNSIGNED_INT\0" "//!< Unsigned 32-bit integer value\0"
+     "UNSIGNED_LONG\0" "//!< Unsigned long integer value\0"
+     "UNSIGNED_LONG_LONG\0" "//!< Unsigned 64-bit integer value\0"
+     "SIGNED_LONG_LONG\0" "//!< Signed 64-bit integer value\0"
+     "SIGNED_INT\0" "//!< Signed 32-bit integer value\0"
+     "UNSIGNED_SHORT\0" "//!< Unsigned 16-bit integer value\0"
+     "COUNT\0" "//!< Maximum value above +1\0"
+     , values_nvmlValueType_t, COUNT_OF(values_nvmlValueType_t)},
+    {"PerfPolicyType\0" "Represents type of perf policy for which violation times can be queried\0"
+     "PERF_POLICY_POWER\0" "//!< How long did power violations cause the GPU to be below application clocks\0"
+     "PERF_POLICY_THERMAL\0" "//!< How long did thermal violations cause the GPU to be below application clocks\0"
+     "PERF_POLICY_SYNC_BOOST\0" "//!< How long did sync boost cause the GPU to be below application clocks\0"
+     "PERF_POLICY_BOARD_LIMIT\0" "//!< How long did the board limit cause the GPU to be below application clocks\0"
+     "PERF_POLICY_LOW_UTILIZATION\0" "//!< How long did low utilization cause the GPU to be below application clocks\0"
+     "PERF_POLICY_RELIABILITY\0" "//!< How long did the board reliability limit cause the GPU to be below application clocks\0"
+     "PERF_POLICY_TOTAL_APP_CLOCKS\0" "//!< Total time the GPU was held below application clocks by any limiter (0 - 5 above)\0"
+     "PERF_POLICY_TOTAL_BASE_CLOCKS\0" "//!< Total time the GPU was held below base clocks\0"
+     "PERF_POLICY_COUNT\0" "\0"
+     , values_nvmlPerfPolicyType_t, COUNT_OF(values_nvmlPerfPolicyType_t)},
+    {"ThermalTarget\0" "Represents the thermal sensor targets\0"
+     "NONE\0" "\0"
+     "GPU\0" "//!< GPU core temperature requires NvPhysicalGpuHandle\0"
+     "MEMORY\0" "//!< GPU memory temperature requires NvPhysicalGpuHandle\0"
+     "POWER_SUPPLY\0" "//!< GPU power supply temperature requires NvPhysicalGpuHandle\0"
+     "BOARD\0" "//!< GPU board ambient temperature requires NvPhysicalGpuHandle\0"
+     "VCD_BOARD\0" "//!< Visual Computing Device Board temperature requires NvVisualComputingDeviceHandle\0"
+     "VCD_INLET\0" "//!< Visual Computing Device Inlet temperature requires NvVisualComputingDeviceHandle\0"
+     "VCD_OUTLET\0" "//!< Visual Computing Device Outlet temperature requires NvVisualComputingDeviceHandle\0"
+     "ALL\0" "\0"
+     "UNKNOWN\0" "\0"
+     , values_nvmlThermalTarget_t, COUNT_OF(values_nvmlThermalTarget_t)},
+    {"ThermalController\0" "Represents the thermal sensor controllers\0"
+     "NONE\0" "\0"
+     "GPU_INTERNAL\0" "\0"
+     "ADM1032\0" "\0"
+     "ADT7461\0" "\0"
+     "MAX6649\0" "\0"
+     "MAX1617\0" "\0"
+     "LM99\0" "\0"
+     "LM89\0" "\0"
+     "LM64\0" "\0"
+     "G781\0" "\0"
+     "ADT7473\0" "\0"
+     "SBMAX6649\0" "\0"
+     "VBIOSEVT\0" "\0"
+     "OS\0" "\0"
+     "NVSYSCON_CANOAS\0" "\0"
+     "NVSYSCON_E551\0" "\0"
+     "MAX6649R\0" "\0"
+     "ADT7473S\0" "\0"
+     "UNKNOWN\0" "\0"
+     , values_nvmlThermalController_t, COUNT_OF(values_nvmlThermalController_t)},
+    {"CoolerControl\0" "Cooler control type\0"
+     "THERMAL_COOLER_SIGNAL_NONE\0" "//!< This cooler has no control signal.\0"
+     "THERMAL_COOLER_SIGNAL_TOGGLE\0" "//!< This cooler can only be toggled either ON or OFF (eg a switch).\0"
+     "THERMAL_COOLER_SIGNAL_VARIABLE\0" "//!< This cooler's level can be adjusted from some minimum to some maximum (eg a knob).\0"
+     "THERMAL_COOLER_SIGNAL_COUNT\0" "\0"
+     , values_nvmlCoolerControl_t, COUNT_OF(values_nvmlCoolerControl_t)},
+    {"CoolerTarget\0" "Cooler's target\0"
+     "THERMAL_COOLER_TARGET_NONE\0" "//!< This cooler cools nothing.\0"
+     "THERMAL_COOLER_TARGET_GPU\0" "//!< This cooler can cool the GPU.\0"
+     "THERMAL_COOLER_TARGET_MEMORY\0" "//!< This cooler can cool the memory.\0"
+     "THERMAL_COOLER_TARGET_POWER_SUPPLY\0" "//!< This cooler can cool the power supply.\0"
+     "THERMAL_COOLER_TARGET_GPU_RELATED\0" "//!< This cooler cools all of the components related to its target gpu. GPU_RELATED = GPU | MEMORY | POWER_SUPPLY\0"
+     , values_nvmlCoolerTarget_t, COUNT_OF(values_nvmlCoolerTarget_t)},
+    {"UUIDType\0" "Enum to represent different UUID types\0"
+     "NONE\0" "//!< Undefined type\0"
+     "ASCII\0" "//!< ASCII format type\0"
+     "BINARY\0" "//!< Binary format type\0"
+     , values_nvmlUUIDType_t, COUNT_OF(values_nvmlUUIDType_t)},
+    {"EnableState\0" "Generic enable/disable enum.\0"
+     "FEATURE_DISABLED\0" "//!< Feature disabled\0"
+     "FEATURE_ENABLED\0" "//!< Feature enabled\0"
+     , values_nvmlEnableState_t, COUNT_OF(values_nvmlEnableState_t)},
+    {"BrandType\0" "* The Brand of the GPU\0"
+     "BRAND_UNKNOWN\0" "\0"
+     "BRAND_QUADRO\0" "\0"
+     "BRAND_TESLA\0" "\0"
+     "BRAND_NVS\0" "\0"
+     "BRAND_GRID\0" "\0"
+     "BRAND_GEFORCE\0" "\0"
+     "BRAND_TITAN\0" "\0"
+     "BRAND_NVIDIA_VAPPS\0" "\0"
+     "BRAND_NVIDIA_VPC\0" "\0"
+     "BRAND_NVIDIA_VCS\0" "\0"
+     "BRAND_NVIDIA_VWS\0" "\0"
+     "BRAND_NVIDIA_CLOUD_GAMING\0" "\0"
+     "BRAND_NVIDIA_VGAMING\0" "\0"
+     "BRAND_QUADRO_RTX\0" "\0"
+     "BRAND_NVIDIA_RTX\0" "\0"
+     "BRAND_NVIDIA\0" "\0"
+     "BRAND_GEFORCE_RTX\0" "\0"
+     "BRAND_TITAN_RTX\0" "\0"
+     "BRAND_NVIDIA_DLA\0" "\0"
+     "BRAND_NVIDIA_NPU\0" "\0"
+     "BRAND_NVIDIA_VGAMEDEV\0" "\0"
+     "BRAND_COUNT\0" "\0"
+     , values_nvmlBrandType_t, COUNT_OF(values_nvmlBrandType_t)},
+    {"TemperatureThresholds\0" "Temperature thresholds.\0"
+     "TEMPERATURE_THRESHOLD_SHUTDOWN\0" "//!< Temperature at which the GPU will //!< shut down for HW protection\0"
+     "TEMPERATURE_THRESHOLD_SLOWDOWN\0" "//!< Temperature at which the GPU will //!< begin HW slowdown\0"
+     "TEMPERATURE_THRESHOLD_MEM_MAX\0" "//!< Memory Temperature at which the GPU will //!< begin SW slowdown\0"
+     "TEMPERATURE_THRESHOLD_GPU_MAX\0" "//!< GPU Temperature at which the GPU //!< can be throttled below base clock\0"
+     "TEMPERATURE_THRESHOLD_ACOUSTIC_MIN\0" "//!< Minimum GPU Temperature that can be //!< set as acoustic threshold\0"
+     "TEMPERATURE_THRESHOLD_ACOUSTIC_CURR\0" "//!< Current temperature that is set as //!< acoustic threshold.\0"
+     "TEMPERATURE_THRESHOLD_ACOUSTIC_MAX\0" "//!< Maximum GPU temperature that can be //!< set as acoustic threshold.\0"
+     "TEMPERATURE_THRESHOLD_GPS_CURR\0" "//!< Current temperature that is set as //!< gps threshold.\0"
+     "TEMPERATURE_THRESHOLD_COUNT\0" "\0"
+     , values_nvmlTemperatureThresholds_t, COUNT_OF(values_nvmlTemperatureThresholds_t)},
+    {"TemperatureSensors\0" "Temperature sensors.\0"
+     "TEMPERATURE_GPU\0" "//!< Temperature sensor for the GPU die\0"
+     "TEMPERATURE_GPU_MAX\0" "//!< Temperature from the hottest part of the GPU die\0"
+     "TEMPERATURE_COUNT\0" "\0"
+     , values_nvmlTemperatureSensors_t, COUNT_OF(values_nvmlTemperatureSensors_t)},
+    {"ComputeMode\0" "Compute mode. NVML_COMPUTEMODE_EXCLUSIVE_PROCESS was added in CUDA 4.0. Earlier CUDA versions supported a single exclusive mode, which is equivalent to NVML_COMPUTEMODE_EXCLUSIVE_THREAD in CUDA 4.0 and beyond.\0"
+     "COMPUTEMODE_DEFAULT\0" "//!< Default compute mode -- multiple contexts per device\0"
+     "COMPUTEMODE_EXCLUSIVE_THREAD\0" "//!< Support Removed\0"
+     "COMPUTEMODE_PROHIBITED\0" "//!< Compute-prohibited mode -- no contexts per device\0"
+     "COMPUTEMODE_EXCLUSIVE_PROCESS\0" "//!< Compute-exclusive-process mode -- only one context per device, usable from multiple threads at a time\0"
+     "COMPUTEMODE_COUNT\0" "\0"
+     , values_nvmlComputeMode_t, COUNT_OF(values_nvmlComputeMode_t)},
+    {"MemoryErrorType\0" "Memory error types\0"
+     "CORRECTED\0" "A memory error that was corrected For ECC errors, these are single bit errors For Texture memory, these are errors fixed by resend\0"
+     "UNCORRECTED\0" "A memory error that was not corrected For ECC errors, these are double bit errors For Texture memory, these are errors where the resend fails\0"
+     "COUNT\0" "//!< Count of memory error types\0"
+     , values_nvmlMemoryErrorType_t, COUNT_OF(values_nvmlMemoryErrorType_t)},
+    {"EccCounterType\0" "ECC counter types. Note: Volatile counts are reset each time the driver loads. On Windows this is once per boot. On Linux this can be more frequent. On Linux the driver unloads when no active clients exist. If persistence mode is enabled or there is always a driver client active (e.g. X11), then Linux also sees per-boot behavior. If not, volatile counts are reset each time a compute app is run.\0"
+     "VOLATILE_ECC\0" "//!< Volatile counts are reset each time the driver loads.\0"
+     "AGGREGATE_ECC\0" "//!< Aggregate counts persist across reboots (i.e. for the lifetime of the device)\0"
+     "COUNT\0" "//!< Count of memory counter types\0"
+     , values_nvmlEccCounterType_t, COUNT_OF(values_nvmlEccCounterType_t)},
+    {"ClockType\0" "Clock types. All speeds are in Mhz.\0"
+     "CLOCK_GRAPHICS\0" "//!< Graphics clock domain\0"
+     "CLOCK_SM\0" "//!< SM clock domain\0"
+     "CLOCK_MEM\0" "//!< Memory clock domain\0"
+     "CLOCK_VIDEO\0" "//!< Video encoder/decoder clock domain\0"
+     "CLOCK_COUNT\0" "//!< Count of clock types\0"
+     , values_nvmlClockType_t, COUNT_OF(values_nvmlClockType_t)},
+    {"ClockId\0" "Clock Ids. These are used in combination with nvmlClockType_t to specify a single clock value.\0"
+     "CURRENT\0" "//!< Current actual clock value\0"
+     "APP_CLOCK_TARGET\0" "//!< Target application clock. //!< Deprecated, do not use.\0"
+     "APP_CLOCK_DEFAULT\0" "//!< Default application clock target //!< Deprecated, do not use.\0"
+     "CUSTOMER_BOOST_MAX\0" "//!< OEM-defined maximum clock rate\0"
+     "COUNT\0" "//!< Count of Clock Ids.\0"
+     , values_nvmlClockId_t, COUNT_OF(values_nvmlClockId_t)},
+    {"DriverModel\0" "Driver models. Windows only.\0"
+     "DRIVER_WDDM\0" "//!< WDDM driver model -- GPU treated as a display device\0"
+     "DRIVER_WDM\0" "//!< WDM (TCC) model (deprecated) -- GPU treated as a generic compute device\0"
+     "DRIVER_MCDM\0" "//!< MCDM driver model -- GPU treated as a Microsoft compute device\0"
+     , values_nvmlDriverModel_t, COUNT_OF(values_nvmlDriverModel_t)},
+    {"Pstates\0" "Allowed PStates.\0"
+     "PSTATE_0\0" "//!< Performance state 0 -- Maximum Performance\0"
+     "PSTATE_1\0" "//!< Performance state 1\0"
+     "PSTATE_2\0" "//!< Performance state 2\0"
+     "PSTATE_3\0" "//!< Performance state 3\0"
+     "PSTATE_4\0" "//!< Performance state 4\0"
+     "PSTATE_5\0" "//!< Performance state 5\0"
+     "PSTATE_6\0" "//!< Performance state 6\0"
+     "PSTATE_7\0" "//!< Performance state 7\0"
+     "PSTATE_8\0" "//!< Performance state 8\0"
+     "PSTATE_9\0" "//!< Performance state 9\0"
+     "PSTATE_10\0" "//!< Performance state 10\0"
+     "PSTATE_11\0" "//!< Performance state 11\0"
+     "PSTATE_12\0" "//!< Performance state 12\0"
+     "PSTATE_13\0" "//!< Performance state 13\0"
+     "PSTATE_14\0" "//!< Performance state 14\0"
+     "PSTATE_15\0" "//!< Performance state 15 -- Minimum Performance\0"
+     "PSTATE_UNKNOWN\0" "//!< Unknown performance state\0"
+     , values_nvmlPstates_t, COUNT_OF(values_nvmlPstates_t)},
+    {"GpuOperationMode\0" "GPU Operation Mode GOM allows to reduce power usage and optimize GPU throughput by disabling GPU features. Each GOM is designed to meet specific user needs.\0"
+     "GOM_ALL_ON\0" "//!< Everything is enabled and running at full speed\0"
+     "GOM_COMPUTE\0" "//!< Designed for running only compute tasks. Graphics operations //!< are not allowed\0"
+     "GOM_LOW_DP\0" "//!< Designed for running graphics applications that don't require //!< high bandwidth double precision\0"
+     , values_nvmlGpuOperationMode_t, COUNT_OF(values_nvmlGpuOperationMode_t)},
+    {"InforomObject\0" "Available infoROM objects.\0"
+     "INFOROM_OEM\0" "//!< An object defined by OEM\0"
+     "INFOROM_ECC\0" "//!< The ECC object determining the level of ECC support\0"
+     "INFOROM_POWER\0" "//!< The power management object\0"
+     "INFOROM_DEN\0" "//!< DRAM Encryption object\0"
+     "INFOROM_COUNT\0" "//!< This counts the number of infoROM objects the driver knows about\0"
+     , values_nvmlInforomObject_t, COUNT_OF(values_nvmlInforomObject_t)},
+    {"Return\0" "Return values for NVML API calls.\0"
+     "SUCCESS\0" "//!< The operation was successful\0"
+     "ERROR_UNINITIALIZED\0" "//!< NVML was not first initialized with nvmlInit()\0"
+     "ERROR_INVALID_ARGUMENT\0" "//!< A supplied argument is invalid\0"
+     "ERROR_NOT_SUPPORTED\0" "//!< The requested operation is not available on target device\0"
+     "ERROR_NO_PERMISSION\0" "//!< The current user does not have permission for operation\0"
+     "ERROR_ALREADY_INITIALIZED\0" "//!< Deprecated: Multiple initializations are now allowed through ref counting\0"
+     "ERROR_NOT_FOUND\0" "//!< A query to find an object was unsuccessful\0"
+     "ERROR_INSUFFICIENT_SIZE\0" "//!< An input argument is not large enough\0"
+     "ERROR_INSUFFICIENT_POWER\0" "//!< A device's external power cables are not properly attached\0"
+     "ERROR_DRIVER_NOT_LOADED\0" "//!< NVIDIA driver is not loaded\0"
+     "ERROR_TIMEOUT\0" "//!< User provided timeout passed\0"
+     "ERROR_IRQ_ISSUE\0" "//!< NVIDIA Kernel detected an interrupt issue with a GPU\0"
+     "ERROR_LIBRARY_NOT_FOUND\0" "//!< NVML Shared Library couldn't be found or loaded\0"
+     "ERROR_FUNCTION_NOT_FOUND\0" "//!< Local version of NVML doesn't implement this function\0"
+     "ERROR_CORRUPTED_INFOROM\0" "//!< infoROM is corrupted\0"
+     "ERROR_GPU_IS_LOST\0" "//!< The GPU has fallen off the bus or has otherwise become inaccessible\0"
+     "ERROR_RESET_REQUIRED\0" "//!< The GPU requires a reset before it can be used again\0"
+     "ERROR_OPERATING_SYSTEM\0" "//!< A generic operating system error occurred\0"
+     "ERROR_LIB_RM_VERSION_MISMATCH\0" "//!< RM detects a driver/library version mismatch\0"
+     "ERROR_IN_USE\0" "//!< An operation cannot be performed because the GPU is currently in use\0"
+     "ERROR_MEMORY\0" "//!< Insufficient memory\0"
+     "ERROR_NO_DATA\0" "//!< No data\0"
+     "ERROR_VGPU_ECC_NOT_SUPPORTED\0" "//!< The requested vgpu operation is not available on target device, becasue ECC is enabled\0"
+     "ERROR_INSUFFICIENT_RESOURCES\0" "//!< Ran out of critical resources, other than memory\0"
+     "ERROR_FREQ_NOT_SUPPORTED\0" "//!< Ran out of critical resources, other than memory\0"
+     "ERROR_ARGUMENT_VERSION_MISMATCH\0" "//!< The provided version is invalid/unsupported\0"
+     "ERROR_DEPRECATED\0" "//!< The requested functionality has been deprecated\0"
+     "ERROR_NOT_READY\0" "//!< The system is not ready for the request\0"
+     "ERROR_GPU_NOT_FOUND\0" "//!< No GPUs were found\0"
+     "ERROR_INVALID_STATE\0" "//!< Resource not in correct state to perform requested operation\0"
+     "ERROR_RESET_TYPE_NOT_SUPPORTED\0" "//!< Reset not supported for given device/parameters\0"
+     "ERROR_UNKNOWN\0" "//!< An internal driver error occurred\0"
+     , values_nvmlReturn_t, COUNT_OF(values_nvmlReturn_t)},
+    {"MemoryLocation\0" "See `nvmlDeviceGetMemoryErrorCounter`\0"
+     "L1_CACHE\0" "//!< GPU L1 Cache\0"
+     "L2_CACHE\0" "//!< GPU L2 Cache\0"
+     "DRAM\0" "//!< Turing+ DRAM\0"
+     "DEVICE_MEMORY\0" "//!< GPU Device Memory\0"
+     "REGISTER_FILE\0" "//!< GPU Register File\0"
+     "TEXTURE_MEMORY\0" "//!< GPU Texture Memory\0"
+     "TEXTURE_SHM\0" "//!< Shared memory\0"
+     "CBU\0" "//!< CBU\0"
+     "SRAM\0" "//!< Turing+ SRAM\0"
+     "COUNT\0" "//!< This counts the number of memory locations the driver knows about\0"
+     , values_nvmlMemoryLocation_t, COUNT_OF(values_nvmlMemoryLocation_t)},
+    {"PageRetirementCause\0" "Causes for page retirement\0"
+     "MULTIPLE_SINGLE_BIT_ECC_ERRORS\0" "//!< Page was retired due to multiple single bit ECC error\0"
+     "DOUBLE_BIT_ECC_ERROR\0" "//!< Page was retired due to double bit ECC error\0"
+     "COUNT\0" "\0"
+     , values_nvmlPageRetirementCause_t, COUNT_OF(values_nvmlPageRetirementCause_t)},
+    {"RestrictedAPI\0" "API types that allow changes to default permission restrictions\0"
+     "SET_APPLICATION_CLOCKS\0" "//!< APIs that change application clocks, see nvmlDeviceSetApplicationsClocks //!< and see nvmlDeviceResetApplicationsClocks. //!< Deprecated, keeping definition for backward compatibility.\0"
+     "SET_AUTO_BOOSTED_CLOCKS\0" "//!< APIs that enable/disable Auto Boosted clocks //!< see nvmlDeviceSetAutoBoostedClocksEnabled\0"
+     "COUNT\0" "\0"
+     , values_nvmlRestrictedAPI_t, COUNT_OF(values_nvmlRestrictedAPI_t)},
+    {"GpuUtilizationDomainId\0" "Represents the GPU utilization domains\0"
+     "GPU_UTILIZATION_DOMAIN_GPU\0" "//!< Graphics engine domain\0"
+     "GPU_UTILIZATION_DOMAIN_FB\0" "//!< Frame buffer domain\0"
+     "GPU_UTILIZATION_DOMAIN_VID\0" "//!< Video engine domain\0"
+     "GPU_UTILIZATION_DOMAIN_BUS\0" "//!< Bus interface domain\0"
+     , values_nvmlGpuUtilizationDomainId_t, COUNT_OF(values_nvmlGpuUtilizationDomainId_t)},
+    {"GpuVirtualizationMode\0" "GPU virtualization mode types.\0"
+     "NONE\0" "//!< Represents Bare Metal GPU\0"
+     "PASSTHROUGH\0" "//!< Device is associated with GPU-Passthorugh\0"
+     "VGPU\0" "//!< Device is associated with vGPU inside virtual machine.\0"
+     "HOST_VGPU\0" "//!< Device is associated with VGX hypervisor in vGPU mode\0"
+     "HOST_VSGA\0" "//!< Device is associated with VGX hypervisor in vSGA mode\0"
+     , values_nvmlGpuVirtualizationMode_t, COUNT_OF(values_nvmlGpuVirtualizationMode_t)},
+    {"HostVgpuMode\0" "Host vGPU modes\0"
+     "NON_SRIOV\0" "//!< Non SR-IOV mode\0"
+     "SRIOV\0" "//!< SR-IOV mode\0"
+     , values_nvmlHostVgpuMode_t, COUNT_OF(values_nvmlHostVgpuMode_t)},
+    {"VgpuVmIdType\0" "Types of VM identifiers\0"
+     "VGPU_VM_ID_DOMAIN_ID\0" "//!< VM ID represents DOMAIN ID\0"
+     "VGPU_VM_ID_UUID\0" "//!< VM ID represents UUID\0"
+     , values_nvmlVgpuVmIdType_t, COUNT_OF(values_nvmlVgpuVmIdType_t)},
+    {"VgpuGuestInfoState\0" "vGPU GUEST info state\0"
+     "VGPU_INSTANCE_GUEST_INFO_STATE_UNINITIALIZED\0" "//!< Guest-dependent fields uninitialized\0"
+     "VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED\0" "//!< Guest-dependent fields initialized\0"
+     , values_nvmlVgpuGuestInfoState_t, COUNT_OF(values_nvmlVgpuGuestInfoState_t)},
+    {"GridLicenseFeatureCode\0" "vGPU software licensable features\0"
+     "UNKNOWN\0" "//!< Unknown\0"
+     "VGPU\0" "//!< Virtual GPU\0"
+     "NVIDIA_RTX\0" "//!< Nvidia RTX\0"
+     "VWORKSTATION\0" "//!< Deprecated, do not use.\0"
+     "GAMING\0" "//!< Gaming\0"
+     "COMPUTE\0" "//!< Compute\0"
+     "VGAMEDEV\0" "//!< vGameDev\0"
+     , values_nvmlGridLicenseFeatureCode_t, COUNT_OF(values_nvmlGridLicenseFeatureCode_t)},
+    {"VgpuCapability\0" "vGPU queryable capabilities\0"
+     "VGPU_CAP_NVLINK_P2P\0" "//!< P2P over NVLink is supported\0"
+     "VGPU_CAP_GPUDIRECT\0" "//!< GPUDirect capability is supported\0"
+     "VGPU_CAP_MULTI_VGPU_EXCLUSIVE\0" "//!< vGPU profile cannot be mixed with other vGPU profiles in same VM\0"
+     "VGPU_CAP_EXCLUSIVE_TYPE\0" "//!< vGPU profile cannot run on a GPU alongside other profiles of different type\0"
+     "VGPU_CAP_EXCLUSIVE_SIZE\0" "//!< vGPU profile cannot run on a GPU alongside other profiles of different size\0"
+     "VGPU_CAP_COUNT\0" "\0"
+     , values_nvmlVgpuCapability_t, COUNT_OF(values_nvmlVgpuCapability_t)},
+    {"VgpuDriverCapability\0" "vGPU driver queryable capabilities\0"
+     "VGPU_DRIVER_CAP_HETEROGENEOUS_MULTI_VGPU\0" "//!< Supports mixing of different vGPU profiles within one guest VM\0"
+     "VGPU_DRIVER_CAP_WARM_UPDATE\0" "//!< Supports FSR and warm update of vGPU host driver without terminating the running guest VM\0"
+     "VGPU_DRIVER_CAP_COUNT\0" "\0"
+     , values_nvmlVgpuDriverCapability_t, COUNT_OF(values_nvmlVgpuDriverCapability_t)},
+    {"DeviceVgpuCapability\0" "Device vGPU queryable capabilities\0"
+     "DEVICE_VGPU_CAP_FRACTIONAL_MULTI_VGPU\0" "//!< Query whether the fractional vGPU profiles on this GPU can be used in multi-vGPU configurations\0"
+     "DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_PROFILES\0" "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing types\0"
+     "DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_SIZES\0" "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing framebuffer sizes\0"
+     "DEVICE_VGPU_CAP_READ_DEVICE_BUFFER_BW\0" "//!< Query the GPU's read_device_buffer expected bandwidth capacity in megabytes per second\0"
+     "DEVICE_VGPU_CAP_WRITE_DEVICE_BUFFER_BW\0" "//!< Query the GPU's write_device_buffer expected bandwidth capacity in megabytes per second\0"
+     "DEVICE_VGPU_CAP_DEVICE_STREAMING\0" "//!< Query whether the vGPU profiles on the GPU supports migration data streaming\0"
+     "DEVICE_VGPU_CAP_MINI_QUARTER_GPU\0" "//!< Set/Get support for mini-quarter vGPU profiles\0"
+     "DEVICE_VGPU_CAP_COMPUTE_MEDIA_ENGINE_GPU\0" "//!< Set/Get support for compute media engine vGPU profiles\0"
+     "DEVICE_VGPU_CAP_WARM_UPDATE\0" "//!< Query whether the GPU supports FSR and warm update\0"
+     "DEVICE_VGPU_CAP_HOMOGENEOUS_PLACEMENTS\0" "//!< Query whether the GPU supports reporting of placements of timesliced vGPU profiles with identical framebuffer sizes\0"
+     "DEVICE_VGPU_CAP_MIG_TIMESLICING_SUPPORTED\0" "//!< Query whether the GPU supports timesliced vGPU on MIG\0"
+     "DEVICE_VGPU_CAP_MIG_TIMESLICING_ENABLED\0" "//!< Set/Get MIG timesliced mode reporting, without impacting the underlying functionality\0"
+     "DEVICE_VGPU_CAP_UVM_STUN\0" "//!< Query whether the GPU supports UVM stun\0"
+     "DEVICE_VGPU_CAP_COUNT\0" "\0"
+     , values_nvmlDeviceVgpuCapability_t, COUNT_OF(values_nvmlDeviceVgpuCapability_t)},
+    {"DeviceGpuRecoveryAction\0" "Enum describing the GPU Recovery Action\0"
+     "GPU_RECOVERY_ACTION_NONE\0" "//!< No action needed\0"
+     "GPU_RECOVERY_ACTION_GPU_RESET\0" "//!< Reset Gpu\0"
+     "GPU_RECOVERY_ACTION_NODE_REBOOT\0" "//!< Reboot Node\0"
+     "GPU_RECOVERY_ACTION_DRAIN_P2P\0" "//!< Drain P2P\0"
+     "GPU_RECOVERY_ACTION_DRAIN_AND_RESET\0" "//!< Drain P2P and Reset Gpu\0"
+     "GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN\0" "//!< Recover IMEX Domain.\0"
+     "GPU_RECOVERY_ACTION_BUS_RESET\0" "//!< Reset the GPU's PCIe bus\0"
+     "GPU_RECOVERY_ACTION_SYSTEM_REBOOT\0" "//!< Reboot the system\0"
+     , values_nvmlDeviceGpuRecoveryAction_t, COUNT_OF(values_nvmlDeviceGpuRecoveryAction_t)},
+    {"FanState\0" "Fan state enum.\0"
+     "FAN_NORMAL\0" "//!< Fan is working properly\0"
+     "FAN_FAILED\0" "//!< Fan has failed\0"
+     , values_nvmlFanState_t, COUNT_OF(values_nvmlFanState_t)},
+    {"LedColor\0" "Led color enum.\0"
+     "GREEN\0" "//!< GREEN, indicates good health\0"
+     "AMBER\0" "//!< AMBER, indicates problem\0"
+     , values_nvmlLedColor_t, COUNT_OF(values_nvmlLedColor_t)},
+    {"GpuOperationalEventLogLevel\0" "Log-level values used by GPU Operational Events. These values are used both for event reporting in `nvmlEventSetWait_v3_t` and for subscription filtering in `nvmlGpuOperationalEventConfig_v1_t`. Higher numeric values represent more selective log levels. `NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_ALL` disables log-level filtering when used as a subscription threshold. Event data may contain newer log-level values that are not named in this header; clients should handle unrecognized numeric values.\0"
+     "ALL\0" "//!< Matches all GPU Operational Event log levels.\0"
+     "TELEMETRY\0" "//!< High-volume telemetry events.\0"
+     "DIAG\0" "//!< Diagnostic events.\0"
+     "NOTICE\0" "//!< Notable operational events.\0"
+     "WARNING\0" "//!< Warning events.\0"
+     "ERROR\0" "//!< Error events.\0"
+     , values_nvmlGpuOperationalEventLogLevel_t, COUNT_OF(values_nvmlGpuOperationalEventLogLevel_t)},
+    {"OperationalEventSeverity\0" "Severity values used by Operational Events. These values are used both for event reporting in `nvmlEventSetWait_v3_t` and for subscription filtering in `nvmlGpuOperationalEventConfig_v1_t`. Higher numeric values represent more selective severities. `NVML_OPERATIONAL_EVENT_SEVERITY_ALL` disables severity filtering when used as a subscription threshold. Event data may contain newer severity values that are not named in this header; clients should handle unrecognized numeric values.\0"
+     "ALL\0" "//!< Matches all Operational Event severities.\0"
+     "INFORMATIONAL\0" "//!< Informational event.\0"
+     "CORRECTED\0" "//!< Corrected error event.\0"
+     "RECOVERABLE\0" "//!< Recoverable error event.\0"
+     "FATAL\0" "//!< Fatal error event.\0"
+     , values_nvmlOperationalEventSeverity_t, COUNT_OF(values_nvmlOperationalEventSeverity_t)},
+    {"EventDataType\0" "Event data formats returned by `nvmlEventSetWait_v3`.\0"
+     "NVML_EVENT\0" "//!< NVML event-bit data. `eventType` contains an NVML event bit.\0"
+     "GPU_OPERATIONAL_EVENT\0" "//!< Structured GPU Operational Event data.\0"
+     , values_nvmlEventDataType_t, COUNT_OF(values_nvmlEventDataType_t)},
+    {"GpuOperationalEventContextType\0" "NVML-defined GPU Operational Event context classifications. These values describe the NVML public interpretation of a context payload. The original source-defined context type is returned separately in `nvmlEventSetGetContextInfo_v1_tsourceEventContextType`.\0"
+     "UNKNOWN\0" "//!< No NVML public interpretation is defined for this context payload.\0"
+     "LEGACY_XID\0" "//!< Context payload can be decoded with `nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1`.\0"
+     , values_nvmlGpuOperationalEventContextType_t, COUNT_OF(values_nvmlGpuOperationalEventContextType_t)},
+    {"EncoderType\0" "Represents type of encoder for capacity can be queried\0"
+     "ENCODER_QUERY_H264\0" "//!< H264 encoder\0"
+     "ENCODER_QUERY_HEVC\0" "//!< HEVC encoder\0"
+     "ENCODER_QUERY_AV1\0" "//!< AV1 encoder\0"
+     "ENCODER_QUERY_UNKNOWN\0" "//!< Unknown encoder\0"
+     , values_nvmlEncoderType_t, COUNT_OF(values_nvmlEncoderType_t)},
+    {"FBCSessionType\0" "Represents frame buffer capture session type\0"
+     "UNKNOWN\0" "//!< Unknown\0"
+     "TOSYS\0" "//!< ToSys\0"
+     "CUDA\0" "//!< Cuda\0"
+     "VID\0" "//!< Vid\0"
+     "HWENC\0" "//!< HEnc\0"
+     , values_nvmlFBCSessionType_t, COUNT_OF(values_nvmlFBCSessionType_t)},
+    {"DetachGpuState\0" "Is the GPU device to be removed from the kernel by nvmlDeviceRemoveGpu()\0"
+     "DETACH_GPU_KEEP\0" "\0"
+     "DETACH_GPU_REMOVE\0" "\0"
+     , values_nvmlDetachGpuState_t, COUNT_OF(values_nvmlDetachGpuState_t)},
+    {"PcieLinkState\0" "Parent bridge PCIe link state requested by nvmlDeviceRemoveGpu()\0"
+     "PCIE_LINK_KEEP\0" "\0"
+     "PCIE_LINK_SHUT_DOWN\0" "\0"
+     , values_nvmlPcieLinkState_t, COUNT_OF(values_nvmlPcieLinkState_t)},
+    {"CPERType\0" "Bitmask of CPER record types. Multiple values may be combined to request records from several sources in one call.\0"
+     "CPER_ACCESS_TYPE_GPU\0" "//!< Access GPU CPER records\0"
+     , values_nvmlCPERType_t, COUNT_OF(values_nvmlCPERType_t)},
+    {"ClockLimitId\0" "ClockLimitId\0"
+     "RANGE_START\0" "\0"
+     "TDP\0" "\0"
+     "UNLIMITED\0" "\0"
+     , values_nvmlClockLimitId_t, COUNT_OF(values_nvmlClockLimitId_t)},
+    {"NvlinkVersion\0" "Represents Nvlink Version\0"
+     "INVALID\0" "//!< NVLink version is invalid\0"
+     "NVLINK_VERSION_1_0\0" "//!< NVLink Version 1.0\0"
+     "NVLINK_VERSION_2_0\0" "//!< NVLink Version 2.0\0"
+     "NVLINK_VERSION_2_2\0" "//!< NVLink Version 2.2\0"
+     "NVLINK_VERSION_3_0\0" "//!< NVLink Version 3.0\0"
+     "NVLINK_VERSION_3_1\0" "//!< NVLink Version 3.1\0"
+     "NVLINK_VERSION_4_0\0" "//!< NVLink Version 4.0\0"
+     "NVLINK_VERSION_5_0\0" "//!< NVLink Version 5.0\0"
+     "NVLINK_VERSION_6_0\0" "//!< NVLink Version 6.0\0"
+     , values_nvmlNvlinkVersion_t, COUNT_OF(values_nvmlNvlinkVersion_t)},
+    {"NvlinkTelemetrySampleType\0" "Per-link NVLink telemetry sample types.\0"
+     "THROUGHPUT_RAW_TX\0" "//!< Raw TX flit counter for a single link\0"
+     "THROUGHPUT_RAW_RX\0" "//!< Raw RX flit counter for a single link\0"
+     "COUNT\0" "//!< Number of valid sample types\0"
+     , values_nvmlNvlinkTelemetrySampleType_t, COUNT_OF(values_nvmlNvlinkTelemetrySampleType_t)},
+    {"VgpuVmCompatibility\0" "vGPU VM compatibility codes\0"
+     "NONE\0" "//!< vGPU is not runnable\0"
+     "COLD\0" "//!< vGPU is runnable from a cold / powered-off state (ACPI S5)\0"
+     "HIBERNATE\0" "//!< vGPU is runnable from a hibernated state (ACPI S4)\0"
+     "SLEEP\0" "//!< vGPU is runnable from a sleeped state (ACPI S3)\0"
+     "LIVE\0" "//!< vGPU is runnable from a live/paused (ACPI S0)\0"
+     , values_nvmlVgpuVmCompatibility_t, COUNT_OF(values_nvmlVgpuVmCompatibility_t)},
+    {"VgpuPgpuCompatibilityLimitCode\0" "vGPU-pGPU compatibility limit codes\0"
+     "VGPU_COMPATIBILITY_LIMIT_NONE\0" "//!< Compatibility is not limited.\0"
+     "VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER\0" "//!< ompatibility is limited by host driver version.\0"
+     "VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER\0" "//!< Compatibility is limited by guest driver version.\0"
+     "VGPU_COMPATIBILITY_LIMIT_GPU\0" "//!< Compatibility is limited by GPU hardware.\0"
+     "VGPU_COMPATIBILITY_LIMIT_OTHER\0" "//!< Compatibility is limited by an undefined factor.\0"
+     , values_nvmlVgpuPgpuCompatibilityLimitCode_t, COUNT_OF(values_nvmlVgpuPgpuCompatibilityLimitCode_t)},
+    {"PRMCounterId\0" "PRM Counter IDs\0"
+     "NONE\0" "//!< Sentinel\0"
+     "PPCNT_PHYSICAL_LAYER_CTRS_LINK_DOWN_EVENTS\0" "//!< PPCNT group 0x12, link_down_events\0"
+     "PPCNT_PHYSICAL_LAYER_CTRS_SUCCESSFUL_RECOVERY_EVENTS\0" "//!< PPCNT group 0x12, successful_recovery_events\0"
+     "PPCNT_RECOVERY_CTRS_TOTAL_SUCCESSFUL_RECOVERY_EVENTS\0" "//!< PPCNT group 0x1A, total_successful_recovery_events\0"
+     "PPCNT_RECOVERY_CTRS_TIME_SINCE_LAST_RECOVERY\0" "//!< PPCNT group 0x1A, time_since_last_recovery\0"
+     "PPCNT_RECOVERY_CTRS_TIME_BETWEEN_LAST_TWO_RECOVERIES\0" "//!< PPCNT group 0x1A, time_between_last_two_recoveries\0"
+     "PPCNT_RECOVERY_CTRS_TIME_IN_LAST_HOST_SERDES_FEQ_RECOVERY\0" "//!< PPCNT group 0x1A, time_in_last_host_serdes_feq_recovery\0"
+     "PPCNT_RECOVERY_CTRS_TOTAL_TIME_IN_HOST_SERDES_FEQ_RECOVERY\0" "//!< PPCNT group 0x1A, total_time_in_host_serdes_feq_recovery\0"
+     "PPCNT_RECOVERY_CTRS_TOTAL_HOST_SERDES_FEQ_RECOVERY_COUNT\0" "//!< PPCNT group 0x1A, total_host_serdes_feq_recovery_count\0"
+     "PPCNT_RECOVERY_CTRS_TOTAL_HOST_SERDES_FEQ_SUCCESSFUL_RECOVERY_COUNT\0" "//!< PPCNT group 0x1A, total_host_serdes_feq_successful_recovery_count\0"
+     "PPCNT_RECOVERY_CTRS_LAST_HOST_SERDES_FEQ_ATTEMPTS_COUNT\0" "//!< PPCNT group 0x1A, last_host_serdes_feq_attempts_count\0"
+     "PPCNT_RECOVERY_CTRS_LAST_SUCCESSFUL_RECOVERY_STEP_ATTEMPTS\0" "//!< PPCNT group 0x1A, last_successful_recovery_step_attempts\0"
+     "PPCNT_RECOVERY_CTRS_LAST_SUCCESSFUL_RECOVERY_TIME\0" "//!< PPCNT group 0x1A, last_successful_recovery_time\0"
+     "PPCNT_RECOVERY_CTRS_TOTAL_SUCCESSFUL_RECOVERY_TIME\0" "//!< PPCNT group 0x1A, total_successful_recovery_time\0"
+     "PPCNT_PORTCOUNTERS_PORT_XMIT_WAIT\0" "//!< PPCNT group 0x20, port_xmit_wait\0"
+     "PPCNT_PLR_RCV_CODES\0" "//!< PPCNT group 0x22, plr_rcv_codes\0"
+     "PPCNT_PLR_RCV_CODE_ERR\0" "//!< PPCNT group 0x22, plr_rcv_code_err\0"
+     "PPCNT_PLR_RCV_UNCORRECTABLE_CODE\0" "//!< PPCNT group 0x22, plr_rcv_uncorrectable_code\0"
+     "PPCNT_PLR_XMIT_CODES\0" "//!< PPCNT group 0x22, plr_xmit_codes\0"
+     "PPCNT_PLR_XMIT_RETRY_CODES\0" "//!< PPCNT group 0x22, plr_xmit_retry_codes\0"
+     "PPCNT_PLR_XMIT_RETRY_EVENTS\0" "//!< PPCNT group 0x22, plr_xmit_retry_events\0"
+     "PPCNT_PLR_SYNC_EVENTS\0" "//!< PPCNT group 0x22, plr_sync_events\0"
+     "PPRM_OPER_RECOVERY\0" "//!< PPRM, oper_recovery\0"
+     , values_nvmlPRMCounterId_t, COUNT_OF(values_nvmlPRMCounterId_t)},
+    {"GpmMetricId\0" "GPM Metric Identifiers\0"
+     "GPM_METRIC_GRAPHICS_UTIL\0" "//!< Percentage of time any compute/graphics app was active on the GPU. 0.0 - 100.0\0"
+     "GPM_METRIC_SM_UTIL\0" "//!< Percentage of SMs that were busy. 0.0 - 100.0\0"
+     "GPM_METRIC_SM_OCCUPANCY\0" "//!< Percentage of warps that were active vs theoretical maximum. 0.0 - 100.0\0"
+     "GPM_METRIC_INTEGER_UTIL\0" "//!< Percentage of time the GPU's SMs were doing integer operations. 0.0 - 100.0\0"
+     "GPM_METRIC_ANY_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing ANY tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_DFMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing DFMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_HMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing HMMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_DMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing DMMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_IMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing IMMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_DRAM_BW_UTIL\0" "//!< Percentage of DRAM bw used vs theoretical maximum. 0.0 - 100.0\0"
+     "GPM_METRIC_FP64_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP64 math. 0.0 - 100.0\0"
+     "GPM_METRIC_FP32_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP32 math. 0.0 - 100.0\0"
+     "GPM_METRIC_FP16_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP16 math. 0.0 - 100.0\0"
+     "GPM_METRIC_PCIE_TX_PER_SEC\0" "//!< PCIe traffic from this GPU in MiB/sec\0"
+     "GPM_METRIC_PCIE_RX_PER_SEC\0" "//!< PCIe traffic to this GPU in MiB/sec\0"
+     "GPM_METRIC_NVDEC_0_UTIL\0" "//!< Percent utilization of NVDEC 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_1_UTIL\0" "//!< Percent utilization of NVDEC 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_2_UTIL\0" "//!< Percent utilization of NVDEC 2. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_3_UTIL\0" "//!< Percent utilization of NVDEC 3. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_4_UTIL\0" "//!< Percent utilization of NVDEC 4. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_5_UTIL\0" "//!< Percent utilization of NVDEC 5. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_6_UTIL\0" "//!< Percent utilization of NVDEC 6. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_7_UTIL\0" "//!< Percent utilization of NVDEC 7. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_0_UTIL\0" "//!< Percent utilization of NVJPG 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_1_UTIL\0" "//!< Percent utilization of NVJPG 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_2_UTIL\0" "//!< Percent utilization of NVJPG 2. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_3_UTIL\0" "//!< Percent utilization of NVJPG 3. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_4_UTIL\0" "//!< Percent utilization of NVJPG 4. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_5_UTIL\0" "//!< Percent utilization of NVJPG 5. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_6_UTIL\0" "//!< Percent utilization of NVJPG 6. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_7_UTIL\0" "//!< Percent utilization of NVJPG 7. 0.0 - 100.0\0"
+     "GPM_METRIC_NVOFA_0_UTIL\0" "//!< Percent utilization of NVOFA 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVOFA_1_UTIL\0" "//!< Percent utilization of NVOFA 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC\0" "//!< NvLink read bandwidth for all links in MiB/sec\0"
+     "GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC\0" "//!< NvLink write bandwidth for all links in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L0_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 0 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L0_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 0 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L1_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 1 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L1_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 1 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L2_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 2 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L2_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 2 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L3_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 3 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L3_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 3 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L4_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 4 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L4_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 4 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L5_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 5 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L5_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 5 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L6_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 6 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L6_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 6 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L7_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 7 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L7_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 7 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L8_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 8 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L8_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 8 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L9_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 9 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L9_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 9 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L10_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 10 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L10_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 10 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L11_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 11 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L11_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 11 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L12_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 12 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L12_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 12 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L13_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 13 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L13_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 13 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L14_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 14 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L14_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 14 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L15_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 15 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L15_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 15 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L16_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 16 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L16_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 16 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L17_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 17 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L17_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 17 in MiB/sec\0"
+     "GPM_METRIC_C2C_TOTAL_TX_PER_SEC\0" "//!< C2C total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_TOTAL_RX_PER_SEC\0" "//!< C2C total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_DATA_TX_PER_SEC\0" "//!< C2C data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_DATA_RX_PER_SEC\0" "//!< C2C data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_TOTAL_TX_PER_SEC\0" "//!< C2C link 0 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_TOTAL_RX_PER_SEC\0" "//!< C2C link 0 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_DATA_TX_PER_SEC\0" "//!< C2C link 0 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_DATA_RX_PER_SEC\0" "//!< C2C link 0 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_TOTAL_TX_PER_SEC\0" "//!< C2C link 1 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_TOTAL_RX_PER_SEC\0" "//!< C2C link 1 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_DATA_TX_PER_SEC\0" "//!< C2C link 1 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_DATA_RX_PER_SEC\0" "//!< C2C link 1 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_TOTAL_TX_PER_SEC\0" "//!< C2C link 2 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_TOTAL_RX_PER_SEC\0" "//!< C2C link 2 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_DATA_TX_PER_SEC\0" "//!< C2C link 2 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_DATA_RX_PER_SEC\0" "//!< C2C link 2 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_TOTAL_TX_PER_SEC\0" "//!< C2C link 3 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_TOTAL_RX_PER_SEC\0" "//!< C2C link 3 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_DATA_TX_PER_SEC\0" "//!< C2C link 3 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_DATA_RX_PER_SEC\0" "//!< C2C link 3 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_TOTAL_TX_PER_SEC\0" "//!< C2C link 4 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_TOTAL_RX_PER_SEC\0" "//!< C2C link 4 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_DATA_TX_PER_SEC\0" "//!< C2C link 4 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_DATA_RX_PER_SEC\0" "//!< C2C link 4 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_TOTAL_TX_PER_SEC\0" "//!< C2C link 5 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_TOTAL_RX_PER_SEC\0" "//!< C2C link 5 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_DATA_TX_PER_SEC\0" "//!< C2C link 5 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_DATA_RX_PER_SEC\0" "//!< C2C link 5 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_TOTAL_TX_PER_SEC\0" "//!< C2C link 6 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_TOTAL_RX_PER_SEC\0" "//!< C2C link 6 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_DATA_TX_PER_SEC\0" "//!< C2C link 6 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_DATA_RX_PER_SEC\0" "//!< C2C link 6 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_TOTAL_TX_PER_SEC\0" "//!< C2C link 7 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_TOTAL_RX_PER_SEC\0" "//!< C2C link 7 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_DATA_TX_PER_SEC\0" "//!< C2C link 7 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_DATA_RX_PER_SEC\0" "//!< C2C link 7 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_TOTAL_TX_PER_SEC\0" "//!< C2C link 8 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_TOTAL_RX_PER_SEC\0" "//!< C2C link 8 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_DATA_TX_PER_SEC\0" "//!< C2C link 8 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_DATA_RX_PER_SEC\0" "//!< C2C link 8 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_TOTAL_TX_PER_SEC\0" "//!< C2C link 9 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_TOTAL_RX_PER_SEC\0" "//!< C2C link 9 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_DATA_TX_PER_SEC\0" "//!< C2C link 9 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_DATA_RX_PER_SEC\0" "//!< C2C link 9 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_TOTAL_TX_PER_SEC\0" "//!< C2C link 10 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_TOTAL_RX_PER_SEC\0" "//!< C2C link 10 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_DATA_TX_PER_SEC\0" "//!< C2C link 10 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_DATA_RX_PER_SEC\0" "//!< C2C link 10 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_TOTAL_TX_PER_SEC\0" "//!< C2C link 11 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_TOTAL_RX_PER_SEC\0" "//!< C2C link 11 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_DATA_TX_PER_SEC\0" "//!< C2C link 11 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_DATA_RX_PER_SEC\0" "//!< C2C link 11 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_TOTAL_TX_PER_SEC\0" "//!< C2C link 12 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_TOTAL_RX_PER_SEC\0" "//!< C2C link 12 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_DATA_TX_PER_SEC\0" "//!< C2C link 12 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_DATA_RX_PER_SEC\0" "//!< C2C link 12 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC\0" "//!< C2C link 13 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_TOTAL_RX_PER_SEC\0" "//!< C2C link 13 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_DATA_TX_PER_SEC\0" "//!< C2C link 13 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_DATA_RX_PER_SEC\0" "//!< C2C link 13 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_HOSTMEM_CACHE_HIT\0" "//!< Percentage of host memory cache hits. 0.0 - 100.0\0"
+     "GPM_METRIC_HOSTMEM_CACHE_MISS\0" "//!< Percentage of host memory cache misses. 0.0 - 100.0\0"
+     "GPM_METRIC_PEERMEM_CACHE_HIT\0" "//!< Percentage of peer memory cache hits. 0.0 - 100.0\0"
+     "GPM_METRIC_PEERMEM_CACHE_MISS\0" "//!< Percentage of peer memory cache misses. 0.0 - 100.0\0"
+     "GPM_METRIC_DRAM_CACHE_HIT\0" "//!< Percentage of DRAM cache hits. 0.0 - 100.0\0"
+     "GPM_METRIC_DRAM_CACHE_MISS\0" "//!< Percentage of DRAM cache misses. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_0_UTIL\0" "//!< Percent utilization of NVENC 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_1_UTIL\0" "//!< Percent utilization of NVENC 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_2_UTIL\0" "//!< Percent utilization of NVENC 2. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_3_UTIL\0" "//!< Percent utilization of NVENC 3. 0.0 - 100.0\0"
+     "GPM_METRIC_GR0_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 0 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR1_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 1 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR2_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 2 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR3_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 3 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR4_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 4 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR5_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 5 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR6_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 6 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR7_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 7 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_NVLINK_L18_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 18 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L18_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 18 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L19_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 19 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L19_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 19 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L20_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 20 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L20_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 20 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L21_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 21 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L21_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 21 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L22_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 22 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L22_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 22 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L23_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 23 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L23_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 23 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L24_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 24 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L24_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 24 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L25_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 25 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L25_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 25 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L26_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 26 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L26_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 26 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L27_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 27 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L27_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 27 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L28_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 28 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L28_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 28 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L29_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 29 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L29_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 29 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L30_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 30 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L30_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 30 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L31_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 31 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L31_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 31 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L32_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 32 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L32_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 32 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L33_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 33 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L33_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 33 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L34_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 34 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L34_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 34 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L35_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 35 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L35_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 35 in MiB/sec\0"
+     "GPM_METRIC_SM_CYCLES_ELAPSED\0" "//!< The GPU's SM cycles elapsed since reboot\0"
+     "GPM_METRIC_SM_CYCLES_ACTIVE\0" "//!< The GPU's SM activity since reboot\0"
+     "GPM_METRIC_MMA_CYCLES_ACTIVE\0" "//!< The GPU's SM MMA tensor activity since reboot\0"
+     "GPM_METRIC_DMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM DMMA tensor activity since reboot\0"
+     "GPM_METRIC_HMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM HMMA tensor activity since reboot\0"
+     "GPM_METRIC_IMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM IMMA tensor activity since reboot\0"
+     "GPM_METRIC_DFMA_CYCLES_ACTIVE\0" "//!< The GPU's SM DFMA tensor activity since reboot\0"
+     "GPM_METRIC_PCIE_TX\0" "//!< The PCIe TX traffic since reboot\0"
+     "GPM_METRIC_PCIE_RX\0" "//!< The PCIe RX traffic since reboot\0"
+     "GPM_METRIC_INTEGER_CYCLES_ACTIVE\0" "//!< The GPU's SM integer activity since reboot\0"
+     "GPM_METRIC_FP64_CYCLES_ACTIVE\0" "//!< The GPU's SM FP64 activity since reboot\0"
+     "GPM_METRIC_FP32_CYCLES_ACTIVE\0" "//!< The GPU's SM FP32 activity since reboot\0"
+     "GPM_METRIC_FP16_CYCLES_ACTIVE\0" "//!< The GPU's SM FP16 activity since reboot\0"
+     "GPM_METRIC_NVLINK_L0_RX\0" "//!< NvLink read for link 0 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L0_TX\0" "//!< NvLink write for link 0 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L1_RX\0" "//!< NvLink read for link 1 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L1_TX\0" "//!< NvLink write for link 1 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L2_RX\0" "//!< NvLink read for link 2 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L2_TX\0" "//!< NvLink write for link 2 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L3_RX\0" "//!< NvLink read for link 3 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L3_TX\0" "//!< NvLink write for link 3 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L4_RX\0" "//!< NvLink read for link 4 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L4_TX\0" "//!< NvLink write for link 4 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L5_RX\0" "//!< NvLink read for link 5 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L5_TX\0" "//!< NvLink write for link 5 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L6_RX\0" "//!< NvLink read for link 6 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L6_TX\0" "//!< NvLink write for link 6 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L7_RX\0" "//!< NvLink read for link 7 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L7_TX\0" "//!< NvLink write for link 7 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L8_RX\0" "//!< NvLink read for link 8 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L8_TX\0" "//!< NvLink write for link 8 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L9_RX\0" "//!< NvLink read for link 9 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L9_TX\0" "//!< NvLink write for link 9 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L10_RX\0" "//!< NvLink read for link 10 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L10_TX\0" "//!< NvLink write for link 10 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L11_RX\0" "//!< NvLink read for link 11 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L11_TX\0" "//!< NvLink write for link 11 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L12_RX\0" "//!< NvLink read for link 12 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L12_TX\0" "//!< NvLink write for link 12 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L13_RX\0" "//!< NvLink read for link 13 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L13_TX\0" "//!< NvLink write for link 13 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L14_RX\0" "//!< NvLink read for link 14 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L14_TX\0" "//!< NvLink write for link 14 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L15_RX\0" "//!< NvLink read for link 15 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L15_TX\0" "//!< NvLink write for link 15 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L16_RX\0" "//!< NvLink read for link 16 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L16_TX\0" "//!< NvLink write for link 16 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L17_RX\0" "//!< NvLink read for link 17 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L17_TX\0" "//!< NvLink write for link 17 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L18_RX\0" "//!< NvLink read for link 18 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L18_TX\0" "//!< NvLink write for link 18 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L19_RX\0" "//!< NvLink read for link 19 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L19_TX\0" "//!< NvLink write for link 19 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L20_RX\0" "//!< NvLink read for link 20 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L20_TX\0" "//!< NvLink write for link 20 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L21_RX\0" "//!< NvLink read for link 21 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L21_TX\0" "//!< NvLink write for link 21 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L22_RX\0" "//!< NvLink read for link 22 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L22_TX\0" "//!< NvLink write for link 22 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L23_RX\0" "//!< NvLink read for link 23 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L23_TX\0" "//!< NvLink write for link 23 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L24_RX\0" "//!< NvLink read for link 24 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L24_TX\0" "//!< NvLink write for link 24 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L25_RX\0" "//!< NvLink read for link 25 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L25_TX\0" "//!< NvLink write for link 25 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L26_RX\0" "//!< NvLink read for link 26 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L26_TX\0" "//!< NvLink write for link 26 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L27_RX\0" "//!< NvLink read for link 27 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L27_TX\0" "//!< NvLink write for link 27 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L28_RX\0" "//!< NvLink read for link 28 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L28_TX\0" "//!< NvLink write for link 28 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L29_RX\0" "//!< NvLink read for link 29 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L29_TX\0" "//!< NvLink write for link 29 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L30_RX\0" "//!< NvLink read for link 30 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L30_TX\0" "//!< NvLink write for link 30 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L31_RX\0" "//!< NvLink read for link 31 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L31_TX\0" "//!< NvLink write for link 31 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L32_RX\0" "//!< NvLink read for link 32 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L32_TX\0" "//!< NvLink write for link 32 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L33_RX\0" "//!< NvLink read for link 33 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L33_TX\0" "//!< NvLink write for link 33 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L34_RX\0" "//!< NvLink read for link 34 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L34_TX\0" "//!< NvLink write for link 34 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L35_RX\0" "//!< NvLink read for link 35 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L35_TX\0" "//!< NvLink write for link 35 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L36_RX\0" "//!< NvLink read for link 36 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L36_TX\0" "//!< NvLink write for link 36 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L37_RX\0" "//!< NvLink read for link 37 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L37_TX\0" "//!< NvLink write for link 37 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L38_RX\0" "//!< NvLink read for link 38 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L38_TX\0" "//!< NvLink write for link 38 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L39_RX\0" "//!< NvLink read for link 39 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L39_TX\0" "//!< NvLink write for link 39 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L40_RX\0" "//!< NvLink read for link 40 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L40_TX\0" "//!< NvLink write for link 40 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L41_RX\0" "//!< NvLink read for link 41 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L41_TX\0" "//!< NvLink write for link 41 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L42_RX\0" "//!< NvLink read for link 42 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L42_TX\0" "//!< NvLink write for link 42 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L43_RX\0" "//!< NvLink read for link 43 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L43_TX\0" "//!< NvLink write for link 43 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L44_RX\0" "//!< NvLink read for link 44 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L44_TX\0" "//!< NvLink write for link 44 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L45_RX\0" "//!< NvLink read for link 45 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L45_TX\0" "//!< NvLink write for link 45 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L46_RX\0" "//!< NvLink read for link 46 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L46_TX\0" "//!< NvLink write for link 46 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L47_RX\0" "//!< NvLink read for link 47 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L47_TX\0" "//!< NvLink write for link 47 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L48_RX\0" "//!< NvLink read for link 48 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L48_TX\0" "//!< NvLink write for link 48 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L49_RX\0" "//!< NvLink read for link 49 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L49_TX\0" "//!< NvLink write for link 49 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L50_RX\0" "//!< NvLink read for link 50 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L50_TX\0" "//!< NvLink write for link 50 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L51_RX\0" "//!< NvLink read for link 51 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L51_TX\0" "//!< NvLink write for link 51 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L52_RX\0" "//!< NvLink read for link 52 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L52_TX\0" "//!< NvLink write for link 52 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L53_RX\0" "//!< NvLink read for link 53 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L53_TX\0" "//!< NvLink write for link 53 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L54_RX\0" "//!< NvLink read for link 54 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L54_TX\0" "//!< NvLink write for link 54 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L55_RX\0" "//!< NvLink read for link 55 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L55_TX\0" "//!< NvLink write for link 55 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L56_RX\0" "//!< NvLink read for link 56 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L56_TX\0" "//!< NvLink write for link 56 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L57_RX\0" "//!< NvLink read for link 57 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L57_TX\0" "//!< NvLink write for link 57 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L58_RX\0" "//!< NvLink read for link 58 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L58_TX\0" "//!< NvLink write for link 58 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L59_RX\0" "//!< NvLink read for link 59 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L59_TX\0" "//!< NvLink write for link 59 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L60_RX\0" "//!< NvLink read for link 60 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L60_TX\0" "//!< NvLink write for link 60 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L61_RX\0" "//!< NvLink read for link 61 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L61_TX\0" "//!< NvLink write for link 61 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L62_RX\0" "//!< NvLink read for link 62 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L62_TX\0" "//!< NvLink write for link 62 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L63_RX\0" "//!< NvLink read for link 63 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L63_TX\0" "//!< NvLink write for link 63 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L64_RX\0" "//!< NvLink read for link 64 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L64_TX\0" "//!< NvLink write for link 64 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L65_RX\0" "//!< NvLink read for link 65 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L65_TX\0" "//!< NvLink write for link 65 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L66_RX\0" "//!< NvLink read for link 66 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L66_TX\0" "//!< NvLink write for link 66 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L67_RX\0" "//!< NvLink read for link 67 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L67_TX\0" "//!< NvLink write for link 67 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L68_RX\0" "//!< NvLink read for link 68 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L68_TX\0" "//!< NvLink write for link 68 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L69_RX\0" "//!< NvLink read for link 69 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L69_TX\0" "//!< NvLink write for link 69 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L70_RX\0" "//!< NvLink read for link 70 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L70_TX\0" "//!< NvLink write for link 70 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L71_RX\0" "//!< NvLink read for link 71 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L71_TX\0" "//!< NvLink write for link 71 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L36_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 36 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L36_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 36 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L37_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 37 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L37_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 37 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L38_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 38 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L38_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 38 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L39_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 39 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L39_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 39 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L40_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 40 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L40_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 40 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L41_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 41 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L41_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 41 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L42_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 42 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L42_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 42 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L43_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 43 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L43_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 43 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L44_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 44 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L44_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 44 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L45_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 45 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L45_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 45 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L46_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 46 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L46_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 46 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L47_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 47 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L47_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 47 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L48_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 48 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L48_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 48 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L49_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 49 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L49_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 49 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L50_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 50 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L50_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 50 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L51_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 51 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L51_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 51 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L52_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 52 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L52_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 52 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L53_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 53 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L53_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 53 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L54_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 54 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L54_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 54 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L55_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 55 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L55_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 55 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L56_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 56 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L56_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 56 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L57_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 57 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L57_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 57 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L58_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 58 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L58_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 58 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L59_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 59 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L59_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 59 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L60_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 60 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L60_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 60 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L61_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 61 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L61_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 61 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L62_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 62 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L62_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 62 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L63_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 63 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L63_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 63 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L64_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 64 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L64_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 64 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L65_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 65 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L65_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 65 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L66_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 66 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L66_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 66 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L67_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 67 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L67_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 67 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L68_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 68 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L68_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 68 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L69_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 69 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L69_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 69 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L70_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 70 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L70_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 70 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L71_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 71 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L71_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 71 in MiB/sec\0"
+     "GPM_METRIC_MAX\0" "//!< Maximum value above +1\0"
+     , values_nvmlGpmMetricId_t, COUNT_OF(values_nvmlGpmMetricId_t)},
+    {"PowerProfileType\0" "Workload power profile identifiers.\0"
+     "POWER_PROFILE_MAX_P\0" "\0"
+     "POWER_PROFILE_MAX_Q\0" "\0"
+     "POWER_PROFILE_COMPUTE\0" "\0"
+     "POWER_PROFILE_MEMORY_BOUND\0" "\0"
+     "POWER_PROFILE_NETWORK\0" "\0"
+     "POWER_PROFILE_BALANCED\0" "\0"
+     "POWER_PROFILE_LLM_INFERENCE\0" "\0"
+     "POWER_PROFILE_LLM_TRAINING\0" "\0"
+     "POWER_PROFILE_RBM\0" "\0"
+     "POWER_PROFILE_DCPCIE\0" "\0"
+     "POWER_PROFILE_HMMA_SPARSE\0" "\0"
+     "POWER_PROFILE_HMMA_DENSE\0" "\0"
+     "POWER_PROFILE_SYNC_BALANCED\0" "\0"
+     "POWER_PROFILE_HPC\0" "\0"
+     "POWER_PROFILE_MIG\0" "\0"
+     "POWER_PROFILE_MAX_Q_1\0" "\0"
+     "POWER_PROFILE_NETWORK_BOUND\0" "\0"
+     "POWER_PROFILE_HIGH_THROUGHPUT_INFERENCE\0" "\0"
+     "POWER_PROFILE_MEDIUM_THROUGHPUT_INFERENCE\0" "\0"
+     "POWER_PROFILE_LOW_LATENCY_INFERENCE\0" "\0"
+     "POWER_PROFILE_TRAINING\0" "\0"
+     "POWER_PROFILE_INFERENCE\0" "\0"
+     "POWER_PROFILE_MAX_Q_2\0" "\0"
+     "POWER_PROFILE_MAX_Q_3\0" "\0"
+     "POWER_PROFILE_LOW_PRIORITY_BACKGROUND\0" "\0"
+     "POWER_PROFILE_MAX\0" "\0"
+     , values_nvmlPowerProfileType_t, COUNT_OF(values_nvmlPowerProfileType_t)},
+    {"PowerProfileOperation\0" "Enum for operation to perform on the requested profiles\0"
+     "CLEAR\0" "//!< Remove the requested profiles from the existing list of requested profiles\0"
+     "SET\0" "//!< Add the requested profiles to the existing list of requested profiles\0"
+     "SET_AND_OVERWRITE\0" "//!< Overwrite the existing list of requested profiles with just the requested profiles\0"
+     "MAX\0" "//!< Max value above +1\0"
+     , values_nvmlPowerProfileOperation_t, COUNT_OF(values_nvmlPowerProfileOperation_t)},
+    {"FieldId\0" "FieldId\0"
+     "DEV_ECC_CURRENT\0" "\0"
+     "DEV_ECC_PENDING\0" "\0"
+     "DEV_ECC_SBE_VOL_TOTAL\0" "\0"
+     "DEV_ECC_DBE_VOL_TOTAL\0" "\0"
+     "DEV_ECC_SBE_AGG_TOTAL\0" "\0"
+     "DEV_ECC_DBE_AGG_TOTAL\0" "\0"
+     "DEV_ECC_SBE_VOL_L1\0" "\0"
+     "DEV_ECC_DBE_VOL_L1\0" "\0"
+     "DEV_ECC_SBE_VOL_L2\0" "\0"
+     "DEV_ECC_DBE_VOL_L2\0" "\0"
+     "DEV_ECC_SBE_VOL_DEV\0" "\0"
+     "DEV_ECC_DBE_VOL_DEV\0" "\0"
+     "DEV_ECC_SBE_VOL_REG\0" "\0"
+     "DEV_ECC_DBE_VOL_REG\0" "\0"
+     "DEV_ECC_SBE_VOL_TEX\0" "\0"
+     "DEV_ECC_DBE_VOL_TEX\0" "\0"
+     "DEV_ECC_DBE_VOL_CBU\0" "\0"
+     "DEV_ECC_SBE_AGG_L1\0" "\0"
+     "DEV_ECC_DBE_AGG_L1\0" "\0"
+     "DEV_ECC_SBE_AGG_L2\0" "\0"
+     "DEV_ECC_DBE_AGG_L2\0" "\0"
+     "DEV_ECC_SBE_AGG_DEV\0" "\0"
+     "DEV_ECC_DBE_AGG_DEV\0" "\0"
+     "DEV_ECC_SBE_AGG_REG\0" "\0"
+     "DEV_ECC_DBE_AGG_REG\0" "\0"
+     "DEV_ECC_SBE_AGG_TEX\0" "\0"
+     "DEV_ECC_DBE_AGG_TEX\0" "\0"
+     "DEV_ECC_DBE_AGG_CBU\0" "\0"
+     "DEV_RETIRED_SBE\0" "\0"
+     "DEV_RETIRED_DBE\0" "\0"
+     "DEV_RETIRED_PENDING\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L1\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L2\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L3\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L4\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L5\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L0\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L1\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L2\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L3\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L4\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L5\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L0\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L1\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L2\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L3\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L4\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L5\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L0\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L1\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L2\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L3\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L4\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L5\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L0\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L1\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L2\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L3\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L4\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L5\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_TOTAL\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L0\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L1\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L2\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L3\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L4\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L5\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_TOTAL\0" "\0"
+     "DEV_PERF_POLICY_POWER\0" "\0"
+     "DEV_PERF_POLICY_THERMAL\0" "\0"
+     "DEV_PERF_POLICY_SYNC_BOOST\0" "\0"
+     "DEV_PERF_POLICY_BOARD_LIMIT\0" "\0"
+     "DEV_PERF_POLICY_LOW_UTILIZATION\0" "\0"
+     "DEV_PERF_POLICY_RELIABILITY\0" "\0"
+     "DEV_PERF_POLICY_TOTAL_APP_CLOCKS\0" "\0"
+     "DEV_PERF_POLICY_TOTAL_BASE_CLOCKS\0" "\0"
+     "DEV_MEMORY_TEMP\0" "\0"
+     "DEV_TOTAL_ENERGY_CONSUMPTION\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L0\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L1\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L2\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L3\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L4\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L5\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_COMMON\0" "\0"
+     "DEV_NVLINK_LINK_COUNT\0" "\0"
+     "DEV_RETIRED_PENDING_SBE\0" "\0"
+     "DEV_RETIRED_PENDING_DBE\0" "\0"
+     "DEV_PCIE_REPLAY_COUNTER\0" "\0"
+     "DEV_PCIE_REPLAY_ROLLOVER_COUNTER\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L7\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L8\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L9\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L10\0" "\0"
+     "DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L11\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L6\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L7\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L8\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L9\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L10\0" "\0"
+     "DEV_NVLINK_CRC_DATA_ERROR_COUNT_L11\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L6\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L7\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L8\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L9\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L10\0" "\0"
+     "DEV_NVLINK_REPLAY_ERROR_COUNT_L11\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L6\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L7\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L8\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L9\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L10\0" "\0"
+     "DEV_NVLINK_RECOVERY_ERROR_COUNT_L11\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L6\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L7\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L8\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L9\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L10\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C0_L11\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L6\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L7\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L8\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L9\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L10\0" "\0"
+     "DEV_NVLINK_BANDWIDTH_C1_L11\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L6\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L7\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L8\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L9\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L10\0" "\0"
+     "DEV_NVLINK_SPEED_MBPS_L11\0" "\0"
+     "DEV_NVLINK_THROUGHPUT_DATA_TX\0" "\0"
+     "DEV_NVLINK_THROUGHPUT_DATA_RX\0" "\0"
+     "DEV_NVLINK_THROUGHPUT_RAW_TX\0" "\0"
+     "DEV_NVLINK_THROUGHPUT_RAW_RX\0" "\0"
+     "DEV_REMAPPED_COR\0" "\0"
+     "DEV_REMAPPED_UNC\0" "\0"
+     "DEV_REMAPPED_PENDING\0" "\0"
+     "DEV_REMAPPED_FAILURE\0" "\0"
+     "DEV_NVLINK_REMOTE_NVLINK_ID\0" "\0"
+     "DEV_NVSWITCH_CONNECTED_LINK_COUNT\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L0\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L1\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L2\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L3\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L4\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L5\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L6\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L7\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L8\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L9\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L10\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_L11\0" "\0"
+     "DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL\0" "\0"
+     "DEV_NVLINK_ERROR_DL_REPLAY\0" "\0"
+     "DEV_NVLINK_ERROR_DL_RECOVERY\0" "\0"
+     "DEV_NVLINK_ERROR_DL_CRC\0" "\0"
+     "DEV_NVLINK_GET_SPEED\0" "\0"
+     "DEV_NVLINK_GET_STATE\0" "\0"
+     "DEV_NVLINK_GET_VERSION\0" "\0"
+     "DEV_NVLINK_GET_POWER_STATE\0" "\0"
+     "DEV_NVLINK_GET_POWER_THRESHOLD\0" "\0"
+     "DEV_PCIE_L0_TO_RECOVERY_COUNTER\0" "\0"
+     "DEV_C2C_LINK_COUNT\0" "\0"
+     "DEV_C2C_LINK_GET_STATUS\0" "\0"
+     "DEV_C2C_LINK_GET_MAX_BW\0" "\0"
+     "DEV_PCIE_COUNT_CORRECTABLE_ERRORS\0" "\0"
+     "DEV_PCIE_COUNT_NAKS_RECEIVED\0" "\0"
+     "DEV_PCIE_COUNT_RECEIVER_ERROR\0" "\0"
+     "DEV_PCIE_COUNT_BAD_TLP\0" "\0"
+     "DEV_PCIE_COUNT_NAKS_SENT\0" "\0"
+     "DEV_PCIE_COUNT_BAD_DLLP\0" "\0"
+     "DEV_PCIE_COUNT_NON_FATAL_ERROR\0" "\0"
+     "DEV_PCIE_COUNT_FATAL_ERROR\0" "\0"
+     "DEV_PCIE_COUNT_UNSUPPORTED_REQ\0" "\0"
+     "DEV_PCIE_COUNT_LCRC_ERROR\0" "\0"
+     "DEV_PCIE_COUNT_LANE_ERROR\0" "\0"
+     "DEV_IS_RESETLESS_MIG_SUPPORTED\0" "\0"
+     "DEV_POWER_AVERAGE\0" "\0"
+     "DEV_POWER_INSTANT\0" "\0"
+     "DEV_POWER_MIN_LIMIT\0" "\0"
+     "DEV_POWER_MAX_LIMIT\0" "\0"
+     "DEV_POWER_DEFAULT_LIMIT\0" "\0"
+     "DEV_POWER_CURRENT_LIMIT\0" "\0"
+     "DEV_ENERGY\0" "\0"
+     "DEV_POWER_REQUESTED_LIMIT\0" "\0"
+     "DEV_TEMPERATURE_SHUTDOWN_TLIMIT\0" "\0"
+     "DEV_TEMPERATURE_SLOWDOWN_TLIMIT\0" "\0"
+     "DEV_TEMPERATURE_MEM_MAX_TLIMIT\0" "\0"
+     "DEV_TEMPERATURE_GPU_MAX_TLIMIT\0" "\0"
+     "DEV_PCIE_COUNT_TX_BYTES\0" "\0"
+     "DEV_PCIE_COUNT_RX_BYTES\0" "\0"
+     "DEV_IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE\0" "\0"
+     "DEV_NVLINK_GET_POWER_THRESHOLD_MAX\0" "\0"
+     "DEV_NVLINK_COUNT_XMIT_PACKETS\0" "\0"
+     "DEV_NVLINK_COUNT_XMIT_BYTES\0" "\0"
+     "DEV_NVLINK_COUNT_RCV_PACKETS\0" "\0"
+     "DEV_NVLINK_COUNT_RCV_BYTES\0" "\0"
+     "DEV_NVLINK_COUNT_VL15_DROPPED\0" "\0"
+     "DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_RCV_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_XMIT_DISCARDS\0" "\0"
+     "DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS\0" "\0"
+     "DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS\0" "\0"
+     "DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_BER_LANE0\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_BER_LANE1\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_BER\0" "\0"
+     "DEV_NVLINK_COUNT_EFFECTIVE_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_EFFECTIVE_BER\0" "\0"
+     "DEV_NVLINK_COUNT_SYMBOL_ERRORS\0" "\0"
+     "DEV_NVLINK_COUNT_SYMBOL_BER\0" "\0"
+     "DEV_NVLINK_GET_POWER_THRESHOLD_MIN\0" "\0"
+     "DEV_NVLINK_GET_POWER_THRESHOLD_UNITS\0" "\0"
+     "DEV_NVLINK_GET_POWER_THRESHOLD_SUPPORTED\0" "\0"
+     "DEV_RESET_STATUS\0" "\0"
+     "DEV_DRAIN_AND_RESET_STATUS\0" "\0"
+     "DEV_PCIE_OUTBOUND_ATOMICS_MASK\0" "\0"
+     "DEV_PCIE_INBOUND_ATOMICS_MASK\0" "\0"
+     "DEV_GET_GPU_RECOVERY_ACTION\0" "\0"
+     "DEV_C2C_LINK_ERROR_INTR\0" "\0"
+     "DEV_C2C_LINK_ERROR_REPLAY\0" "\0"
+     "DEV_C2C_LINK_ERROR_REPLAY_B2B\0" "\0"
+     "DEV_C2C_LINK_POWER_STATE\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_0\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_1\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_2\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_3\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_4\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_5\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_6\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_7\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_8\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_9\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_10\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_11\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_12\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_13\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_14\0" "\0"
+     "DEV_NVLINK_COUNT_FEC_HISTORY_15\0" "\0"
+     "PWR_SMOOTHING_ENABLED\0" "\0"
+     "PWR_SMOOTHING_PRIV_LVL\0" "\0"
+     "PWR_SMOOTHING_IMM_RAMP_DOWN_ENABLED\0" "\0"
+     "PWR_SMOOTHING_APPLIED_TMP_CEIL\0" "\0"
+     "PWR_SMOOTHING_APPLIED_TMP_FLOOR\0" "\0"
+     "PWR_SMOOTHING_MAX_PERCENT_TMP_FLOOR_SETTING\0" "\0"
+     "PWR_SMOOTHING_MIN_PERCENT_TMP_FLOOR_SETTING\0" "\0"
+     "PWR_SMOOTHING_HW_CIRCUITRY_PERCENT_LIFETIME_REMAINING\0" "\0"
+     "PWR_SMOOTHING_MAX_NUM_PRESET_PROFILES\0" "\0"
+     "PWR_SMOOTHING_PROFILE_PERCENT_TMP_FLOOR\0" "\0"
+     "PWR_SMOOTHING_PROFILE_RAMP_UP_RATE\0" "\0"
+     "PWR_SMOOTHING_PROFILE_RAMP_DOWN_RATE\0" "\0"
+     "PWR_SMOOTHING_PROFILE_RAMP_DOWN_HYST_VAL\0" "\0"
+     "PWR_SMOOTHING_ACTIVE_PRESET_PROFILE\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_PERCENT_TMP_FLOOR\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_UP_RATE\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_RATE\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_HYST_VAL\0" "\0"
+     "DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP\0" "\0"
+     "DEV_CLOCKS_EVENT_REASON_SYNC_BOOST\0" "\0"
+     "DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN\0" "\0"
+     "DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN\0" "\0"
+     "DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN\0" "\0"
+     "DEV_POWER_SYNC_BALANCING_FREQ\0" "\0"
+     "DEV_POWER_SYNC_BALANCING_AF\0" "\0"
+     "DEV_EDPP_MULTIPLIER\0" "\0"
+     "PWR_SMOOTHING_PRIMARY_POWER_FLOOR\0" "\0"
+     "PWR_SMOOTHING_SECONDARY_POWER_FLOOR\0" "\0"
+     "PWR_SMOOTHING_MIN_PRIMARY_FLOOR_ACT_OFFSET\0" "\0"
+     "PWR_SMOOTHING_MIN_PRIMARY_FLOOR_ACT_POINT\0" "\0"
+     "PWR_SMOOTHING_WINDOW_MULTIPLIER\0" "\0"
+     "PWR_SMOOTHING_DELAYED_PWR_SMOOTHING_SUPPORTED\0" "\0"
+     "PWR_SMOOTHING_PROFILE_SECONDARY_POWER_FLOOR\0" "\0"
+     "PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_ACT_WIN_MULT\0" "\0"
+     "PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_TAR_WIN_MULT\0" "\0"
+     "PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_ACT_OFFSET\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_SECONDARY_POWER_FLOOR\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_WIN_MULT\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_TAR_WIN_MULT\0" "\0"
+     "PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_OFFSET\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_ERRORS_LANE0\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_ERRORS_LANE1\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_BER_LANE0_V2\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_BER_LANE1_V2\0" "\0"
+     "DEV_NVLINK_COUNT_RAW_BER_V2\0" "\0"
+     "DEV_NVLINK_PLR_XMIT_BLOCKS\0" "\0"
+     "DEV_NVLINK_PLR_XMIT_RETRY_BLOCKS\0" "\0"
+     "DEV_NVLINK_GET_DATA_RATE\0" "\0"
+     "DEV_MMA_STALL_PERCENT\0" "\0"
+     "DEV_MCLK_SWITCH_TYPE\0" "\0"
+     "DEV_MCLK_MIN_SWITCH_INTERVAL_MILLISECONDS\0" "\0"
+     "PWR_SMOOTHING_SOC_POWER_SMOOTHING_ENABLED\0" "\0"
+     "DEV_REMAPPED_ROWS_COR_INACTIVE\0" "\0"
+     "DEV_REMAPPED_ROWS_UNC_INACTIVE\0" "\0"
+     "DEV_ACTIVE_BANK_REMAPPINGS\0" "\0"
+     "DEV_INACTIVE_BANK_REMAPPINGS\0" "\0"
+     "DEV_BANK_REMAPPER_HISTOGRAM_MAX\0" "\0"
+     "DEV_BANK_REMAPPER_HISTOGRAM_NONE\0" "\0"
+     "DEV_PENDING_BANK_REMAPPING\0" "\0"
+     "DEV_GPU_TEMP\0" "\0"
+     "PWR_SMOOTHING_LIMITED_TIME\0" "\0"
+     "MAX\0" "\0"
+     , values_FieldId, COUNT_OF(values_FieldId)},
+    {"DeviceArch\0" "DeviceArch\0"
+     "KEPLER\0" "\0"
+     "MAXWELL\0" "\0"
+     "PASCAL\0" "\0"
+     "VOLTA\0" "\0"
+     "TURING\0" "\0"
+     "AMPERE\0" "\0"
+     "ADA\0" "\0"
+     "HOPPER\0" "\0"
+     "BLACKWELL\0" "\0"
+     "DLA\0" "\0"
+     "DLA2\0" "\0"
+     "RUBIN\0" "\0"
+     "NPU3\0" "\0"
+     "UNKNOWN\0" "\0"
+     "T23X\0" "\0"
+     , values_DeviceArch, COUNT_OF(values_DeviceArch)},
+    {"BusType\0" "BusType\0"
+     "UNKNOWN\0" "\0"
+     "PCI\0" "\0"
+     "PCIE\0" "\0"
+     "FPCI\0" "\0"
+     "AGP\0" "\0"
+     , values_BusType, COUNT_OF(values_BusType)},
+    {"PowerSource\0" "PowerSource\0"
+     "AC\0" "\0"
+     "BATTERY\0" "\0"
+     "UNDERSIZED\0" "\0"
+     , values_PowerSource, COUNT_OF(values_PowerSource)},
+    {"FanControlPolicy\0" "FanControlPolicy\0"
+     "TEMPERATURE_CONTINOUS_SW\0" "\0"
+     "MANUAL\0" "\0"
+     , values_FanControlPolicy, COUNT_OF(values_FanControlPolicy)},
+    {"AffinityScope\0" "AffinityScope\0"
+     "NODE\0" "\0"
+     "SOCKET\0" "\0"
+     , values_AffinityScope, COUNT_OF(values_AffinityScope)},
+    {"EventType\0" "EventType\0"
+     "NONE\0" "\0"
+     "TYPE_NONE\0" "\0"
+     "SINGLE_BIT_ECC_ERROR\0" "\0"
+     "TYPE_SINGLE_BIT_ECC_ERROR\0" "\0"
+     "DOUBLE_BIT_ECC_ERROR\0" "\0"
+     "TYPE_DOUBLE_BIT_ECC_ERROR\0" "\0"
+     "P_STATE\0" "\0"
+     "TYPE_P_STATE\0" "\0"
+     "XID_CRITICAL_ERROR\0" "\0"
+     "TYPE_XID_CRITICAL_ERROR\0" "\0"
+     "CLOCK\0" "\0"
+     "TYPE_CLOCK\0" "\0"
+     "POWER_SOURCE_CHANGE\0" "\0"
+     "TYPE_POWER_SOURCE_CHANGE\0" "\0"
+     "MIG_CONFIG_CHANGE\0" "\0"
+     "SINGLE_BIT_ECC_ERROR_STORM\0" "\0"
+     "TYPE_SINGLE_BIT_ECC_ERROR_STORM\0" "\0"
+     "DRAM_RETIREMENT_EVENT\0" "\0"
+     "TYPE_DRAM_RETIREMENT_EVENT\0" "\0"
+     "DRAM_RETIREMENT_FAILURE\0" "\0"
+     "TYPE_DRAM_RETIREMENT_FAILURE\0" "\0"
+     "NON_FATAL_POISON_ERROR\0" "\0"
+     "TYPE_NON_FATAL_POISON_ERROR\0" "\0"
+     "FATAL_POISON_ERROR\0" "\0"
+     "TYPE_FATAL_POISON_ERROR\0" "\0"
+     "GPU_UNAVAILABLE_ERROR\0" "\0"
+     "TYPE_GPU_UNAVAILABLE_ERROR\0" "\0"
+     "GPU_RECOVERY_ACTION\0" "\0"
+     "TYPE_GPU_RECOVERY_ACTION\0" "\0"
+     "ALL\0" "\0"
+     "TYPE_ALL\0" "\0"
+     , values_EventType, COUNT_OF(values_EventType)},
+    {"SystemEventType\0" "SystemEventType\0"
+     "GPU_DRIVER_UNBIND\0" "\0"
+     "GPU_DRIVER_BIND\0" "\0"
+     "COUNT\0" "\0"
+     , values_SystemEventType, COUNT_OF(values_SystemEventType)},
+    {"ClocksEventReasons\0" "ClocksEventReasons\0"
+     "GPU_IDLE\0" "\0"
+     "APPLICATIONS_CLOCKS_SETTING\0" "\0"
+     "USER_DEFINED_CLOCKS\0" "\0"
+     "SW_POWER_CAP\0" "\0"
+     "HW_SLOWDOWN\0" "\0"
+     "SYNC_BOOST\0" "\0"
+     "SW_THERMAL_SLOWDOWN\0" "\0"
+     "HW_THERMAL_SLOWDOWN\0" "\0"
+     "HW_POWER_BRAKE_SLOWDOWN\0" "\0"
+     "DISPLAY_CLOCK_SETTING\0" "\0"
+     "BOARD_LIMIT\0" "\0"
+     "RELIABILITY\0" "\0"
+     "NONE\0" "\0"
+     , values_ClocksEventReasons, COUNT_OF(values_ClocksEventReasons)},
 };
 static const char *const enum_aliases[] = {"EccBitType", "MemoryErrorType", NULL};
 static const HandleInfo handles[] = {
     {0}};
 PyTypeObject *handle_types[1];
-static const FieldInfo fields_nvmlPciInfoExt_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"domain", "//!< The PCI domain on which the device's bus resides, 0 to 0xffffffff", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"bus", "//!< The bus on which the device resides, 0 to 0xff", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"device", "//!< The device's id on the bus, 0 to 31", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"pci_device_id", "//!< The combined 16-bit device id and 16-bit vendor id", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"pci_sub_system_id", "//!< The 32-bit Sub System Device ID", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"base_class", "//!< The 8-bit PCI base class code", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"sub_class", "//!< The 8-bit PCI sub class code", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"bus_id", "//!< The tuple domain:bus:device.function PCI identifier (&amp; NULL terminator)", {KIND_I8, 0, 1}, 32, 32, 32, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlPciInfo_t[] = {
-    {"bus_id_legacy", "//!< The legacy tuple domain:bus:device.function PCI identifier (&amp; NULL terminator)", {KIND_I8, 0, 1}, 0, 0, 16, -1, FIELD_TEXT, 0},
-    {"domain", "//!< The PCI domain on which the device's bus resides, 0 to 0xffffffff", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"bus", "//!< The bus on which the device resides, 0 to 0xff", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"device", "//!< The device's id on the bus, 0 to 31", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"pci_device_id", "//!< The combined 16-bit device id and 16-bit vendor id", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"pci_sub_system_id", "//!< The 32-bit Sub System Device ID", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"bus_id", "//!< The tuple domain:bus:device.function PCI identifier (&amp; NULL terminator)", {KIND_I8, 0, 1}, 36, 36, 32, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlEccErrorCounts_t[] = {
-    {"l1_cache", "//!< L1 cache errors", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"l2_cache", "//!< L2 cache errors", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"device_memory", "//!< Device memory errors", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"register_file", "//!< Register file errors", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlUtilization_t[] = {
-    {"gpu", "//!< Percent of time over the past sample period during which one or more kernels was executing on the GPU", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"memory", "//!< Percent of time over the past sample period during which global (device) memory was being read or written", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlMemory_t[] = {
-    {"total", "//!< Total physical device memory (in bytes)", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"free", "//!< Unallocated device memory (in bytes)", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"used", "//!< Sum of Reserved and Allocated device memory (in bytes). //!< Note that the driver/GPU always sets aside a small amount of memory for bookkeeping", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlMemory_v2_t[] = {
-    {"version", "//!< Structure format version (must be 2)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"total", "//!< Total physical device memory (in bytes)", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"reserved", "//!< Device memory (in bytes) reserved for system use (driver or firmware)", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"free", "//!< Unallocated device memory (in bytes)", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"used", "//!< Allocated device memory (in bytes).", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSetMemoryLimits_v1_t[] = {
-    {"name_space", "//!<[in] Full path to sysfs cgroup file name", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_STRING, 0},
-    {"soft_limit", "//!<[in] Soft memory limit in Bytes.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"hard_limit", "//!<[in] Hard memory limit in Bytes.", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGetMemoryLimits_v1_t[] = {
-    {"name_space", "//!<[in] Full path to sysfs cgroup file name", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_STRING, 0},
-    {"soft_limit", "//!<[out] Currently set soft memory limit in Bytes.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"hard_limit", "//!<[out] Currently set hard memory limit in Bytes.", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"current_used", "//!<[out] Currently used memory in Bytes.", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlBAR1Memory_t[] = {
-    {"bar1_total", "//!< Total BAR1 Memory (in bytes)", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"bar1_free", "//!< Unallocated BAR1 Memory (in bytes)", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"bar1_used", "//!< Allocated Used Memory (in bytes)", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlProcessInfo_v1_t[] = {
-    {"pid", "//!< Process ID", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"used_gpu_memory", "//!< Amount of used GPU memory in bytes.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlProcessInfo_v2_t[] = {
-    {"pid", "//!< Process ID", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"used_gpu_memory", "//!< Amount of used GPU memory in bytes.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"gpu_instance_id", "//!< If MIG is enabled, stores a valid GPU instance ID. gpuInstanceId is set to", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"compute_instance_id", "//!< If MIG is enabled, stores a valid compute instance ID. computeInstanceId is set to", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlProcessDetail_v1_t[] = {
-    {"pid", "//!< Process ID", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"used_gpu_memory", "//!< Amount of used GPU memory in bytes.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"gpu_instance_id", "//!< If MIG is enabled, stores a valid GPU instance ID. gpuInstanceId is", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"compute_instance_id", "//!< If MIG is enabled, stores a valid compute instance ID. computeInstanceId", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"used_gpu_cc_protected_memory", "//!< Amount of used GPU conf compute protected memory in bytes.", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlProcessDetailList_v1_t[] = {
-    {"version", "//!< Struct version, MUST be nvmlProcessDetailList_v1", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"mode", "//!< Process mode, One of `nvmlProcessMode_t`", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"num_proc_array_entries", "//!< Number of process entries in procArray", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"proc_array", "//!< Process array", {KIND_RECORD, 11, 32}, 16, 16, 1, 8, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlDeviceAttributes_t[] = {
-    {"multiprocessor_count", "//!< Streaming Multiprocessor count", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"shared_copy_engine_count", "//!< Shared Copy Engine count", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"shared_decoder_count", "//!< Shared Decoder Engine count", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"shared_encoder_count", "//!< Shared Encoder Engine count", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"shared_jpeg_count", "//!< Shared JPEG Engine count", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"shared_ofa_count", "//!< Shared OFA Engine count", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"gpu_instance_slice_count", "//!< GPU instance slice count", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"compute_instance_slice_count", "//!< Compute instance slice count", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"memory_size_mb", "//!< Device memory size (in MiB)", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlC2cModeInfo_v1_t[] = {
-    {"is_c2c_enabled", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlDeviceAddressingMode_v1_t[] = {
-    {"version", "//!< API version", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"value", "//!< One of `nvmlDeviceAddressingModeType_t`", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlRepairStatus_v1_t[] = {
-    {"version", "//!< API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"b_channel_repair_pending", "//!< Reference to `unsigned` int", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"b_tpc_repair_pending", "//!< Reference to `unsigned` int", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlUnrepairableMemoryStatus_v1_t[] = {
-    {"b_unrepairable_memory", "//!< Reference to `unsigned` int", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlRowRemapperHistogramValues_t[] = {
-    {"max", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"high", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"partial", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"low", "", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"none", "", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvLinkUtilizationControl_t[] = {
-    {"units", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pktfilter", "", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlBridgeChipInfo_t[] = {
-    {"type", "//!< Type of Bridge Chip", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"fw_version", "//!< Firmware Version. 0=Version is unavailable", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlBridgeChipHierarchy_t[] = {
-    {"bridge_count", "//!< Number of Bridge Chips on the Board", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"bridge_chip_info", "//!< Hierarchy of Bridge Chips on the board", {KIND_RECORD, 20, 8}, 4, 4, 128, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlValue_t[] = {
-    {"d_val", "//!< If the value is double", {KIND_F64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"si_val", "//!< If the value is signed int", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ui_val", "//!< If the value is unsigned int", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ul_val", "//!< If the value is unsigned long", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ull_val", "//!< If the value is unsigned long long", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sll_val", "//!< If the value is signed long long", {KIND_I64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"us_val", "//!< If the value is unsigned short", {KIND_U16, 0, 2}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSample_t[] = {
-    {"time_stamp", "//!< CPU Timestamp in microseconds", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sample_value", "//!< Sample Value", {KIND_RECORD, 22, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlViolationTime_t[] = {
-    {"reference_time", "//!< referenceTime represents CPU timestamp in microseconds", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"violation_time", "//!< violationTime in Nanoseconds", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuThermalSettings_sensor[] = {
-    {"controller", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"default_min_temp", "", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"default_max_temp", "", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"current_temp", "", {KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"target", "", {KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuThermalSettings_t[] = {
-    {"count", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sensor", "", {KIND_RECORD, 25, 20}, 4, 4, 3, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlCoolerInfo_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"index", "//!< the cooler index", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"signal_type", "//!< OUT: the cooler's control signal characteristics", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"target", "//!< OUT: the target that cooler cools", {KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlUUIDValue_t[] = {
-    {"str", "//!< ASCII format value", {KIND_I8, 0, 1}, 0, 0, 41, -1, FIELD_TEXT, 0},
-    {"bytes", "//!< Binary format value", {KIND_U8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
-    {0}};
-static const FieldInfo fields_nvmlUUID_v1_t[] = {
-    {"version", "//!< API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"type", "//!< One of `nvmlUUIDType_t`", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"value", "//!< One of `nvmlUUIDValue_t`, to be set based on the UUID format", {KIND_RECORD, 28, 41}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPdi_v1_t[] = {
-    {"version", "//!< API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"value", "//!< 64-bit PDI value", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPmgrPwrTuple_t[] = {
-    {"pwrm_w", "//!< Power consumption in milliwatts", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlRailMetrics_t[] = {
-    {"freqk_hz", "//!< Frequency in kilohertz", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"util_pct", "//!< Utilization percentage (fixed-point)", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlCoreRailMetrics_t[] = {
-    {"rails", "//!< Array of core rail metrics", {KIND_RECORD, 32, 16}, 0, 0, 2, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlPwrModelMetricsDlppm1xPerf_t[] = {
-    {"perfms", "//!< Performance metric in milliseconds", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPwrModelMetricsDlppm1x_t[] = {
-    {"b_valid", "//!< Validity flag: non-zero if metrics are valid", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"core_rail", "//!< Core rail metrics", {KIND_RECORD, 33, 32}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"fb_rail", "//!< Fb rail metrics", {KIND_RECORD, 32, 16}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"tgp_pwr_tuple", "//!< Total Graphics Power (TGP) in milliwatts", {KIND_RECORD, 31, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {"perf_metrics", "//!< Performance metrics", {KIND_RECORD, 34, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPwrModelMetricsDlppm1xDramclkEstimates_t[] = {
-    {"estimated_metrics", "//!< Array of estimated metrics for each inference loop", {KIND_RECORD, 35, 64}, 0, 0, 8, -1, FIELD_ARRAY, 0},
-    {"num_estimated_metrics", "//!< Number of valid entries in estimatedMetrics array", {KIND_U8, 0, 1}, 512, 512, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlObservedMetrics_t[] = {
-    {"initial_dramclk_est", "//!< Initial DRAMCLK estimates for different scenarios", {KIND_RECORD, 36, 520}, 0, 0, 3, -1, FIELD_ARRAY, 0},
-    {"b_valid", "//!< Validity flag: non-zero if observed metrics are valid", {KIND_U8, 0, 1}, 1560, 1560, 1, -1, FIELD_VALUE, 0},
-    {"core_rail", "//!< Observed core rail metrics", {KIND_RECORD, 33, 32}, 1568, 1568, 1, -1, FIELD_VALUE, 0},
-    {"fb_rail", "//!< Observed fb rail metrics", {KIND_RECORD, 32, 16}, 1600, 1600, 1, -1, FIELD_VALUE, 0},
-    {"tgp_pwr_tuple", "//!< Observed Total Graphics Power (TGP) in milliwatts", {KIND_RECORD, 31, 4}, 1616, 1616, 1, -1, FIELD_VALUE, 0},
-    {"perf_metrics", "//!< Observed performance metrics", {KIND_RECORD, 34, 4}, 1620, 1620, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPerfMetricsDlppc2xSample_t[] = {
-    {"observed_metrics", "//!< Observed metrics from the DLPPC 2x controller", {KIND_RECORD, 37, 1624}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPwrModelMetricsSamplePfpp1x_t[] = {
-    {"freqk_hz", "//!< Array of input frequencies in kilohertz for each domain", {KIND_U32, 0, 4}, 0, 0, 16, -1, FIELD_ARRAY, 0},
-    {"est_tgp_pwrm_w", "//!< Estimated Total Graphics Power in milliwatts", {KIND_U32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPwrModelOperatingPointPfpp1x_t[] = {
-    {"freqk_hz", "//!< Operating frequency in kilohertz", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pwrm_w", "//!< Power consumption at this frequency in milliwatts", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPwrModelMetricsPfpp1x_t[] = {
-    {"num_vf_points", "//!< Number of valid vf points", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"estimated_metrics", "//!< Array of estimated metrics for different operating points", {KIND_RECORD, 39, 68}, 4, 4, 32, -1, FIELD_ARRAY, 0},
-    {"b_valid", "//!< Validity flag: non-zero if metrics are valid", {KIND_U8, 0, 1}, 2180, 2180, 1, -1, FIELD_VALUE, 0},
-    {"max_perf_per_watt_point", "//!< Operating point with maximum performance per watt", {KIND_RECORD, 40, 8}, 2184, 2184, 1, -1, FIELD_VALUE, 0},
-    {"fmax_at_vmax_point", "//!< Operating point at maximum frequency and voltage", {KIND_RECORD, 40, 8}, 2192, 2192, 1, -1, FIELD_VALUE, 0},
-    {"tgp_headroomm_w", "//!< TGP headroom in milliwatts", {KIND_U32, 0, 4}, 2200, 2200, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPerfMetricsPfpp1xSample_t[] = {
-    {"estimated_metrics", "//!< Estimated metrics from the PFPP 1x controller", {KIND_RECORD, 41, 2204}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPerfMetricControllerSample_data[] = {
-    {"dlppc2x", "//!< DLPPC 2x controller sample data", {KIND_RECORD, 38, 1624}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pfpp1x", "//!< PFPP 1x controller sample data", {KIND_RECORD, 42, 2204}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPerfMetricControllerSample_t[] = {
-    {"controller_type", "//!< Controller type: NVML_PERF_METRICS_CONTROLLER_TYPE_DLPPC_2X or NVML_PERF_METRICS_CONTROLLER_TYPE_PFPP_1X", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"data", "//!< Union containing controller-specific data", {KIND_RECORD, 43, 2208}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPerfMetricsSample_t[] = {
-    {"num_controller_data", "//!< Number of valid controller samples in this sample", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"controller_data", "//!< Array of controller samples", {KIND_RECORD, 44, 2216}, 8, 8, 4, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlPerfMetricsSamples_v1_t[] = {
-    {"num_samples", "//!< Number of samples in the samples array", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"samples", "//!< Array of performance metrics samples", {KIND_RECORD, 45, 8872}, 8, 8, 13, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlBBXTimeData_v1_t[] = {
-    {"time_run", "//!< [out] Cumulative number of seconds the GPU has had the driver loaded", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuUptime_v1_t[] = {
-    {"uptime", "//!< [out] Number of seconds the GPU has been up since it was initialized by the driver", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlDramEncryptionInfo_v1_t[] = {
-    {"version", "//!< IN - the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"encryption_state", "//!< IN/OUT - DRAM Encryption state", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlMarginTemperature_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"margin_temperature", "//!< The margin temperature value", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlClkMonFaultInfo_t[] = {
-    {"clk_api_domain", "The clock domain that faulted, encoded as a legacy 1-hot bitmask with one bit set. The bit is set as per the clock domain identifier. For example, a value of 0x4 (bit index 2) corresponds to clock domain identifier 2.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"clk_domain_fault_mask", "Faults Information", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlClkMonStatus_t[] = {
-    {"b_global_status", "Fault status Indicator", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"clk_mon_list_size", "Total faulted domain numbers", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"clk_mon_list", "The fault Information structure", {KIND_RECORD, 51, 8}, 8, 8, 32, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlClockOffset_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"type", "", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"pstate", "", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"clock_offset_m_hz", "", {KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"min_clock_offset_m_hz", "", {KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"max_clock_offset_m_hz", "", {KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlFanSpeedInfo_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"fan", "//!< the fan index", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"speed", "//!< OUT: the fan speed in RPM", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlDevicePerfModes_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"str", "//!< OUT: the performance modes string.", {KIND_I8, 0, 1}, 4, 4, 2048, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlDeviceCurrentClockFreqs_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"str", "//!< OUT: the current clock frequency string.", {KIND_I8, 0, 1}, 4, 4, 2048, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlDevicePowerMizerModes_v1_t[] = {
-    {"current_mode", "//!< OUT: the current powermizer mode", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"mode", "//!< IN: the powermizer mode to set", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"supported_power_mizer_modes", "//!< OUT: Bitmask of supported powermizer modes", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlProcessUtilizationSample_t[] = {
-    {"pid", "//!< PID of process", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"time_stamp", "//!< CPU Timestamp in microseconds", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"sm_util", "//!< SM (3D/Compute) Util Value", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"mem_util", "//!< Frame Buffer Memory Util Value", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"enc_util", "//!< Encoder Util Value", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"dec_util", "//!< Decoder Util Value", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlProcessUtilizationInfo_v1_t[] = {
-    {"time_stamp", "//!< CPU Timestamp in microseconds", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pid", "//!< PID of process", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"sm_util", "//!< SM (3D/Compute) Util Value", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"mem_util", "//!< Frame Buffer Memory Util Value", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"enc_util", "//!< Encoder Util Value", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"dec_util", "//!< Decoder Util Value", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"jpg_util", "//!< Jpeg Util Value", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"ofa_util", "//!< Ofa Util Value", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlProcessesUtilizationInfo_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"process_samples_count", "//!< Caller-supplied array size, and returns number of processes running", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"last_seen_time_stamp", "//!< Return only samples with timestamp greater than lastSeenTimeStamp", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"proc_util_array", "//!< The array (allocated by caller) of the utilization of GPU SM, framebuffer, video encoder, video decoder, JPEG, and OFA", {KIND_RECORD, 59, 40}, 16, 16, 1, 4, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlEccSramErrorStatus_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_unc_parity", "//!< aggregate uncorrectable parity error count", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_unc_sec_ded", "//!< aggregate uncorrectable SEC-DED error count", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_cor", "//!< aggregate correctable error count", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"volatile_unc_parity", "//!< volatile uncorrectable parity error count", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"volatile_unc_sec_ded", "//!< volatile uncorrectable SEC-DED error count", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"volatile_cor", "//!< volatile correctable error count", {KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_unc_bucket_l2", "//!< aggregate uncorrectable error count for L2 cache bucket", {KIND_U64, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_unc_bucket_sm", "//!< aggregate uncorrectable error count for SM bucket", {KIND_U64, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_unc_bucket_pcie", "//!< aggregate uncorrectable error count for PCIE bucket", {KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_unc_bucket_mcu", "//!< aggregate uncorrectable error count for Microcontroller bucket", {KIND_U64, 0, 8}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {"aggregate_unc_bucket_other", "//!< aggregate uncorrectable error count for Other bucket", {KIND_U64, 0, 8}, 88, 88, 1, -1, FIELD_VALUE, 0},
-    {"b_threshold_exceeded", "//!< if the error threshold of field diag is exceeded", {KIND_U32, 0, 4}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPlatformInfo_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ib_guid", "//!< Infiniband GUID reported by platform (for Blackwell, ibGuid is 8 bytes so indices 8-15 are zero)", {KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
-    {"rack_guid", "//!< GUID of the rack containing this GPU (for Blackwell rackGuid is 13 bytes so indices 13-15 are zero)", {KIND_U8, 0, 1}, 20, 20, 16, -1, FIELD_BYTES, 0},
-    {"chassis_physical_slot_number", "//!< The slot number in the rack containing this GPU (includes switches)", {KIND_U8, 0, 1}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"compute_slot_index", "//!< The index within the compute slots in the rack containing this GPU (does not include switches)", {KIND_U8, 0, 1}, 37, 37, 1, -1, FIELD_VALUE, 0},
-    {"node_index", "//!< Index of the node within the slot containing this GPU", {KIND_U8, 0, 1}, 38, 38, 1, -1, FIELD_VALUE, 0},
-    {"peer_type", "//!< Platform indicated NVLink-peer type (e.g. switch present or not)", {KIND_U8, 0, 1}, 39, 39, 1, -1, FIELD_VALUE, 0},
-    {"module_id", "//!< ID of this GPU within the node", {KIND_U8, 0, 1}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPlatformInfo_v2_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ib_guid", "//!< Infiniband GUID reported by platform (for Blackwell, ibGuid is 8 bytes so indices 8-15 are zero)", {KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
-    {"chassis_serial_number", "//!< Serial number of the chassis containing this GPU (for Blackwell it is 13 bytes so indices 13-15 are zero)", {KIND_U8, 0, 1}, 20, 20, 16, -1, FIELD_BYTES, 0},
-    {"slot_number", "//!< The slot number in the chassis containing this GPU (includes switches)", {KIND_U8, 0, 1}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"tray_index", "//!< The tray index within the compute slots in the chassis containing this GPU (does not include switches)", {KIND_U8, 0, 1}, 37, 37, 1, -1, FIELD_VALUE, 0},
-    {"host_id", "//!< Index of the node within the slot containing this GPU", {KIND_U8, 0, 1}, 38, 38, 1, -1, FIELD_VALUE, 0},
-    {"peer_type", "//!< Platform indicated NVLink-peer type (e.g. switch present or not)", {KIND_U8, 0, 1}, 39, 39, 1, -1, FIELD_VALUE, 0},
-    {"module_id", "//!< ID of this GPU within the node", {KIND_U8, 0, 1}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlHostname_v1_t[] = {
-    {"value", "//!< null-terminated hostname string", {KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t[] = {
-    {"unit", "//!< the SRAM unit index", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"location", "//!< the error location within the SRAM unit", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"sublocation", "//!< the error sublocation within the SRAM unit", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"extlocation", "//!< the error extlocation within the SRAM unit", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"address", "//!< the error address within the SRAM unit", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"is_parity", "//!< if the SRAM error is parity or not", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"count", "//!< the error count at the same SRAM address", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"entry_count", "//!< the number of error count entries", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"entries", "//!< pointer to caller-supplied buffer to return the SRAM unique uncorrected ECC error count entries", {KIND_RECORD, 65, 28}, 8, 8, 1, 4, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlRemappedRowsInfo_v2_t[] = {
-    {"corr_active_remaps", "//!< Number of active row remappings due to correctable errors", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"corr_inactive_remaps", "//!< Number of inactive row remappings due to correctable errors", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"unc_active_remaps", "//!< Number of active row remappings due to uncorrectable errors", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"unc_inactive_remaps", "//!< Number of inactive row remappings due to uncorrectable errors", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"b_pending", "//!< Whether or not there is any pending row remapping; 0 indicates not pending, 1 indicates pending", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"b_failure_occurred", "//!< Whether or not there's any row remapping failure in the past; 0 indicates no failure, 1 indicates failure occurred", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlRusdSettings_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"poll_mask", "//!< Bitmask of polling data. 0 value means the GPU's RUSD polling mask is cleared.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuDynamicPstatesInfo_utilization[] = {
-    {"b_is_present", "//!< Set if this utilization domain is present on this GPU", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"percentage", "//!< Percentage of time where the domain is considered busy in the last 1-second interval", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"inc_threshold", "//!< Utilization threshold that can trigger a perf-increasing P-State change when crossed", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"dec_threshold", "//!< Utilization threshold that can trigger a perf-decreasing P-State change when crossed", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuDynamicPstatesInfo_t[] = {
-    {"flags", "//!< Reserved for future use", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"utilization", "", {KIND_RECORD, 69, 16}, 4, 4, 8, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlPowerValue_v2_t[] = {
-    {"version", "//!< Structure format version (must be 1)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"power_scope", "//!< [in] Device type: GPU or Total Module", {KIND_U8, 0, 1}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"power_value_mw", "//!< [out] Power value to retrieve or set in milliwatts", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlAdaptiveTgpModeInfo_v1_t[] = {
-    {"in_band_enable_request", "//!< [out] In-band enable requested (NVML_FEATURE_ENABLED) or not requested (NVML_FEATURE_DISABLED)", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"feature_allowed_by_admin", "//!< [out] Feature allowed by out-of-band/admin (NVML_FEATURE_ENABLED) or not allowed (NVML_FEATURE_DISABLED)", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"admin_override_enabled", "//!< [out] Out-of-band/admin override active (NVML_FEATURE_ENABLED) or inactive (NVML_FEATURE_DISABLED)", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"enablement_status", "//!< [out] Enablement after arbitration: active (NVML_FEATURE_ENABLED) or inactive (NVML_FEATURE_DISABLED)", {KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"adjusted_limit_mw", "//!< [out] Adjusted TGP limit in milliwatts (valid only when feature is enabled)", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuHeterogeneousMode_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"mode", "//!< The vGPU heterogeneous mode", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuPlacementId_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"placement_id", "//!< Placement ID of the active vGPU instance", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuPlacementList_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"placement_size", "//!< The number of slots occupied by the vGPU type", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"count", "//!< Count of placement IDs fetched", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"placement_ids", "//!< Placement IDs for the vGPU type", {KIND_U32, 0, 4}, 16, 16, 1, 8, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlVgpuPlacementList_v2_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"placement_size", "//!< OUT: The number of slots occupied by the vGPU type", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"count", "//!< IN/OUT: Count of the placement IDs", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"placement_ids", "//!< IN/OUT: Placement IDs for the vGPU type", {KIND_U32, 0, 4}, 16, 16, 1, 8, FIELD_POINTER, 4},
-    {"mode", "//!< IN: The vGPU mode. Either NVML_VGPU_PGPU_HETEROGENEOUS_MODE or NVML_VGPU_PGPU_HOMOGENEOUS_MODE", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuTypeBar1Info_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"bar1_size", "//!< BAR1 size in megabytes", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuInstanceUtilizationSample_t[] = {
-    {"vgpu_instance", "//!< vGPU Instance", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"time_stamp", "//!< CPU Timestamp in microseconds", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"sm_util", "//!< SM (3D/Compute) Util Value", {KIND_RECORD, 22, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"mem_util", "//!< Frame Buffer Memory Util Value", {KIND_RECORD, 22, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"enc_util", "//!< Encoder Util Value", {KIND_RECORD, 22, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"dec_util", "//!< Decoder Util Value", {KIND_RECORD, 22, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuInstanceUtilizationInfo_v1_t[] = {
-    {"time_stamp", "//!< CPU Timestamp in microseconds", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_instance", "//!< vGPU Instance", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"sm_util", "//!< SM (3D/Compute) Util Value", {KIND_RECORD, 22, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"mem_util", "//!< Frame Buffer Memory Util Value", {KIND_RECORD, 22, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"enc_util", "//!< Encoder Util Value", {KIND_RECORD, 22, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"dec_util", "//!< Decoder Util Value", {KIND_RECORD, 22, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"jpg_util", "//!< Jpeg Util Value", {KIND_RECORD, 22, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"ofa_util", "//!< Ofa Util Value", {KIND_RECORD, 22, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuInstancesUtilizationInfo_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sample_val_type", "//!< Hold the type of returned sample values", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_instance_count", "//!< Hold the number of vGPU instances", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"last_seen_time_stamp", "//!< Return only samples with timestamp greater than lastSeenTimeStamp", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_util_array", "//!< The array (allocated by caller) in which vGPU utilization are returned", {KIND_RECORD, 79, 64}, 24, 24, 1, 8, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlVgpuProcessUtilizationSample_t[] = {
-    {"vgpu_instance", "//!< vGPU Instance", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pid", "//!< PID of process running within the vGPU VM", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"process_name", "//!< Name of process running within the vGPU VM", {KIND_I8, 0, 1}, 8, 8, 64, -1, FIELD_TEXT, 0},
-    {"time_stamp", "//!< CPU Timestamp in microseconds", {KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {"sm_util", "//!< SM (3D/Compute) Util Value", {KIND_U32, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {"mem_util", "//!< Frame Buffer Memory Util Value", {KIND_U32, 0, 4}, 84, 84, 1, -1, FIELD_VALUE, 0},
-    {"enc_util", "//!< Encoder Util Value", {KIND_U32, 0, 4}, 88, 88, 1, -1, FIELD_VALUE, 0},
-    {"dec_util", "//!< Decoder Util Value", {KIND_U32, 0, 4}, 92, 92, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuProcessUtilizationInfo_v1_t[] = {
-    {"process_name", "//!< Name of process running within the vGPU VM", {KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_TEXT, 0},
-    {"time_stamp", "//!< CPU Timestamp in microseconds", {KIND_U64, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_instance", "//!< vGPU Instance", {KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {"pid", "//!< PID of process running within the vGPU VM", {KIND_U32, 0, 4}, 76, 76, 1, -1, FIELD_VALUE, 0},
-    {"sm_util", "//!< SM (3D/Compute) Util Value", {KIND_U32, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {"mem_util", "//!< Frame Buffer Memory Util Value", {KIND_U32, 0, 4}, 84, 84, 1, -1, FIELD_VALUE, 0},
-    {"enc_util", "//!< Encoder Util Value", {KIND_U32, 0, 4}, 88, 88, 1, -1, FIELD_VALUE, 0},
-    {"dec_util", "//!< Decoder Util Value", {KIND_U32, 0, 4}, 92, 92, 1, -1, FIELD_VALUE, 0},
-    {"jpg_util", "//!< Jpeg Util Value", {KIND_U32, 0, 4}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"ofa_util", "//!< Ofa Util Value", {KIND_U32, 0, 4}, 100, 100, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuProcessesUtilizationInfo_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_process_count", "//!< Hold the number of processes running on vGPU instances", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"last_seen_time_stamp", "//!< Return only samples with timestamp greater than lastSeenTimeStamp", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_proc_util_array", "//!< The array (allocated by caller) in which utilization of processes running on vGPU instances are returned", {KIND_RECORD, 82, 104}, 16, 16, 1, 4, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlVgpuRuntimeState_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"size", "//!< OUT: The runtime state size of the vGPU instance", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerParams_vgpuSchedDataWithARR[] = {
-    {"avg_factor", "//!< Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 when there is no active scheduling", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"timeslice", "//!< The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerParams_vgpuSchedData[] = {
-    {"timeslice", "//!< The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerParams_t[] = {
-    {"vgpu_sched_data_with_arr", "", {KIND_RECORD, 85, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_sched_data", "", {KIND_RECORD, 86, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerLogEntry_t[] = {
-    {"timestamp", "//!< Timestamp in ns when this software runlist was preeempted", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"time_run_total", "//!< Total time in ns this software runlist has run", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"time_run", "//!< Time in ns this software runlist ran before preemption", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"sw_runlist_id", "//!< Software runlist Id", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"target_time_slice", "//!< The actual timeslice after deduction", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"cumulative_preemption_time", "//!< Preemption time in ns for this SW runlist", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerLog_t[] = {
-    {"engine_id", "//!< Engine whose software runlist log entries are fetched", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_policy", "//!< Scheduler policy", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"arr_mode", "//!< Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_params", "", {KIND_RECORD, 87, 8}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"entries_count", "//!< Count of log entries fetched", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"log_entries", "", {KIND_RECORD, 88, 48}, 24, 24, 200, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerGetState_t[] = {
-    {"scheduler_policy", "//!< Scheduler policy", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"arr_mode", "//!< Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_params", "", {KIND_RECORD, 87, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR[] = {
-    {"avg_factor", "//!< Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 or unspecified uses default.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"frequency", "//!< Frequency for Adaptive Round Robin mode. 0 or unspecified uses default.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerSetParams_vgpuSchedData[] = {
-    {"timeslice", "//!< The timeslice in ns(Nanoseconds) for each software run list as configured, or the default value if unspecified or set to 0.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerSetParams_t[] = {
-    {"vgpu_sched_data_with_arr", "", {KIND_RECORD, 91, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_sched_data", "", {KIND_RECORD, 92, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerSetState_t[] = {
-    {"scheduler_policy", "//!< Scheduler policy", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"enable_arr_mode", "//!< Adaptive Round Robin scheduler", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_params", "", {KIND_RECORD, 93, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerCapabilities_t[] = {
-    {"supported_schedulers", "//!< List the supported vGPU schedulers on the device", {KIND_U32, 0, 4}, 0, 0, 3, -1, FIELD_ARRAY, 0},
-    {"max_timeslice", "//!< Maximum timeslice value in ns", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"min_timeslice", "//!< Minimum timeslice value in ns", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"is_arr_mode_supported", "//!< Flag to check Adaptive Round Robin mode enabled/disabled.", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"max_frequency_for_arr", "//!< Maximum frequency for Adaptive Round Robin mode", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"min_frequency_for_arr", "//!< Minimum frequency for Adaptive Round Robin mode", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"max_avg_factor_for_arr", "//!< Maximum averaging factor for Adaptive Round Robin mode", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"min_avg_factor_for_arr", "//!< Minimum averaging factor for Adaptive Round Robin mode", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuLicenseExpiry_t[] = {
-    {"year", "//!< Year of license expiry", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"month", "//!< Month of license expiry", {KIND_U16, 0, 2}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"day", "//!< Day of license expiry", {KIND_U16, 0, 2}, 6, 6, 1, -1, FIELD_VALUE, 0},
-    {"hour", "//!< Hour of license expiry", {KIND_U16, 0, 2}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"min", "//!< Minutes of license expiry", {KIND_U16, 0, 2}, 10, 10, 1, -1, FIELD_VALUE, 0},
-    {"sec", "//!< Seconds of license expiry", {KIND_U16, 0, 2}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"status", "//!< License expiry status", {KIND_U8, 0, 1}, 14, 14, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuLicenseInfo_t[] = {
-    {"is_licensed", "//!< License status", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"license_expiry", "//!< License expiry information", {KIND_RECORD, 96, 16}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"current_state", "//!< Current license state", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGridLicenseExpiry_t[] = {
-    {"year", "//!< Year value of license expiry", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"month", "//!< Month value of license expiry", {KIND_U16, 0, 2}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"day", "//!< Day value of license expiry", {KIND_U16, 0, 2}, 6, 6, 1, -1, FIELD_VALUE, 0},
-    {"hour", "//!< Hour value of license expiry", {KIND_U16, 0, 2}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"min", "//!< Minutes value of license expiry", {KIND_U16, 0, 2}, 10, 10, 1, -1, FIELD_VALUE, 0},
-    {"sec", "//!< Seconds value of license expiry", {KIND_U16, 0, 2}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"status", "//!< License expiry status", {KIND_U8, 0, 1}, 14, 14, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGridLicensableFeature_t[] = {
-    {"feature_code", "//!< Licensed feature code", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"feature_state", "//!< Non-zero if feature is currently licensed, otherwise zero", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"license_info", "//!< Deprecated.", {KIND_I8, 0, 1}, 8, 8, 128, -1, FIELD_TEXT, 0},
-    {"product_name", "//!< Product name of feature", {KIND_I8, 0, 1}, 136, 136, 128, -1, FIELD_TEXT, 0},
-    {"feature_enabled", "//!< Non-zero if feature is enabled, otherwise zero", {KIND_U32, 0, 4}, 264, 264, 1, -1, FIELD_VALUE, 0},
-    {"license_expiry", "//!< License expiry structure containing date and time", {KIND_RECORD, 98, 16}, 268, 268, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGridLicensableFeatures_t[] = {
-    {"is_grid_license_supported", "//!< Non-zero if vGPU Software Licensing is supported on the system, otherwise zero", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"licensable_features_count", "//!< Entries returned in `gridLicensableFeatures` array", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"grid_licensable_features", "//!< Array of vGPU software licensable features.", {KIND_RECORD, 99, 284}, 8, 8, 3, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuTypeIdInfo_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_count", "//!< IN/OUT: Number of vGPU types", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_type_ids", "//!< OUT: List of vGPU type IDs", {KIND_U32, 0, 4}, 8, 8, 1, 4, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlVgpuTypeMaxInstance_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_type_id", "//!< IN: Handle to vGPU type", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"max_instance_per_gi", "//!< OUT: Maximum number of vGPU instances per GPU instance", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlActiveVgpuInstanceInfo_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_count", "//!< IN/OUT: Count of the active vGPU instances", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_instances", "//!< IN/OUT: list of active vGPU instances", {KIND_U32, 0, 4}, 8, 8, 1, 4, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerState_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"engine_id", "//!< IN: One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_policy", "//!< IN: Scheduler policy", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"enable_arr_mode", "//!< IN: Adaptive Round Robin scheduler", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_params", "//!< IN: vGPU Scheduler Parameters", {KIND_RECORD, 93, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerStateInfo_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"engine_id", "//!< IN: Engine whose software scheduler state info is fetched. One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_policy", "//!< OUT: Scheduler policy", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"arr_mode", "//!< OUT: Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_params", "//!< OUT: vGPU Scheduler Parameters", {KIND_RECORD, 87, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerLogInfo_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"engine_id", "//!< IN: Engine whose software runlist log entries are fetched. One of One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_policy", "//!< OUT: Scheduler policy", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"arr_mode", "//!< OUT: Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_params", "//!< OUT: vGPU Scheduler Parameters", {KIND_RECORD, 87, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"entries_count", "//!< OUT: Count of log entries fetched", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"log_entries", "//!< OUT: Structure to store the state and logs of a software runlist", {KIND_RECORD, 88, 48}, 32, 32, 200, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuCreatablePlacementInfo_v1_t[] = {
-    {"version", "//!< IN: The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_type_id", "//!< IN: Handle to vGPU type", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"count", "//!< IN/OUT: Count of the placement IDs", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"placement_ids", "//!< IN/OUT: Placement IDs for the vGPU type", {KIND_U32, 0, 4}, 16, 16, 1, 8, FIELD_POINTER, 4},
-    {"placement_size", "//!< OUT: The number of slots occupied by the vGPU type", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerStateInfo_v2_t[] = {
-    {"engine_id", "//!< IN: Engine whose software scheduler state info is fetched. One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_policy", "//!< OUT: Scheduler policy", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"avg_factor", "//!< OUT: Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 when there is no active scheduling", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"timeslice", "//!< OUT: The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerLogEntry_v2_t[] = {
-    {"timestamp", "//!< OUT: Timestamp in ns when this software runlist was preeempted", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"time_run_total", "//!< OUT: Total time in ns this software runlist has run", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"time_run", "//!< OUT: Time in ns this software runlist ran before preemption", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"sw_runlist_id", "//!< OUT: Software runlist Id", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"target_time_slice", "//!< OUT: The actual timeslice after deduction", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"cumulative_preemption_time", "//!< OUT: Preemption time in ns for this SW runlist", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"weight", "//!< OUT: Current weight of this SW runlist", {KIND_U32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerLogInfo_v2_t[] = {
-    {"engine_id", "//!< IN: Engine whose software runlist log entries are fetched. One of One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_policy", "//!< OUT: Scheduler policy", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"avg_factor", "//!< OUT: Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 when there is no active scheduling", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"timeslice", "//!< OUT: The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"entries_count", "//!< OUT: Count of log entries fetched", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"log_entries", "//!< OUT: Structure to store the state and logs of a software runlist", {KIND_RECORD, 109, 56}, 24, 24, 200, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuSchedulerState_v2_t[] = {
-    {"engine_id", "//!< IN: One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"scheduler_policy", "//!< IN: Scheduler policy", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"avg_factor", "//!< IN: Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 or unspecified uses default.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"frequency", "//!< IN: Frequency for Adaptive Round Robin mode. 0 or unspecified uses default.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvLinkPowerThres_t[] = {
-    {"low_pwr_threshold", "//!< Low power threshold", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlFieldValue_t[] = {
-    {"field_id", "//!< ID of the NVML field to retrieve. This must be set before any call that uses this struct. See the constants starting with NVML_FI_ above.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"scope_id", "//!< Scope ID can represent data used by NVML depending on fieldId's context. For example, for NVLink throughput counter data, scopeId can represent linkId.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"timestamp", "//!< CPU Timestamp of this value in microseconds since 1970", {KIND_I64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"latency_usec", "//!< How long this field value took to update (in usec) within NVML. This may be averaged across several fields that are serviced by the same driver call.", {KIND_I64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"value_type", "//!< Type of the value stored in value", {KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"nvml_return", "//!< Return code for retrieving this value. This must be checked before looking at value, as value is undefined if nvmlReturn != NVML_SUCCESS", {KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"value", "//!< Value for this field. This is only valid if nvmlReturn == NVML_SUCCESS", {KIND_RECORD, 22, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlHwbcEntry_t[] = {
-    {"hwbc_id", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"firmware_version", "", {KIND_I8, 0, 1}, 4, 4, 32, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlLedState_t[] = {
-    {"cause", "//!< If amber, a text description of the cause", {KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_TEXT, 0},
-    {"color", "//!< GREEN or AMBER", {KIND_I32, 0, 4}, 256, 256, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlUnitInfo_t[] = {
-    {"name", "//!< Product name", {KIND_I8, 0, 1}, 0, 0, 96, -1, FIELD_TEXT, 0},
-    {"id", "//!< Product identifier", {KIND_I8, 0, 1}, 96, 96, 96, -1, FIELD_TEXT, 0},
-    {"serial", "//!< Product serial number", {KIND_I8, 0, 1}, 192, 192, 96, -1, FIELD_TEXT, 0},
-    {"firmware_version", "//!< Firmware version", {KIND_I8, 0, 1}, 288, 288, 96, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlPSUInfo_t[] = {
-    {"state", "//!< The power supply state", {KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_TEXT, 0},
-    {"current", "//!< PSU current (A)", {KIND_U32, 0, 4}, 256, 256, 1, -1, FIELD_VALUE, 0},
-    {"voltage", "//!< PSU voltage (V)", {KIND_U32, 0, 4}, 260, 260, 1, -1, FIELD_VALUE, 0},
-    {"power", "//!< PSU power draw (W)", {KIND_U32, 0, 4}, 264, 264, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlUnitFanInfo_t[] = {
-    {"speed", "//!< Fan speed (RPM)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"state", "//!< Flag that indicates whether fan is working properly", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlUnitFanSpeeds_t[] = {
-    {"fans", "//!< Fan speed data for each fan", {KIND_RECORD, 118, 8}, 0, 0, 24, -1, FIELD_ARRAY, 0},
-    {"count", "//!< Number of fans in unit", {KIND_U32, 0, 4}, 192, 192, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEventData_t[] = {
-    {"device", "//!< Specific device where the event occurred", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"event_type", "//!< Information about what specific event occurred", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"event_data", "//!< Stores Xid error for the device in the event of nvmlEventTypeXidCriticalError,", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"gpu_instance_id", "//!< If MIG is enabled and nvmlEventTypeXidCriticalError event is attributable to a GPU", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"compute_instance_id", "//!< If MIG is enabled and nvmlEventTypeXidCriticalError event is attributable to a", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEventSetGetContextCount_v1_t[] = {
-    {"count", "//!< [out] Number of context records associated with the most recent event.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEventSetGetContextInfo_v1_t[] = {
-    {"index", "//!< [in] Zero-based context index.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvml_gpu_operational_event_context_type", "//!< [out] `nvmlGpuOperationalEventContextType_t` value describing the NVML public interpretation of the context payload.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"source_event_context_type", "//!< [out] Source-defined context payload type identifier carried by the event.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"data_size", "//!< [out] Context payload size in bytes, excluding alignment padding.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"data_format_version", "//!< [out] Payload format version for `sourceEventContextType`.", {KIND_U16, 0, 2}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEventSetGetContextData_v1_t[] = {
-    {"data", "//!< [in] Optional caller-owned buffer that receives the raw context payload.", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"index", "//!< [in] Zero-based context index.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"data_size", "//!< [in,out] Size of `data` on input; actual or required size on output.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t[] = {
-    {"index", "//!< [in] Zero-based context index.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"xid_code", "//!< [out] Legacy Xid code carried in a GPU Operational Event context.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemEventSetCreateRequest_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"set", "//!< system event set", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemEventSetFreeRequest_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"set", "//!< system event set", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemRegisterEventRequest_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"event_types", "//!< Bitmask of `nvmlEventType` to record //!< For example eventTypes = (nvmlEventTypeBind | nvmlEventTypeUnbind) //!< to listen to both Bind and Unbind events.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"set", "//!< Set to which add new event types", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemEventData_v1_t[] = {
-    {"event_type", "//!< Information about what specific system event occurred", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"gpu_id", "//!< gpuId in PCI format", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemEventSetWaitRequest_v1_t[] = {
-    {"version", "//!< input/output: the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"timeoutms", "//!< input: time to sleep waiting for event. //!< If timeoutms is zero, skip waiting for event.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"set", "//!< input: system event set", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"data", "//!< input/output: array of event data, owned by caller", {KIND_RECORD, 128, 16}, 16, 16, 1, 28, FIELD_POINTER, 4},
-    {"data_size", "//!< input: the size of data array", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"num_event", "//!< output: number of event collected.", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlAccountingStats_t[] = {
-    {"gpu_utilization", "//!< Percent of time over the process's lifetime during which one or more kernels was executing on the GPU.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"memory_utilization", "//!< Percent of time over the process's lifetime during which global (device) memory was being read or written.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"max_memory_usage", "//!< Maximum total memory in bytes that was ever allocated by the process.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"time", "//!< Amount of time in ms during which the compute context was active. The time is reported as 0 if //!< the process is not terminated", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"start_time", "//!< CPU Timestamp in usec representing start time for the process", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"is_running", "//!< Flag to represent if the process is running (1 for running, 0 for terminated)", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"reserved", "//!< Reserved for future use", {KIND_U32, 0, 4}, 36, 36, 5, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlAccountingStats_v2_t[] = {
-    {"pid", "//!< Process Id of the target process to query stats for", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"is_running", "//!< Flag to represent if the process is running (1 for running, 0 for terminated)", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"gpu_utilization", "//!< Percent of time over the process's lifetime during which one or more kernels was executing on the GPU.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"memory_utilization", "//!< Percent of time over the process's lifetime during which global (device) memory was being read or written.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"max_memory_usage", "//!< Maximum total memory in bytes that was ever allocated by the process.", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"sample_count", "//!< The sample counts since the process starts", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"sum_gpu_util", "//!< The sum of process's GR engine utilization in unit of pct * 100", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"sum_fb_util", "//!< The sum of process's FB bandwidth utilization in unit of pct * 100", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"time", "//!< Amount of time in ms during which the compute context was active. The time is reported as 0 if", {KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"start_time", "//!< CPU Timestamp in usec representing start time for the process", {KIND_U64, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEncoderSessionInfo_t[] = {
-    {"session_id", "//!< Unique session ID", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pid", "//!< Owning process ID", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_instance", "//!< Owning vGPU instance ID (only valid on vGPU hosts, otherwise zero)", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"codec_type", "//!< Video encoder type", {KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"h_resolution", "//!< Current encode horizontal resolution", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"v_resolution", "//!< Current encode vertical resolution", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"average_fps", "//!< Moving average encode frames per second", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"average_latency", "//!< Moving average encode latency in microseconds", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlFBCStats_t[] = {
-    {"sessions_count", "//!< Total no of sessions", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"average_fps", "//!< Moving average new frames captured per second", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"average_latency", "//!< Moving average new frame capture latency in microseconds", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlFBCSessionInfo_t[] = {
-    {"session_id", "//!< Unique session ID", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pid", "//!< Owning process ID", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"vgpu_instance", "//!< Owning vGPU instance ID (only valid on vGPU hosts, otherwise zero)", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"display_ordinal", "//!< Display identifier", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"session_type", "//!< Type of frame buffer capture session", {KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"session_flags", "//!< Session flags (one or more of NVML_NVFBC_SESSION_FLAG_XXX).", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"h_max_resolution", "//!< Max horizontal resolution supported by the capture session", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"v_max_resolution", "//!< Max vertical resolution supported by the capture session", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"h_resolution", "//!< Horizontal resolution requested by caller in capture call", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"v_resolution", "//!< Vertical resolution requested by caller in capture call", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"average_fps", "//!< Moving average new frames captured per second", {KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"average_latency", "//!< Moving average new frame capture latency in microseconds", {KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlConfComputeSystemCaps_t[] = {
-    {"cpu_caps", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"gpus_caps", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlConfComputeSystemState_t[] = {
-    {"environment", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"cc_feature", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"dev_tools_mode", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemConfComputeSettings_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"environment", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"cc_feature", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"dev_tools_mode", "", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"multi_gpu_mode", "", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemConfComputeSettings_v2_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"environment", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"cc_feature", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"dev_tools_mode", "", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"multi_gpu_mode", "", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"tdisp_state", "", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlConfComputeMemSizeInfo_t[] = {
-    {"protected_mem_size_kib", "", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"unprotected_mem_size_kib", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlConfComputeGpuCertificate_t[] = {
-    {"cert_chain_size", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"attestation_cert_chain_size", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"cert_chain", "", {KIND_U8, 0, 1}, 8, 8, 4096, -1, FIELD_BYTES, 0},
-    {"attestation_cert_chain", "", {KIND_U8, 0, 1}, 4104, 4104, 5120, -1, FIELD_BYTES, 0},
-    {0}};
-static const FieldInfo fields_nvmlConfComputeGpuAttestationReport_t[] = {
-    {"is_cec_attestation_report_present", "//!< output", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"attestation_report_size", "//!< output", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"cec_attestation_report_size", "//!< output", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"nonce", "//!< input: spdm supports 32 bytes on nonce", {KIND_U8, 0, 1}, 12, 12, 32, -1, FIELD_BYTES, 0},
-    {"attestation_report", "//!< output", {KIND_U8, 0, 1}, 44, 44, 8192, -1, FIELD_BYTES, 0},
-    {"cec_attestation_report", "//!< output", {KIND_U8, 0, 1}, 8236, 8236, 4096, -1, FIELD_BYTES, 0},
-    {0}};
-static const FieldInfo fields_nvmlConfComputeSetKeyRotationThresholdInfo_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"max_attacker_advantage", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlConfComputeGetKeyRotationThresholdInfo_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"attacker_advantage", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuFabricInfo_t[] = {
-    {"cluster_uuid", "//!< Uuid of the cluster to which this GPU belongs", {KIND_U8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
-    {"status", "//!< Error status, if any. Must be checked only if state returns \"complete\".", {KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"clique_id", "//!< ID of the fabric clique to which this GPU belongs", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"state", "//!< Current state of GPU registration process. See NVML_GPU_FABRIC_STATE_*", {KIND_U8, 0, 1}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuFabricInfo_v2_t[] = {
-    {"version", "//!< Structure version identifier (set to nvmlGpuFabricInfo_v2)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"cluster_uuid", "//!< Uuid of the cluster to which this GPU belongs", {KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
-    {"status", "//!< Probe Error status, if any. Must be checked only if Probe state returns \"complete\".", {KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"clique_id", "//!< ID of the fabric clique to which this GPU belongs", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"state", "//!< Current Probe State of GPU registration process. See NVML_GPU_FABRIC_STATE_*", {KIND_U8, 0, 1}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"health_mask", "//!< GPU Fabric health Status Mask. See NVML_GPU_FABRIC_HEALTH_MASK_*", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuFabricInfo_v3_t[] = {
-    {"version", "//!< Structure version identifier (set to nvmlGpuFabricInfo_v3)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"cluster_uuid", "//!< Uuid of the cluster to which this GPU belongs", {KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
-    {"status", "//!< Probe Error status, if any. Must be checked only if Probe state returns \"complete\".", {KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"clique_id", "//!< ID of the fabric clique to which this GPU belongs", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"state", "//!< Current Probe State of GPU registration process. See NVML_GPU_FABRIC_STATE_*", {KIND_U8, 0, 1}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"health_mask", "//!< GPU Fabric health Status Mask. See NVML_GPU_FABRIC_HEALTH_MASK_*", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"health_summary", "//!< GPU Fabric health summary. See NVML_GPU_FABRIC_HEALTH_SUMMARY_*", {KIND_U8, 0, 1}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuFabricClique_v1_t[] = {
-    {"type", "//!< Clique type. See NVML_GPU_FABRIC_CLIQUE_TYPE_*", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"id", "//!< Clique ID assigned by the Fabric Manager", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuFabricInfo_v4_t[] = {
-    {"cluster_uuid", "//!< Uuid of the cluster to which this GPU belongs", {KIND_U8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
-    {"status", "//!< Probe Error status, if any. Must be checked only if state returns \"complete\".", {KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"cliques", "//!< Clique entries, sorted by ascending type then ascending id", {KIND_RECORD, 147, 8}, 20, 20, 64, -1, FIELD_ARRAY, 0},
-    {"num_cliques", "//!< Number of valid entries in `cliques`[]", {KIND_U32, 0, 4}, 532, 532, 1, -1, FIELD_VALUE, 0},
-    {"state", "//!< Current Probe State. See NVML_GPU_FABRIC_STATE_*", {KIND_U8, 0, 1}, 536, 536, 1, -1, FIELD_VALUE, 0},
-    {"health_mask", "//!< GPU Fabric health Status Mask. See NVML_GPU_FABRIC_HEALTH_MASK_*", {KIND_U32, 0, 4}, 540, 540, 1, -1, FIELD_VALUE, 0},
-    {"health_summary", "//!< GPU Fabric health summary. See NVML_GPU_FABRIC_HEALTH_SUMMARY_*", {KIND_U8, 0, 1}, 544, 544, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuOperationalEventConfig_v1_t[] = {
-    {"uuid", "//!< [in] Target GPU UUID string. Must be a NULL-terminated \"GPU-...\" UUID.", {KIND_I8, 0, 1}, 0, 0, 96, -1, FIELD_TEXT, 0},
-    {"min_log_level", "//!< [in] `nvmlGpuOperationalEventLogLevel_t` value for the minimum GPU Operational Event log level. `NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_ALL` means no filter.", {KIND_U32, 0, 4}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"min_severity", "//!< [in] `nvmlOperationalEventSeverity_t` value for the minimum Operational Event severity threshold. `NVML_OPERATIONAL_EVENT_SEVERITY_ALL` means no filter.", {KIND_U32, 0, 4}, 100, 100, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEventSetWait_v3_t[] = {
-    {"timeout_ms", "//!< [in] Maximum amount of time to wait, in milliseconds.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"data_type", "//!< [out] `nvmlEventDataType_t` value indicating which event-data format is populated.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"uuid", "//!< [out] UUID for the GPU where the event occurred. Empty if unavailable.", {KIND_I8, 0, 1}, 8, 8, 96, -1, FIELD_TEXT, 0},
-    {"source_module", "//!< [out] Source module signature for structured events. Not guaranteed to be NULL-terminated. Empty for NVML event-bit events.", {KIND_I8, 0, 1}, 104, 104, 16, -1, FIELD_TEXT, 0},
-    {"event_type", "//!< [out] NVML event bit for `NVML_EVENT_DATA_TYPE_NVML_EVENT` events; `nvmlEventTypeNone` for structured events.", {KIND_U64, 0, 8}, 120, 120, 1, -1, FIELD_VALUE, 0},
-    {"event_data", "//!< [out] Xid code for `nvmlEventTypeXidCriticalError`, or 0 when not applicable.", {KIND_U64, 0, 8}, 128, 128, 1, -1, FIELD_VALUE, 0},
-    {"group_cursor", "//!< [out] Structured event group identifier. 0 for NVML event-bit events.", {KIND_U64, 0, 8}, 136, 136, 1, -1, FIELD_VALUE, 0},
-    {"instance_id", "//!< [out] Structured event sequence identifier. 0 for NVML event-bit events.", {KIND_U64, 0, 8}, 144, 144, 1, -1, FIELD_VALUE, 0},
-    {"timestamp_usec", "//!< [out] Event timestamp in microseconds. 0 if unavailable.", {KIND_U64, 0, 8}, 152, 152, 1, -1, FIELD_VALUE, 0},
-    {"trace_id", "//!< [out] Structured event trace identifier. 0 for NVML event-bit events.", {KIND_U64, 0, 8}, 160, 160, 1, -1, FIELD_VALUE, 0},
-    {"gpu_instance_id", "//!< [out] MIG GPU instance ID for NVML event-bit data, or `NVML_GPU_INSTANCE_ID_ANY` when not applicable.", {KIND_U32, 0, 4}, 168, 168, 1, -1, FIELD_VALUE, 0},
-    {"compute_instance_id", "//!< [out] MIG compute instance ID for NVML event-bit data, or `NVML_COMPUTE_INSTANCE_ID_ANY` when not applicable.", {KIND_U32, 0, 4}, 172, 172, 1, -1, FIELD_VALUE, 0},
-    {"severity", "//!< [out] `nvmlOperationalEventSeverity_t` value for structured events. May contain newer severity values not named in this header. `NVML_OPERATIONAL_EVENT_SEVERITY_ALL` for NVML event-bit events.", {KIND_U32, 0, 4}, 176, 176, 1, -1, FIELD_VALUE, 0},
-    {"category_id", "//!< [out] Source-defined structured event category identifier. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 180, 180, 1, -1, FIELD_VALUE, 0},
-    {"module_event_code", "//!< [out] Source-module-defined event code. Interpret with `sourceModule`. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 184, 184, 1, -1, FIELD_VALUE, 0},
-    {"scope", "//!< [out] Structured event scope identifier. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 188, 188, 1, -1, FIELD_VALUE, 0},
-    {"originator", "//!< [out] Structured event originator identifier. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 192, 192, 1, -1, FIELD_VALUE, 0},
-    {"module_instance", "//!< [out] Structured event module instance identifier. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 196, 196, 1, -1, FIELD_VALUE, 0},
-    {"chiplet_id", "//!< [out] Structured event chiplet identifier. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 200, 200, 1, -1, FIELD_VALUE, 0},
-    {"log_level", "//!< [out] `nvmlGpuOperationalEventLogLevel_t` value for structured GPU Operational Events. May contain newer log-level values not named in this header. `NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_ALL` for NVML event-bit events.", {KIND_U32, 0, 4}, 204, 204, 1, -1, FIELD_VALUE, 0},
-    {"attributes", "//!< [out] Bitmask of `NVML_OPERATIONAL_EVENT_ATTR_`* values for structured events. May contain newer bits not named in this header. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 208, 208, 1, -1, FIELD_VALUE, 0},
-    {"group_cper_size", "//!< [out] Associated CPER record size in bytes. 0 when unavailable.", {KIND_U32, 0, 4}, 212, 212, 1, -1, FIELD_VALUE, 0},
-    {"group_attributes", "//!< [out] Bitmask of `NVML_OPERATIONAL_EVENT_GROUP_ATTR_`* values for structured events. May contain newer bits not named in this header. 0 for NVML event-bit events.", {KIND_U32, 0, 4}, 216, 216, 1, -1, FIELD_VALUE, 0},
-    {"group_size", "//!< [out] Total number of events in the structured event group. 0 for NVML event-bit events.", {KIND_U8, 0, 1}, 220, 220, 1, -1, FIELD_VALUE, 0},
-    {"group_index", "//!< [out] Zero-based index within the structured event group. 0 for NVML event-bit events.", {KIND_U8, 0, 1}, 221, 221, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlCPERCursor_v1_t[] = {
-    {"cper_type_mask", "//!< [IN] Types of records to access. Bitmask of `nvmlCPERType_t` values. To change, reset `handle` to `NVML_CPER_CURSOR_HANDLE_INIT`.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"uuid", "//!< [IN] UUID of target to filter records for. Required for `NVML_CPER_ACCESS_TYPE_GPU`. To change, reset `handle` to `NVML_CPER_CURSOR_HANDLE_INIT`.", {KIND_I8, 0, 1}, 4, 4, 80, -1, FIELD_TEXT, 0},
-    {"handle", "//!< [IN/OUT] Opaque handle tracking read position. Initialize to `NVML_CPER_CURSOR_HANDLE_INIT` on first call; pass the same `nvmlCPERCursor_v1_t` on the next call to continue. Caller must not interpret or modify.", {KIND_U64, 0, 8}, 88, 88, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGetCPER_v1_t[] = {
-    {"cursor", "//!< [IN/OUT] Query parameters and cursor. See `nvmlCPERCursor_v1_t`", {KIND_RECORD, 151, 96}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"buffer", "//!< [OUT] Buffer to be filled (allocated by client). May be NULL for size query.", {KIND_U8, 0, 1}, 96, 96, 1, 104, FIELD_POINTER, 4},
-    {"buffer_size", "//!< [IN/OUT] Size of `buffer`. Set to 0 with `buffer` NULL to query required size. On return, set to required or used size; 0 means no (more) records.", {KIND_U32, 0, 4}, 104, 104, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlSystemDriverBranchInfo_v1_t[] = {
-    {"version", "//!< The version number of this struct", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"branch", "//!< driver branch", {KIND_I8, 0, 1}, 4, 4, 80, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlTemperature_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sensor_type", "", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"temperature", "", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkSupportedBwModes_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"bw_modes", "", {KIND_U8, 0, 1}, 4, 4, 23, -1, FIELD_BYTES, 0},
-    {"total_bw_modes", "", {KIND_U8, 0, 1}, 27, 27, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkGetBwMode_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"b_is_best", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"bw_mode", "", {KIND_U8, 0, 1}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkSetBwMode_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"b_set_best", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"bw_mode", "", {KIND_U8, 0, 1}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkSetBwModeAsync_v1_t[] = {
-    {"b_set_best", "//!< [in] - Set to the best available Bandwidth mode", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"bw_mode", "//!< [in] - Requested Bandwidth mode to set. Values can be found from `nvmlDeviceGetNvlinkSupportedBwModes`()", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"async_poll_timeout_ms", "//!< [out] - Time in ms to poll to validate bandwidth setting.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvLinkInfo_v1_t[] = {
-    {"version", "//!< IN - the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"is_nvle_enabled", "//!< OUT - NVLINK encryption enablement", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkFirmwareVersion_t[] = {
-    {"ucode_type", "", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"major", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"minor", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"sub_minor", "", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkFirmwareInfo_t[] = {
-    {"firmware_version", "//!< OUT - NVLINK firmware version", {KIND_RECORD, 160, 16}, 0, 0, 100, -1, FIELD_ARRAY, 0},
-    {"num_valid_entries", "//!< OUT - Number of valid firmware entries", {KIND_U32, 0, 4}, 1600, 1600, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvLinkInfo_v2_t[] = {
-    {"version", "//!< IN - the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"is_nvle_enabled", "//!< OUT - NVLINK encryption enablement", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"firmware_info", "//!< OUT - NVLINK Firmware info", {KIND_RECORD, 161, 1604}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvLinkInfo_v3_t[] = {
-    {"is_nvle_enabled", "//!< OUT - NVLINK encryption enablement", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"firmware_info", "//!< OUT - NVLINK Firmware info", {KIND_RECORD, 161, 1604}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"is_nvle_ready", "//!< OUT - Whether NVLE is ready on the GPU", {KIND_U32, 0, 4}, 1608, 1608, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkTelemetrySample_v1_t[] = {
-    {"link_id", "//!<[in] LinkId", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sample_type", "//!<[in] Type of telemetry to sample, specified by `nvmlNvlinkTelemetrySampleType_t`", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"sample_count", "//!<[in,out]: Number of samples users need to allocate. If set to 0, will return max", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"samples", "//!<[in,out]: Array of samples allocated by the user. Can be set to NULL when getting count", {KIND_U64, 0, 8}, 16, 16, 1, 8, FIELD_POINTER, 4},
-    {"nvml_return", "//!<[out]: Return code for retrieving this sample. This must be checked by the client", {KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkTelemetrySamples_v1_t[] = {
-    {"telemetry_count", "//!<[in] Number of valid entries in `telemetrySamples`", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"telemetry_samples", "//!<[in,out] Caller-allocated array of `telemetryCount` request slots", {KIND_RECORD, 164, 32}, 8, 8, 1, 0, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkGetRemapTableInfo_v1_t[] = {
-    {"alid", "//!< ALID of the GPU", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"fla_remap_tab_addr", "//!< FLA remap table addrs for all the remap table entries", {KIND_U32, 0, 4}, 4, 4, 4096, -1, FIELD_ARRAY, 0},
-    {"gpa_remap_tab_addr", "//!< SPA/GPA remap table addrs for all the remap table entries", {KIND_U32, 0, 4}, 16388, 16388, 4096, -1, FIELD_ARRAY, 0},
-    {"remap_tab_size", "//!< Number of entries in the remap tables", {KIND_U32, 0, 4}, 32772, 32772, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkSetNvleReady_v1_t[] = {
-    {"b_nvle_ready", "//!< Whether NVLE is ready on the GPU", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkLockRemapTable_v1_t[] = {
-    {"b_remap_table_locked", "//!< Whether the remap table of the GPU is locked", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"b_remap_table_lock_disabled", "//!< Whether locking of the remap table is disabled", {KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkNvlePrivateInfo_v1_t[] = {
-    {"data", "//!< Buffer that receives the opaque private info blob", {KIND_U8, 0, 1}, 0, 0, 256, -1, FIELD_BYTES, 0},
-    {"size", "//!< Number of valid bytes written to `data` on output", {KIND_U32, 0, 4}, 256, 256, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlNvlinkSetupNvleEncryptionKey_v1_t[] = {
-    {"nvle_key", "//!< Key secret from which keyMgr will derive the key", {KIND_U8, 0, 1}, 0, 0, 32, -1, FIELD_BYTES, 0},
-    {"local_gpu_alid", "//!< ALID of the local GPU", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"remote_gpu_alid", "//!< ALID of the remote GPU", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"local_gpu_nvle_private_info", "//!< NVLE private info of the local GPU", {KIND_RECORD, 169, 260}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"remote_gpu_nvle_private_info", "//!< NVLE private info of the remote GPU", {KIND_RECORD, 169, 260}, 300, 300, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuVersion_t[] = {
-    {"min_version", "//!< Minimum vGPU version.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"max_version", "//!< Maximum vGPU version.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuMetadata_t[] = {
-    {"version", "//!< Current version of the structure", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"revision", "//!< Current revision of the structure", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"guest_info_state", "//!< Current state of Guest-dependent fields", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"guest_driver_version", "//!< Version of driver installed in guest", {KIND_I8, 0, 1}, 12, 12, 80, -1, FIELD_TEXT, 0},
-    {"host_driver_version", "//!< Version of driver installed in host", {KIND_I8, 0, 1}, 92, 92, 80, -1, FIELD_TEXT, 0},
-    {"reserved", "//!< Reserved for internal use", {KIND_U32, 0, 4}, 172, 172, 6, -1, FIELD_ARRAY, 0},
-    {"vgpu_virtualization_caps", "//!< vGPU virtualization capabilities bitfield", {KIND_U32, 0, 4}, 196, 196, 1, -1, FIELD_VALUE, 0},
-    {"guest_vgpu_version", "//!< vGPU version of guest driver", {KIND_U32, 0, 4}, 200, 200, 1, -1, FIELD_VALUE, 0},
-    {"opaque_data_size", "//!< Size of opaque data field in bytes", {KIND_U32, 0, 4}, 204, 204, 1, -1, FIELD_VALUE, 0},
-    {"opaque_data", "//!< Opaque data", {KIND_I8, 0, 1}, 208, 208, 4, -1, FIELD_BYTES, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuPgpuMetadata_t[] = {
-    {"version", "//!< Current version of the structure", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"revision", "//!< Current revision of the structure", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"host_driver_version", "//!< Host driver version", {KIND_I8, 0, 1}, 8, 8, 80, -1, FIELD_TEXT, 0},
-    {"pgpu_virtualization_caps", "//!< Pgpu virtualization capabilities bitfield", {KIND_U32, 0, 4}, 88, 88, 1, -1, FIELD_VALUE, 0},
-    {"reserved", "//!< Reserved for internal use", {KIND_U32, 0, 4}, 92, 92, 5, -1, FIELD_ARRAY, 0},
-    {"host_supported_vgpu_range", "//!< vGPU version range supported by host driver", {KIND_RECORD, 171, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
-    {"opaque_data_size", "//!< Size of opaque data field in bytes", {KIND_U32, 0, 4}, 120, 120, 1, -1, FIELD_VALUE, 0},
-    {"opaque_data", "//!< Opaque data", {KIND_I8, 0, 1}, 124, 124, 4, -1, FIELD_BYTES, 0},
-    {0}};
-static const FieldInfo fields_nvmlVgpuPgpuCompatibility_t[] = {
-    {"vgpu_vm_compatibility", "//!< Compatibility of vGPU VM. See `nvmlVgpuVmCompatibility_t`", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"compatibility_limit_code", "//!< Limiting factor for vGPU-pGPU compatibility. See `nvmlVgpuPgpuCompatibilityLimitCode_t`", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlExcludedDeviceInfo_t[] = {
-    {"pci_info", "//!< The PCI information for the excluded GPU", {KIND_RECORD, 1, 68}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"uuid", "//!< The ASCII string UUID for the excluded GPU", {KIND_I8, 0, 1}, 68, 68, 80, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlPRMTLV_v1_t[] = {
-    {"data_size", "//!< Size of the input TLV data.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"status", "//!< OUT: status of the PRM command", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"in_data", "//!< IN: Input data in TLV format", {KIND_U8, 0, 1}, 8, 8, 496, -1, FIELD_BYTES, 0},
-    {"out_data", "//!< OUT: Output PRM data in TLV format", {KIND_U8, 0, 1}, 8, 8, 496, -1, FIELD_BYTES, 0},
-    {0}};
-static const FieldInfo fields_nvmlPRMCounterInput_v1_t[] = {
-    {"local_port", "//!< Local port number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPRMCounterValue_v1_t[] = {
-    {"status", "//!< Status of the PRM counter read", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"output_type", "//!< Output value type", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"output_value", "//!< Output value", {KIND_RECORD, 22, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPRMCounter_v1_t[] = {
-    {"counter_id", "//!< Counter ID, one of `nvmlPRMCounterId_t`", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"in_data", "//!< PRM input values", {KIND_RECORD, 177, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"counter_value", "//!< Counter value", {KIND_RECORD, 178, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPRMCounterList_v1_t[] = {
-    {"num_counters", "//!< Number of counters", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"counters", "//!< Pointer to array of PRM counters", {KIND_RECORD, 179, 24}, 8, 8, 1, 0, FIELD_POINTER, 4},
-    {0}};
-static const FieldInfo fields_nvmlGpuInstancePlacement_t[] = {
-    {"start", "//!< Index of first occupied memory slice", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"size", "//!< Number of memory slices occupied", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuInstanceProfileInfo_t[] = {
-    {"id", "//!< Unique profile ID within the device", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"is_p2p_supported", "//!< Peer-to-Peer support", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"slice_count", "//!< GPU Slice count", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"instance_count", "//!< GPU instance count", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"multiprocessor_count", "//!< Streaming Multiprocessor count", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"copy_engine_count", "//!< Copy Engine count", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"decoder_count", "//!< Decoder Engine count", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"encoder_count", "//!< Encoder Engine count", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"jpeg_count", "//!< JPEG Engine count", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"ofa_count", "//!< OFA Engine count", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"memory_size_mb", "//!< Memory size in MBytes", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuInstanceProfileInfo_v2_t[] = {
-    {"version", "//!< Structure version identifier (set to `nvmlGpuInstanceProfileInfo_v2`)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"id", "//!< Unique profile ID within the device", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"is_p2p_supported", "//!< Peer-to-Peer support", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"slice_count", "//!< GPU Slice count", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"instance_count", "//!< GPU instance count", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"multiprocessor_count", "//!< Streaming Multiprocessor count", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"copy_engine_count", "//!< Copy Engine count", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"decoder_count", "//!< Decoder Engine count", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"encoder_count", "//!< Encoder Engine count", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"jpeg_count", "//!< JPEG Engine count", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"ofa_count", "//!< OFA Engine count", {KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"memory_size_mb", "//!< Memory size in MBytes", {KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"name", "//!< Profile name", {KIND_I8, 0, 1}, 56, 56, 96, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuInstanceProfileInfo_v3_t[] = {
-    {"version", "//!< Structure version identifier (set to `nvmlGpuInstanceProfileInfo_v3`)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"id", "//!< Unique profile ID within the device", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"slice_count", "//!< GPU Slice count", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"instance_count", "//!< GPU instance count", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"multiprocessor_count", "//!< Streaming Multiprocessor count", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"copy_engine_count", "//!< Copy Engine count", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"decoder_count", "//!< Decoder Engine count", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"encoder_count", "//!< Encoder Engine count", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"jpeg_count", "//!< JPEG Engine count", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"ofa_count", "//!< OFA Engine count", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"memory_size_mb", "//!< Memory size in MBytes", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"name", "//!< Profile name", {KIND_I8, 0, 1}, 48, 48, 96, -1, FIELD_TEXT, 0},
-    {"capabilities", "//!< Additional capabilities", {KIND_U32, 0, 4}, 144, 144, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpuInstanceInfo_t[] = {
-    {"device", "//!< Parent device", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"id", "//!< Unique instance ID within the device", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"profile_id", "//!< Unique profile ID within the device", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"placement", "//!< Placement for this instance", {KIND_RECORD, 181, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlComputeInstancePlacement_t[] = {
-    {"start", "//!< Index of first occupied compute slice", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"size", "//!< Number of compute slices occupied", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlComputeInstanceProfileInfo_t[] = {
-    {"id", "//!< Unique profile ID within the GPU instance", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"slice_count", "//!< GPU Slice count", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"instance_count", "//!< Compute instance count", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"multiprocessor_count", "//!< Streaming Multiprocessor count", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"shared_copy_engine_count", "//!< Shared Copy Engine count", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"shared_decoder_count", "//!< Shared Decoder Engine count", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"shared_encoder_count", "//!< Shared Encoder Engine count", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"shared_jpeg_count", "//!< Shared JPEG Engine count", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"shared_ofa_count", "//!< Shared OFA Engine count", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlComputeInstanceProfileInfo_v2_t[] = {
-    {"version", "//!< Structure version identifier (set to `nvmlComputeInstanceProfileInfo_v2`)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"id", "//!< Unique profile ID within the GPU instance", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"slice_count", "//!< GPU Slice count", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"instance_count", "//!< Compute instance count", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"multiprocessor_count", "//!< Streaming Multiprocessor count", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"shared_copy_engine_count", "//!< Shared Copy Engine count", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"shared_decoder_count", "//!< Shared Decoder Engine count", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"shared_encoder_count", "//!< Shared Encoder Engine count", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"shared_jpeg_count", "//!< Shared JPEG Engine count", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"shared_ofa_count", "//!< Shared OFA Engine count", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"name", "//!< Profile name", {KIND_I8, 0, 1}, 40, 40, 96, -1, FIELD_TEXT, 0},
-    {0}};
-static const FieldInfo fields_nvmlComputeInstanceProfileInfo_v3_t[] = {
-    {"version", "//!< Structure version identifier (set to `nvmlComputeInstanceProfileInfo_v3`)", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"id", "//!< Unique profile ID within the GPU instance", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"slice_count", "//!< GPU Slice count", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"instance_count", "//!< Compute instance count", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"multiprocessor_count", "//!< Streaming Multiprocessor count", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"shared_copy_engine_count", "//!< Shared Copy Engine count", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"shared_decoder_count", "//!< Shared Decoder Engine count", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"shared_encoder_count", "//!< Shared Encoder Engine count", {KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"shared_jpeg_count", "//!< Shared JPEG Engine count", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"shared_ofa_count", "//!< Shared OFA Engine count", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"name", "//!< Profile name", {KIND_I8, 0, 1}, 40, 40, 96, -1, FIELD_TEXT, 0},
-    {"capabilities", "//!< Additional capabilities", {KIND_U32, 0, 4}, 136, 136, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlComputeInstanceInfo_t[] = {
-    {"device", "//!< Parent device", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"gpu_instance", "//!< Parent GPU instance", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"id", "//!< Unique instance ID within the GPU instance", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"profile_id", "//!< Unique profile ID within the GPU instance", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"placement", "//!< Placement for this instance within the GPU instance's compute slice range {0, sliceCount}", {KIND_RECORD, 186, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpmMetric_metricInfo[] = {
-    {"short_name", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_STRING, 0},
-    {"long_name", "", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_STRING, 0},
-    {"unit", "", {KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_STRING, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpmMetric_t[] = {
-    {"metric_id", "//!< IN: NVML_GPM_METRIC_? define of which metric to retrieve", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvml_return", "//!< OUT: Status of this metric. If this is nonzero, then value is not valid", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"value", "//!< OUT: Value of this metric. Is only valid if nvmlReturn is 0 (NVML_SUCCESS)", {KIND_F64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"metric_info", "//!< OUT: Metric name and unit. Those can be NULL if not defined", {KIND_RECORD, 191, 24}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpmMetricsGet_t[] = {
-    {"version", "//!< IN: Set to NVML_GPM_METRICS_GET_VERSION", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"num_metrics", "//!< IN: How many metrics to retrieve in metrics[]", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"sample1", "//!< IN: Sample buffer", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"sample2", "//!< IN: Sample buffer", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"metrics", "//!< IN/OUT: Array of metrics. Set metricId on call. See nvmlReturn and value on return", {KIND_RECORD, 192, 40}, 24, 24, 477, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlGpmSupport_t[] = {
-    {"version", "//!< IN: Set to NVML_GPM_SUPPORT_VERSION", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"is_supported_device", "//!< OUT: Indicates device support", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlDeviceCapabilities_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"cap_mask", "//!< OUT: Bit mask of capabilities.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlMask255_t[] = {
-    {"mask", "", {KIND_U32, 0, 4}, 0, 0, 8, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlWorkloadPowerProfileInfo_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"profile_id", "//!< Performance Profile Id to provide semantic name such as compute, Memory, Max-Q...", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"priority", "//!< Priority of the profile", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"conflicting_mask", "//!< Mask of conflicting performance profiles", {KIND_RECORD, 196, 32}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlWorkloadPowerProfileProfilesInfo_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"perf_profiles_mask", "//!< Mask bit set to true for each valid performance profile", {KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"perf_profile", "//!< Array of performance profile info parameters", {KIND_RECORD, 197, 44}, 36, 36, 255, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_nvmlWorkloadPowerProfileCurrentProfiles_v1_t[] = {
-    {"version", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"perf_profiles_mask", "//!< Mask bit set to true for each valid performance profile", {KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"requested_profiles_mask", "//!< Mask of currently requested performance profiles", {KIND_RECORD, 196, 32}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"enforced_profiles_mask", "//!< Mask of currently enforced performance profiles post all arbitrations among the requested profiles.", {KIND_RECORD, 196, 32}, 68, 68, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlWorkloadPowerProfileRequestedProfiles_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"requested_profiles_mask", "//!< Mask of 255 bits, each bit representing index of respective perf profile", {KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlWorkloadPowerProfileUpdateProfiles_v1_t[] = {
-    {"operation", "//!< Operation to perform", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"update_profiles_mask", "//!< Mask of 255 bits, each bit representing index of respective perf profile", {KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPowerSmoothingProfile_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"profile_id", "//!< The requested profile ID", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"param_id", "//!< The requested parameter ID", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"value", "//!< The requested value for the given parameter", {KIND_F64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlPowerSmoothingState_v1_t[] = {
-    {"version", "//!< the API version number", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"state", "//!< 0/Disabled or 1/Enabled", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEccBankRemapperHistogram_v1_t[] = {
-    {"max_spare_group_count", "//!< Number of groups that have maximum spare.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"no_spare_group_count", "//!< Number of groups that have not spare.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_nvmlEccBankRemapperStatus_v1_t[] = {
-    {"active_remappings", "//!< Number of active remappings", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"inactive_remappings", "//!< Number of inactive remappings", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"b_pending", "//!< Whether there exists any pending bank remapping. 0 for no pending remapping, 1 for pending remapping.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"histogram", "//!< Bank remapper histogram", {KIND_RECORD, 204, 8}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
+static const FieldPlace places_nvmlPciInfoExt_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 32, 32, 32, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPciInfo_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 16, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 36, 36, 32, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEccErrorCounts_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlUtilization_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlMemory_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlMemory_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSetMemoryLimits_v1_t[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_STRING, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGetMemoryLimits_v1_t[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_STRING, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlBAR1Memory_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlProcessInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlProcessInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlProcessDetail_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlProcessDetailList_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 11, 32}, 16, 16, 1, 8, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlDeviceAttributes_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlC2cModeInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlDeviceAddressingMode_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlRepairStatus_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlUnrepairableMemoryStatus_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlRowRemapperHistogramValues_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvLinkUtilizationControl_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlBridgeChipInfo_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlBridgeChipHierarchy_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 20, 8}, 4, 4, 128, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlValue_t[] = {
+    {{KIND_F64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSample_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlViolationTime_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuThermalSettings_sensor[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuThermalSettings_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 25, 20}, 4, 4, 3, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlCoolerInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlUUIDValue_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 41, -1, FIELD_TEXT, 0},
+    {{KIND_U8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlUUID_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 28, 41}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPdi_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPmgrPwrTuple_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlRailMetrics_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlCoreRailMetrics_t[] = {
+    {{KIND_RECORD, 32, 16}, 0, 0, 2, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPwrModelMetricsDlppm1xPerf_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPwrModelMetricsDlppm1x_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 33, 32}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 32, 16}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 31, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 34, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPwrModelMetricsDlppm1xDramclkEstimates_t[] = {
+    {{KIND_RECORD, 35, 64}, 0, 0, 8, -1, FIELD_ARRAY, 0},
+    {{KIND_U8, 0, 1}, 512, 512, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlObservedMetrics_t[] = {
+    {{KIND_RECORD, 36, 520}, 0, 0, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_U8, 0, 1}, 1560, 1560, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 33, 32}, 1568, 1568, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 32, 16}, 1600, 1600, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 31, 4}, 1616, 1616, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 34, 4}, 1620, 1620, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPerfMetricsDlppc2xSample_t[] = {
+    {{KIND_RECORD, 37, 1624}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPwrModelMetricsSamplePfpp1x_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 16, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPwrModelOperatingPointPfpp1x_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPwrModelMetricsPfpp1x_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 39, 68}, 4, 4, 32, -1, FIELD_ARRAY, 0},
+    {{KIND_U8, 0, 1}, 2180, 2180, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 40, 8}, 2184, 2184, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 40, 8}, 2192, 2192, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 2200, 2200, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPerfMetricsPfpp1xSample_t[] = {
+    {{KIND_RECORD, 41, 2204}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPerfMetricControllerSample_data[] = {
+    {{KIND_RECORD, 38, 1624}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 42, 2204}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPerfMetricControllerSample_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 43, 2208}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPerfMetricsSample_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 44, 2216}, 8, 8, 4, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPerfMetricsSamples_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 45, 8872}, 8, 8, 13, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlBBXTimeData_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuUptime_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlDramEncryptionInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlMarginTemperature_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlClkMonFaultInfo_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlClkMonStatus_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 51, 8}, 8, 8, 32, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlClockOffset_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlFanSpeedInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlDevicePerfModes_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 4, 4, 2048, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlDeviceCurrentClockFreqs_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 4, 4, 2048, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlDevicePowerMizerModes_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlProcessUtilizationSample_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlProcessUtilizationInfo_v1_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlProcessesUtilizationInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 59, 40}, 16, 16, 1, 4, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEccSramErrorStatus_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 88, 88, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPlatformInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 20, 20, 16, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 37, 37, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 38, 38, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 39, 39, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPlatformInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 20, 20, 16, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 37, 37, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 38, 38, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 39, 39, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlHostname_v1_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 65, 28}, 8, 8, 1, 4, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlRemappedRowsInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlRusdSettings_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuDynamicPstatesInfo_utilization[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuDynamicPstatesInfo_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 69, 16}, 4, 4, 8, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPowerValue_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlAdaptiveTgpModeInfo_v1_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuHeterogeneousMode_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuPlacementId_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuPlacementList_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, 8, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuPlacementList_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, 8, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuTypeBar1Info_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuInstanceUtilizationSample_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuInstanceUtilizationInfo_v1_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuInstancesUtilizationInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 79, 64}, 24, 24, 1, 8, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuProcessUtilizationSample_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 8, 8, 64, -1, FIELD_TEXT, 0},
+    {{KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 84, 84, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 88, 88, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 92, 92, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuProcessUtilizationInfo_v1_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_TEXT, 0},
+    {{KIND_U64, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 76, 76, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 84, 84, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 88, 88, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 92, 92, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 100, 100, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuProcessesUtilizationInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 82, 104}, 16, 16, 1, 4, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuRuntimeState_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerParams_vgpuSchedDataWithARR[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerParams_vgpuSchedData[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerParams_t[] = {
+    {{KIND_RECORD, 85, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 86, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerLogEntry_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerLog_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 87, 8}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 88, 48}, 24, 24, 200, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerGetState_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 87, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerSetParams_vgpuSchedData[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerSetParams_t[] = {
+    {{KIND_RECORD, 91, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 92, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerSetState_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 93, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerCapabilities_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuLicenseExpiry_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 6, 6, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 10, 10, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 14, 14, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuLicenseInfo_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 96, 16}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGridLicenseExpiry_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 6, 6, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 10, 10, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 14, 14, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGridLicensableFeature_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 8, 8, 128, -1, FIELD_TEXT, 0},
+    {{KIND_I8, 0, 1}, 136, 136, 128, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 264, 264, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 98, 16}, 268, 268, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGridLicensableFeatures_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 99, 284}, 8, 8, 3, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuTypeIdInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, 4, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuTypeMaxInstance_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlActiveVgpuInstanceInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, 4, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerState_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 93, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerStateInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 87, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerLogInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 87, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 88, 48}, 32, 32, 200, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuCreatablePlacementInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, 8, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerStateInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerLogEntry_v2_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerLogInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 109, 56}, 24, 24, 200, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuSchedulerState_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvLinkPowerThres_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlFieldValue_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlHwbcEntry_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 4, 4, 32, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlLedState_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_TEXT, 0},
+    {{KIND_I32, 0, 4}, 256, 256, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlUnitInfo_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 96, -1, FIELD_TEXT, 0},
+    {{KIND_I8, 0, 1}, 96, 96, 96, -1, FIELD_TEXT, 0},
+    {{KIND_I8, 0, 1}, 192, 192, 96, -1, FIELD_TEXT, 0},
+    {{KIND_I8, 0, 1}, 288, 288, 96, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPSUInfo_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 256, 256, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 260, 260, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 264, 264, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlUnitFanInfo_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlUnitFanSpeeds_t[] = {
+    {{KIND_RECORD, 118, 8}, 0, 0, 24, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 192, 192, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEventData_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEventSetGetContextCount_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEventSetGetContextInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEventSetGetContextData_v1_t[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemEventSetCreateRequest_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemEventSetFreeRequest_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemRegisterEventRequest_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemEventData_v1_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemEventSetWaitRequest_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 128, 16}, 16, 16, 1, 28, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlAccountingStats_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 5, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlAccountingStats_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEncoderSessionInfo_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlFBCStats_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlFBCSessionInfo_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlConfComputeSystemCaps_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlConfComputeSystemState_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemConfComputeSettings_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemConfComputeSettings_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlConfComputeMemSizeInfo_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlConfComputeGpuCertificate_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 8, 8, 4096, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 4104, 4104, 5120, -1, FIELD_BYTES, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlConfComputeGpuAttestationReport_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 12, 12, 32, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 44, 44, 8192, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 8236, 8236, 4096, -1, FIELD_BYTES, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlConfComputeSetKeyRotationThresholdInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlConfComputeGetKeyRotationThresholdInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuFabricInfo_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
+    {{KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuFabricInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
+    {{KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuFabricInfo_v3_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 16, -1, FIELD_BYTES, 0},
+    {{KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuFabricClique_v1_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuFabricInfo_v4_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
+    {{KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 147, 8}, 20, 20, 64, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 532, 532, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 536, 536, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 540, 540, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 544, 544, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuOperationalEventConfig_v1_t[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 96, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 100, 100, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEventSetWait_v3_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 8, 8, 96, -1, FIELD_TEXT, 0},
+    {{KIND_I8, 0, 1}, 104, 104, 16, -1, FIELD_TEXT, 0},
+    {{KIND_U64, 0, 8}, 120, 120, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 128, 128, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 136, 136, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 144, 144, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 152, 152, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 160, 160, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 168, 168, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 172, 172, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 176, 176, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 180, 180, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 184, 184, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 188, 188, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 192, 192, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 196, 196, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 200, 200, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 204, 204, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 208, 208, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 212, 212, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 216, 216, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 220, 220, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 221, 221, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlCPERCursor_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 4, 4, 80, -1, FIELD_TEXT, 0},
+    {{KIND_U64, 0, 8}, 88, 88, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGetCPER_v1_t[] = {
+    {{KIND_RECORD, 151, 96}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 96, 96, 1, 104, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlSystemDriverBranchInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 4, 4, 80, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlTemperature_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkSupportedBwModes_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 23, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 27, 27, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkGetBwMode_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkSetBwMode_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkSetBwModeAsync_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvLinkInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkFirmwareVersion_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkFirmwareInfo_t[] = {
+    {{KIND_RECORD, 160, 16}, 0, 0, 100, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 1600, 1600, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvLinkInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 161, 1604}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvLinkInfo_v3_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 161, 1604}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 1608, 1608, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkTelemetrySample_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, 8, FIELD_POINTER, 4},
+    {{KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkTelemetrySamples_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 164, 32}, 8, 8, 1, 0, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkGetRemapTableInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 4096, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 16388, 16388, 4096, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 32772, 32772, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkSetNvleReady_v1_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkLockRemapTable_v1_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkNvlePrivateInfo_v1_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 256, -1, FIELD_BYTES, 0},
+    {{KIND_U32, 0, 4}, 256, 256, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlNvlinkSetupNvleEncryptionKey_v1_t[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 32, -1, FIELD_BYTES, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 169, 260}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 169, 260}, 300, 300, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuVersion_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuMetadata_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 12, 12, 80, -1, FIELD_TEXT, 0},
+    {{KIND_I8, 0, 1}, 92, 92, 80, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 172, 172, 6, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 196, 196, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 200, 200, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 204, 204, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 208, 208, 4, -1, FIELD_BYTES, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuPgpuMetadata_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 8, 8, 80, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 88, 88, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 92, 92, 5, -1, FIELD_ARRAY, 0},
+    {{KIND_RECORD, 171, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 120, 120, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 124, 124, 4, -1, FIELD_BYTES, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlVgpuPgpuCompatibility_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlExcludedDeviceInfo_t[] = {
+    {{KIND_RECORD, 1, 68}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 68, 68, 80, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPRMTLV_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 8, 8, 496, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 8, 8, 496, -1, FIELD_BYTES, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPRMCounterInput_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPRMCounterValue_v1_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 22, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPRMCounter_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 177, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 178, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPRMCounterList_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 179, 24}, 8, 8, 1, 0, FIELD_POINTER, 4},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuInstancePlacement_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuInstanceProfileInfo_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuInstanceProfileInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 56, 56, 96, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuInstanceProfileInfo_v3_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 48, 48, 96, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 144, 144, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpuInstanceInfo_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 181, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlComputeInstancePlacement_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlComputeInstanceProfileInfo_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlComputeInstanceProfileInfo_v2_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 40, 40, 96, -1, FIELD_TEXT, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlComputeInstanceProfileInfo_v3_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 40, 40, 96, -1, FIELD_TEXT, 0},
+    {{KIND_U32, 0, 4}, 136, 136, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlComputeInstanceInfo_t[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 186, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpmMetric_metricInfo[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_STRING, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_STRING, 0},
+    {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_STRING, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpmMetric_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_F64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 191, 24}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpmMetricsGet_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 192, 40}, 24, 24, 477, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlGpmSupport_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlDeviceCapabilities_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlMask255_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 8, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlWorkloadPowerProfileInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 196, 32}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlWorkloadPowerProfileProfilesInfo_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 197, 44}, 36, 36, 255, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlWorkloadPowerProfileCurrentProfiles_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 196, 32}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 196, 32}, 68, 68, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlWorkloadPowerProfileRequestedProfiles_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlWorkloadPowerProfileUpdateProfiles_v1_t[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 196, 32}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPowerSmoothingProfile_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_F64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlPowerSmoothingState_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEccBankRemapperHistogram_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_nvmlEccBankRemapperStatus_v1_t[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 204, 8}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
 static const RecordInfo records[] = {
-    {"cupola.bindings.nvml.PciInfoExt_v1", "PCI information about a GPU device.", fields_nvmlPciInfoExt_v1_t, COUNT_OF(fields_nvmlPciInfoExt_v1_t) - 1, 64, 64, 4, -1, 0, false, false, false, "pci_info_ext_v1_dtype"},
-    {"cupola.bindings.nvml.PciInfo", "PCI information about a GPU device.", fields_nvmlPciInfo_t, COUNT_OF(fields_nvmlPciInfo_t) - 1, 68, 68, 4, -1, 1, false, false, false, "pci_info_dtype"},
-    {"cupola.bindings.nvml.EccErrorCounts", "Detailed ECC error counts for a device. Different GPU families can have different memory error counters See `nvmlDeviceGetMemoryErrorCounter`", fields_nvmlEccErrorCounts_t, COUNT_OF(fields_nvmlEccErrorCounts_t) - 1, 32, 32, 8, -1, 2, false, false, false, "ecc_error_counts_dtype"},
-    {"cupola.bindings.nvml.Utilization", "Utilization information for a device. Each sample period may be between 1 second and 1/6 second, depending on the product being queried.", fields_nvmlUtilization_t, COUNT_OF(fields_nvmlUtilization_t) - 1, 8, 8, 4, -1, 3, false, false, false, "utilization_dtype"},
-    {"cupola.bindings.nvml.Memory", "Memory allocation information for a device (v1). The total amount is equal to the sum of the amounts of free and used memory.", fields_nvmlMemory_t, COUNT_OF(fields_nvmlMemory_t) - 1, 24, 24, 8, -1, 4, false, false, false, "memory_dtype"},
-    {"cupola.bindings.nvml.Memory_v2", "Memory allocation information for a device (v2). Version 2 adds versioning for the struct and the amount of system-reserved memory as an output.", fields_nvmlMemory_v2_t, COUNT_OF(fields_nvmlMemory_v2_t) - 1, 40, 40, 8, -1, 5, false, false, false, "memory_v2_dtype"},
-    {"cupola.bindings.nvml.SetMemoryLimits_v1", "Describes the memory limits that can be set for the device This structure holds the necessary information that can be used to set the soft and hard memory limits of a device. The softLimit is the amount of memory that is guaranteed before allocations may fail due to memory pressure. The hardLimit is the maximum amount of memory that can be allocated. This should be cross-referenced with `nvmlDeviceGetMemoryInfo_v2` while in that cgroup to see how much memory is actually available to allocate for the device. To clear the limits, set softLimit to 0, and hardLimit to `NVML_DEVICE_MEMORY_LIMIT_MAX`. Removing the cgroup will also clear any limits.", fields_nvmlSetMemoryLimits_v1_t, COUNT_OF(fields_nvmlSetMemoryLimits_v1_t) - 1, 24, 24, 8, -1, 6, false, false, false, "set_memory_limits_v1_dtype"},
-    {"cupola.bindings.nvml.GetMemoryLimits_v1", "Describes the current memory limits that are set for the device This structure holds the necessary information that can be used to get the current soft and hard memory limits of a device. The softLimit is the amount of memory that is guaranteed before allocations may fail due to memory pressure. The hardLimit is the maximum amount of memory that can be allocated. This should be cross-referenced with `nvmlDeviceGetMemoryInfo_v2` while in that cgroup to see how much memory is actually available to allocate for the device. No limit is set when softLimit is 0 and hardLimit is `NVML_DEVICE_MEMORY_LIMIT_MAX`.", fields_nvmlGetMemoryLimits_v1_t, COUNT_OF(fields_nvmlGetMemoryLimits_v1_t) - 1, 32, 32, 8, -1, 7, false, false, false, "get_memory_limits_v1_dtype"},
-    {"cupola.bindings.nvml.BAR1Memory", "BAR1 Memory allocation Information for a device", fields_nvmlBAR1Memory_t, COUNT_OF(fields_nvmlBAR1Memory_t) - 1, 24, 24, 8, -1, 8, false, false, false, "bar1_memory_dtype"},
-    {"cupola.bindings.nvml.ProcessInfo_v1", "Information about running compute processes on the GPU, legacy version for older versions of the API.", fields_nvmlProcessInfo_v1_t, COUNT_OF(fields_nvmlProcessInfo_v1_t) - 1, 16, 16, 8, -1, 9, false, false, false, "process_info_v1_dtype"},
-    {"cupola.bindings.nvml.ProcessInfo_v2", "Information about running compute processes on the GPU", fields_nvmlProcessInfo_v2_t, COUNT_OF(fields_nvmlProcessInfo_v2_t) - 1, 24, 24, 8, -1, 10, false, true, false, "process_info_v2_dtype"},
-    {"cupola.bindings.nvml.ProcessDetail_v1", "Information about running process on the GPU with protected memory", fields_nvmlProcessDetail_v1_t, COUNT_OF(fields_nvmlProcessDetail_v1_t) - 1, 32, 32, 8, -1, 11, false, true, false, "process_detail_v1_dtype"},
-    {"cupola.bindings.nvml.ProcessDetailList_v1", "Information about all running processes on the GPU for the given mode", fields_nvmlProcessDetailList_v1_t, COUNT_OF(fields_nvmlProcessDetailList_v1_t) - 1, 24, 24, 8, -1, 12, false, false, false, "process_detail_list_v1_dtype"},
-    {"cupola.bindings.nvml.DeviceAttributes", "nvmlDeviceAttributes_t", fields_nvmlDeviceAttributes_t, COUNT_OF(fields_nvmlDeviceAttributes_t) - 1, 40, 40, 8, -1, 13, false, false, false, "device_attributes_dtype"},
-    {"cupola.bindings.nvml.C2cModeInfo_v1", "C2C Mode information for a device", fields_nvmlC2cModeInfo_v1_t, COUNT_OF(fields_nvmlC2cModeInfo_v1_t) - 1, 4, 4, 4, -1, 14, false, false, false, "c2c_mode_info_v1_dtype"},
-    {"cupola.bindings.nvml.DeviceAddressingMode_v1", "Struct to represent device addressing mode information", fields_nvmlDeviceAddressingMode_v1_t, COUNT_OF(fields_nvmlDeviceAddressingMode_v1_t) - 1, 8, 8, 4, -1, 15, false, false, false, "device_addressing_mode_v1_dtype"},
-    {"cupola.bindings.nvml.RepairStatus_v1", "Struct to represent the NVML repair status", fields_nvmlRepairStatus_v1_t, COUNT_OF(fields_nvmlRepairStatus_v1_t) - 1, 12, 12, 4, -1, 16, false, false, false, "repair_status_v1_dtype"},
-    {"cupola.bindings.nvml.UnrepairableMemoryStatus_v1", "Struct to represent the NVML unrepairable memory status", fields_nvmlUnrepairableMemoryStatus_v1_t, COUNT_OF(fields_nvmlUnrepairableMemoryStatus_v1_t) - 1, 4, 4, 4, -1, 17, false, false, false, "unrepairable_memory_status_v1_dtype"},
-    {"cupola.bindings.nvml.RowRemapperHistogramValues", "Possible values that classify the remap availability for each bank. The max field will contain the number of banks that have maximum remap availability (all reserved rows are available). None means that there are no reserved rows available.", fields_nvmlRowRemapperHistogramValues_t, COUNT_OF(fields_nvmlRowRemapperHistogramValues_t) - 1, 20, 20, 4, -1, 18, false, false, false, "row_remapper_histogram_values_dtype"},
-    {"cupola.bindings.nvml.NvLinkUtilizationControl", "Struct to define the NVLINK counter controls", fields_nvmlNvLinkUtilizationControl_t, COUNT_OF(fields_nvmlNvLinkUtilizationControl_t) - 1, 8, 8, 4, -1, 19, false, false, false, "nv_link_utilization_control_dtype"},
-    {"cupola.bindings.nvml.BridgeChipInfo", "Information about the Bridge Chip Firmware", fields_nvmlBridgeChipInfo_t, COUNT_OF(fields_nvmlBridgeChipInfo_t) - 1, 8, 8, 4, -1, 20, false, true, false, "bridge_chip_info_dtype"},
-    {"cupola.bindings.nvml.BridgeChipHierarchy", "This structure stores the complete Hierarchy of the Bridge Chip within the board. The immediate bridge is stored at index 0 of bridgeInfoList, parent to immediate bridge is at index 1 and so forth.", fields_nvmlBridgeChipHierarchy_t, COUNT_OF(fields_nvmlBridgeChipHierarchy_t) - 1, 1028, 1028, 4, -1, 21, false, false, false, "bridge_chip_hierarchy_dtype"},
-    {"cupola.bindings.nvml.Value", "Union to represent different types of Value", fields_nvmlValue_t, COUNT_OF(fields_nvmlValue_t) - 1, 8, 8, 8, -1, 22, false, false, false, "value_dtype"},
-    {"cupola.bindings.nvml.Sample", "Information for Sample", fields_nvmlSample_t, COUNT_OF(fields_nvmlSample_t) - 1, 16, 16, 8, -1, 23, false, true, false, "sample_dtype"},
-    {"cupola.bindings.nvml.ViolationTime", "Struct to hold perf policy violation status data", fields_nvmlViolationTime_t, COUNT_OF(fields_nvmlViolationTime_t) - 1, 16, 16, 8, -1, 24, false, false, false, "violation_time_dtype"},
-    {"cupola.bindings.nvml.GpuThermalSettings_sensor", "nvmlGpuThermalSettings_sensor", fields_nvmlGpuThermalSettings_sensor, COUNT_OF(fields_nvmlGpuThermalSettings_sensor) - 1, 20, 20, 4, -1, 25, true, true, false, "gpu_thermal_settings_sensor_dtype"},
-    {"cupola.bindings.nvml.GpuThermalSettings", "Struct to hold the thermal sensor settings", fields_nvmlGpuThermalSettings_t, COUNT_OF(fields_nvmlGpuThermalSettings_t) - 1, 64, 64, 4, -1, 26, false, false, false, "gpu_thermal_settings_dtype"},
-    {"cupola.bindings.nvml.CoolerInfo_v1", "nvmlCoolerInfo_v1_t", fields_nvmlCoolerInfo_v1_t, COUNT_OF(fields_nvmlCoolerInfo_v1_t) - 1, 16, 16, 4, -1, 27, false, false, false, "cooler_info_v1_dtype"},
-    {"cupola.bindings.nvml.UUIDValue", "Union to represent different UUID values", fields_nvmlUUIDValue_t, COUNT_OF(fields_nvmlUUIDValue_t) - 1, 41, 41, 1, -1, 28, false, false, false, "uuid_value_dtype"},
-    {"cupola.bindings.nvml.UUID_v1", "Struct to represent NVML UUID information", fields_nvmlUUID_v1_t, COUNT_OF(fields_nvmlUUID_v1_t) - 1, 52, 52, 4, -1, 29, false, false, false, "uuid_v1_dtype"},
-    {"cupola.bindings.nvml.Pdi_v1", "Struct to represent the NVML PDI information", fields_nvmlPdi_v1_t, COUNT_OF(fields_nvmlPdi_v1_t) - 1, 16, 16, 8, -1, 30, false, false, false, "pdi_v1_dtype"},
-    {"cupola.bindings.nvml.PmgrPwrTuple", "Power tuple containing power consumption in milliwatts.", fields_nvmlPmgrPwrTuple_t, COUNT_OF(fields_nvmlPmgrPwrTuple_t) - 1, 4, 4, 4, -1, 31, false, false, false, "pmgr_pwr_tuple_dtype"},
-    {"cupola.bindings.nvml.RailMetrics", "Metrics for a single power rail, including frequency and utilization.", fields_nvmlRailMetrics_t, COUNT_OF(fields_nvmlRailMetrics_t) - 1, 16, 16, 8, -1, 32, false, true, false, "rail_metrics_dtype"},
-    {"cupola.bindings.nvml.CoreRailMetrics", "Metrics for all core rails in the system.", fields_nvmlCoreRailMetrics_t, COUNT_OF(fields_nvmlCoreRailMetrics_t) - 1, 32, 32, 8, -1, 33, false, false, false, "core_rail_metrics_dtype"},
-    {"cupola.bindings.nvml.PwrModelMetricsDlppm1xPerf", "Performance metrics for DLPPM 1x power model.", fields_nvmlPwrModelMetricsDlppm1xPerf_t, COUNT_OF(fields_nvmlPwrModelMetricsDlppm1xPerf_t) - 1, 4, 4, 4, -1, 34, false, false, false, "pwr_model_metrics_dlppm1x_perf_dtype"},
-    {"cupola.bindings.nvml.PwrModelMetricsDlppm1x", "Complete power model metrics for DLPPM 1x, including rail metrics and TGP power.", fields_nvmlPwrModelMetricsDlppm1x_t, COUNT_OF(fields_nvmlPwrModelMetricsDlppm1x_t) - 1, 64, 64, 8, -1, 35, false, true, false, "pwr_model_metrics_dlppm1x_dtype"},
-    {"cupola.bindings.nvml.PwrModelMetricsDlppm1xDramclkEstimates", "DRAMCLK estimates containing multiple estimated metrics for different DRAMCLK frequencies.", fields_nvmlPwrModelMetricsDlppm1xDramclkEstimates_t, COUNT_OF(fields_nvmlPwrModelMetricsDlppm1xDramclkEstimates_t) - 1, 520, 520, 8, -1, 36, false, true, false, "pwr_model_metrics_dlppm1x_dramclk_estimates_dtype"},
-    {"cupola.bindings.nvml.ObservedMetrics", "Observed metrics from the power model, including initial DRAMCLK estimates and current measurements.", fields_nvmlObservedMetrics_t, COUNT_OF(fields_nvmlObservedMetrics_t) - 1, 1624, 1624, 8, -1, 37, false, false, false, "observed_metrics_dtype"},
-    {"cupola.bindings.nvml.PerfMetricsDlppc2xSample", "Performance metrics sample for DLPPC 2x controller.", fields_nvmlPerfMetricsDlppc2xSample_t, COUNT_OF(fields_nvmlPerfMetricsDlppc2xSample_t) - 1, 1624, 1624, 8, -1, 38, false, false, false, "perf_metrics_dlppc2x_sample_dtype"},
-    {"cupola.bindings.nvml.PwrModelMetricsSamplePfpp1x", "Power model metrics sample for PFPP 1x, containing frequency inputs and estimated TGP.", fields_nvmlPwrModelMetricsSamplePfpp1x_t, COUNT_OF(fields_nvmlPwrModelMetricsSamplePfpp1x_t) - 1, 68, 68, 4, -1, 39, false, true, false, "pwr_model_metrics_sample_pfpp1x_dtype"},
-    {"cupola.bindings.nvml.PwrModelOperatingPointPfpp1x", "Operating point for PFPP 1x power model, defining a frequency-power pair.", fields_nvmlPwrModelOperatingPointPfpp1x_t, COUNT_OF(fields_nvmlPwrModelOperatingPointPfpp1x_t) - 1, 8, 8, 4, -1, 40, false, false, false, "pwr_model_operating_point_pfpp1x_dtype"},
-    {"cupola.bindings.nvml.PwrModelMetricsPfpp1x", "Complete power model metrics for PFPP 1x, including estimated metrics and key operating points.", fields_nvmlPwrModelMetricsPfpp1x_t, COUNT_OF(fields_nvmlPwrModelMetricsPfpp1x_t) - 1, 2204, 2204, 4, -1, 41, false, false, false, "pwr_model_metrics_pfpp1x_dtype"},
-    {"cupola.bindings.nvml.PerfMetricsPfpp1xSample", "Performance metrics sample for PFPP 1x controller.", fields_nvmlPerfMetricsPfpp1xSample_t, COUNT_OF(fields_nvmlPerfMetricsPfpp1xSample_t) - 1, 2204, 2204, 4, -1, 42, false, false, false, "perf_metrics_pfpp1x_sample_dtype"},
-    {"cupola.bindings.nvml.PerfMetricControllerSample_data", "//!< Union containing controller-specific data", fields_nvmlPerfMetricControllerSample_data, COUNT_OF(fields_nvmlPerfMetricControllerSample_data) - 1, 2208, 2208, 8, -1, 43, true, false, false, "perf_metric_controller_sample_data_dtype"},
-    {"cupola.bindings.nvml.PerfMetricControllerSample", "Performance metrics sample from a controller, which can be either DLPPC 2x or PFPP 1x.", fields_nvmlPerfMetricControllerSample_t, COUNT_OF(fields_nvmlPerfMetricControllerSample_t) - 1, 2216, 2216, 8, -1, 44, false, true, false, "perf_metric_controller_sample_dtype"},
-    {"cupola.bindings.nvml.PerfMetricsSample", "Single performance metrics sample containing data from one or more controllers.", fields_nvmlPerfMetricsSample_t, COUNT_OF(fields_nvmlPerfMetricsSample_t) - 1, 8872, 8872, 8, -1, 45, false, true, false, "perf_metrics_sample_dtype"},
-    {"cupola.bindings.nvml.PerfMetricsSamples_v1", "Collection of performance metrics samples (version 1). This structure contains multiple samples for performance monitoring and profiling.", fields_nvmlPerfMetricsSamples_v1_t, COUNT_OF(fields_nvmlPerfMetricsSamples_v1_t) - 1, 115344, 115344, 8, -1, 46, false, false, false, "perf_metrics_samples_v1_dtype"},
-    {"cupola.bindings.nvml.BBXTimeData_v1", "BBX Time Data", fields_nvmlBBXTimeData_v1_t, COUNT_OF(fields_nvmlBBXTimeData_v1_t) - 1, 4, 4, 4, -1, 47, false, false, false, "bbx_time_data_v1_dtype"},
-    {"cupola.bindings.nvml.GpuUptime_v1", "GPU Uptime", fields_nvmlGpuUptime_v1_t, COUNT_OF(fields_nvmlGpuUptime_v1_t) - 1, 4, 4, 4, -1, 48, false, false, false, "gpu_uptime_v1_dtype"},
-    {"cupola.bindings.nvml.DramEncryptionInfo_v1", "DRAM Encryption Info", fields_nvmlDramEncryptionInfo_v1_t, COUNT_OF(fields_nvmlDramEncryptionInfo_v1_t) - 1, 8, 8, 4, -1, 49, false, false, false, "dram_encryption_info_v1_dtype"},
-    {"cupola.bindings.nvml.MarginTemperature_v1", "Margin temperature values", fields_nvmlMarginTemperature_v1_t, COUNT_OF(fields_nvmlMarginTemperature_v1_t) - 1, 8, 8, 4, -1, 50, false, false, false, "margin_temperature_v1_dtype"},
-    {"cupola.bindings.nvml.ClkMonFaultInfo", "Clock Monitor error types", fields_nvmlClkMonFaultInfo_t, COUNT_OF(fields_nvmlClkMonFaultInfo_t) - 1, 8, 8, 4, -1, 51, false, true, false, "clk_mon_fault_info_dtype"},
-    {"cupola.bindings.nvml.ClkMonStatus", "Clock Monitor Status", fields_nvmlClkMonStatus_t, COUNT_OF(fields_nvmlClkMonStatus_t) - 1, 264, 264, 4, -1, 52, false, false, false, "clk_mon_status_dtype"},
-    {"cupola.bindings.nvml.ClockOffset_v1", "Clock offset info.", fields_nvmlClockOffset_v1_t, COUNT_OF(fields_nvmlClockOffset_v1_t) - 1, 24, 24, 4, -1, 53, false, false, false, "clock_offset_v1_dtype"},
-    {"cupola.bindings.nvml.FanSpeedInfo_v1", "Fan speed info.", fields_nvmlFanSpeedInfo_v1_t, COUNT_OF(fields_nvmlFanSpeedInfo_v1_t) - 1, 12, 12, 4, -1, 54, false, false, false, "fan_speed_info_v1_dtype"},
-    {"cupola.bindings.nvml.DevicePerfModes_v1", "Device performance modes string", fields_nvmlDevicePerfModes_v1_t, COUNT_OF(fields_nvmlDevicePerfModes_v1_t) - 1, 2052, 2052, 4, -1, 55, false, false, false, "device_perf_modes_v1_dtype"},
-    {"cupola.bindings.nvml.DeviceCurrentClockFreqs_v1", "Device current clocks string", fields_nvmlDeviceCurrentClockFreqs_v1_t, COUNT_OF(fields_nvmlDeviceCurrentClockFreqs_v1_t) - 1, 2052, 2052, 4, -1, 56, false, false, false, "device_current_clock_freqs_v1_dtype"},
-    {"cupola.bindings.nvml.DevicePowerMizerModes_v1", "nvmlDevicePowerMizerModes_v1_t", fields_nvmlDevicePowerMizerModes_v1_t, COUNT_OF(fields_nvmlDevicePowerMizerModes_v1_t) - 1, 12, 12, 4, -1, 57, false, false, false, "device_power_mizer_modes_v1_dtype"},
-    {"cupola.bindings.nvml.ProcessUtilizationSample", "Structure to store utilization value and process Id", fields_nvmlProcessUtilizationSample_t, COUNT_OF(fields_nvmlProcessUtilizationSample_t) - 1, 32, 32, 8, -1, 58, false, true, false, "process_utilization_sample_dtype"},
-    {"cupola.bindings.nvml.ProcessUtilizationInfo_v1", "Structure to store utilization value and process Id -- version 1", fields_nvmlProcessUtilizationInfo_v1_t, COUNT_OF(fields_nvmlProcessUtilizationInfo_v1_t) - 1, 40, 40, 8, -1, 59, false, true, false, "process_utilization_info_v1_dtype"},
-    {"cupola.bindings.nvml.ProcessesUtilizationInfo_v1", "Structure to store utilization and process ID for each running process -- version 1", fields_nvmlProcessesUtilizationInfo_v1_t, COUNT_OF(fields_nvmlProcessesUtilizationInfo_v1_t) - 1, 24, 24, 8, -1, 60, false, false, false, "processes_utilization_info_v1_dtype"},
-    {"cupola.bindings.nvml.EccSramErrorStatus_v1", "Structure to store SRAM uncorrectable error counters", fields_nvmlEccSramErrorStatus_v1_t, COUNT_OF(fields_nvmlEccSramErrorStatus_v1_t) - 1, 104, 104, 8, -1, 61, false, false, false, "ecc_sram_error_status_v1_dtype"},
-    {"cupola.bindings.nvml.PlatformInfo_v1", "Structure to store platform information The nvmlPlatformInfo_v1_t will be deprecated in the subsequent releases. Use nvmlPlatformInfo_v2_t", fields_nvmlPlatformInfo_v1_t, COUNT_OF(fields_nvmlPlatformInfo_v1_t) - 1, 44, 44, 4, -1, 62, false, false, false, "platform_info_v1_dtype"},
-    {"cupola.bindings.nvml.PlatformInfo_v2", "Structure to store platform information (v2)", fields_nvmlPlatformInfo_v2_t, COUNT_OF(fields_nvmlPlatformInfo_v2_t) - 1, 44, 44, 4, -1, 63, false, false, false, "platform_info_v2_dtype"},
-    {"cupola.bindings.nvml.Hostname_v1", "Stores the hostname string assigned to a GPU device.", fields_nvmlHostname_v1_t, COUNT_OF(fields_nvmlHostname_v1_t) - 1, 64, 64, 1, -1, 64, false, false, false, "hostname_v1_dtype"},
-    {"cupola.bindings.nvml.EccSramUniqueUncorrectedErrorEntry_v1", "nvmlEccSramUniqueUncorrectedErrorEntry_v1_t", fields_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t, COUNT_OF(fields_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t) - 1, 28, 28, 4, -1, 65, false, true, false, "ecc_sram_unique_uncorrected_error_entry_v1_dtype"},
-    {"cupola.bindings.nvml.EccSramUniqueUncorrectedErrorCounts_v1", "nvmlEccSramUniqueUncorrectedErrorCounts_v1_t", fields_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t, COUNT_OF(fields_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t) - 1, 16, 16, 8, -1, 66, false, false, false, "ecc_sram_unique_uncorrected_error_counts_v1_dtype"},
-    {"cupola.bindings.nvml.RemappedRowsInfo_v2", "nvmlRemappedRowsInfo_v2_t", fields_nvmlRemappedRowsInfo_v2_t, COUNT_OF(fields_nvmlRemappedRowsInfo_v2_t) - 1, 24, 24, 4, -1, 67, false, false, false, "remapped_rows_info_v2_dtype"},
-    {"cupola.bindings.nvml.RusdSettings_v1", "Stores RUSD polling configuration for a GPU.", fields_nvmlRusdSettings_v1_t, COUNT_OF(fields_nvmlRusdSettings_v1_t) - 1, 16, 16, 8, -1, 68, false, false, false, "rusd_settings_v1_dtype"},
-    {"cupola.bindings.nvml.GpuDynamicPstatesInfo_utilization", "nvmlGpuDynamicPstatesInfo_utilization", fields_nvmlGpuDynamicPstatesInfo_utilization, COUNT_OF(fields_nvmlGpuDynamicPstatesInfo_utilization) - 1, 16, 16, 4, -1, 69, true, true, false, "gpu_dynamic_pstates_info_utilization_dtype"},
-    {"cupola.bindings.nvml.GpuDynamicPstatesInfo", "nvmlGpuDynamicPstatesInfo_t", fields_nvmlGpuDynamicPstatesInfo_t, COUNT_OF(fields_nvmlGpuDynamicPstatesInfo_t) - 1, 132, 132, 4, -1, 70, false, false, false, "gpu_dynamic_pstates_info_dtype"},
-    {"cupola.bindings.nvml.PowerValue_v2", "Contains the power management limit", fields_nvmlPowerValue_v2_t, COUNT_OF(fields_nvmlPowerValue_v2_t) - 1, 12, 12, 4, -1, 71, false, false, false, "power_value_v2_dtype"},
-    {"cupola.bindings.nvml.AdaptiveTgpModeInfo_v1", "Stores Adaptive TGP Mode state and telemetry for a GPU.", fields_nvmlAdaptiveTgpModeInfo_v1_t, COUNT_OF(fields_nvmlAdaptiveTgpModeInfo_v1_t) - 1, 20, 20, 4, -1, 72, false, false, false, "adaptive_tgp_mode_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuHeterogeneousMode_v1", "Structure to store the vGPU heterogeneous mode of device -- version 1", fields_nvmlVgpuHeterogeneousMode_v1_t, COUNT_OF(fields_nvmlVgpuHeterogeneousMode_v1_t) - 1, 8, 8, 4, -1, 73, false, false, false, "vgpu_heterogeneous_mode_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuPlacementId_v1", "Structure to store the placement ID of vGPU instance -- version 1", fields_nvmlVgpuPlacementId_v1_t, COUNT_OF(fields_nvmlVgpuPlacementId_v1_t) - 1, 8, 8, 4, -1, 74, false, false, false, "vgpu_placement_id_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuPlacementList_v1", "Structure to store the list of vGPU placements -- version 1", fields_nvmlVgpuPlacementList_v1_t, COUNT_OF(fields_nvmlVgpuPlacementList_v1_t) - 1, 24, 24, 8, -1, 75, false, false, false, "vgpu_placement_list_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuPlacementList_v2", "Structure to store the list of vGPU placements -- version 2", fields_nvmlVgpuPlacementList_v2_t, COUNT_OF(fields_nvmlVgpuPlacementList_v2_t) - 1, 32, 32, 8, -1, 76, false, false, false, "vgpu_placement_list_v2_dtype"},
-    {"cupola.bindings.nvml.VgpuTypeBar1Info_v1", "Structure to store BAR1 size information of vGPU type -- Version 1", fields_nvmlVgpuTypeBar1Info_v1_t, COUNT_OF(fields_nvmlVgpuTypeBar1Info_v1_t) - 1, 16, 16, 8, -1, 77, false, false, false, "vgpu_type_bar1_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuInstanceUtilizationSample", "Structure to store Utilization Value and vgpuInstance", fields_nvmlVgpuInstanceUtilizationSample_t, COUNT_OF(fields_nvmlVgpuInstanceUtilizationSample_t) - 1, 48, 48, 8, -1, 78, false, true, false, "vgpu_instance_utilization_sample_dtype"},
-    {"cupola.bindings.nvml.VgpuInstanceUtilizationInfo_v1", "Structure to store Utilization Value and vgpuInstance Info -- Version 1", fields_nvmlVgpuInstanceUtilizationInfo_v1_t, COUNT_OF(fields_nvmlVgpuInstanceUtilizationInfo_v1_t) - 1, 64, 64, 8, -1, 79, false, true, false, "vgpu_instance_utilization_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuInstancesUtilizationInfo_v1", "Structure to store recent utilization for vGPU instances running on a device -- version 1", fields_nvmlVgpuInstancesUtilizationInfo_v1_t, COUNT_OF(fields_nvmlVgpuInstancesUtilizationInfo_v1_t) - 1, 32, 32, 8, -1, 80, false, false, false, "vgpu_instances_utilization_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuProcessUtilizationSample", "Structure to store Utilization Value, vgpuInstance and subprocess information", fields_nvmlVgpuProcessUtilizationSample_t, COUNT_OF(fields_nvmlVgpuProcessUtilizationSample_t) - 1, 96, 96, 8, -1, 81, false, true, false, "vgpu_process_utilization_sample_dtype"},
-    {"cupola.bindings.nvml.VgpuProcessUtilizationInfo_v1", "Structure to store Utilization Value, vgpuInstance and subprocess information for process running on vGPU instance -- version 1", fields_nvmlVgpuProcessUtilizationInfo_v1_t, COUNT_OF(fields_nvmlVgpuProcessUtilizationInfo_v1_t) - 1, 104, 104, 8, -1, 82, false, true, false, "vgpu_process_utilization_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuProcessesUtilizationInfo_v1", "Structure to store recent utilization, vgpuInstance and subprocess information for processes running on vGPU instances active on a device -- version 1", fields_nvmlVgpuProcessesUtilizationInfo_v1_t, COUNT_OF(fields_nvmlVgpuProcessesUtilizationInfo_v1_t) - 1, 24, 24, 8, -1, 83, false, false, false, "vgpu_processes_utilization_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuRuntimeState_v1", "Structure to store the information of vGPU runtime state -- version 1", fields_nvmlVgpuRuntimeState_v1_t, COUNT_OF(fields_nvmlVgpuRuntimeState_v1_t) - 1, 16, 16, 8, -1, 84, false, false, false, "vgpu_runtime_state_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerParams_vgpuSchedDataWithARR", "nvmlVgpuSchedulerParams_vgpuSchedDataWithARR", fields_nvmlVgpuSchedulerParams_vgpuSchedDataWithARR, COUNT_OF(fields_nvmlVgpuSchedulerParams_vgpuSchedDataWithARR) - 1, 8, 8, 4, -1, 85, true, false, false, "vgpu_scheduler_params_vgpu_sched_data_with_arr_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerParams_vgpuSchedData", "nvmlVgpuSchedulerParams_vgpuSchedData", fields_nvmlVgpuSchedulerParams_vgpuSchedData, COUNT_OF(fields_nvmlVgpuSchedulerParams_vgpuSchedData) - 1, 4, 4, 4, -1, 86, true, false, false, "vgpu_scheduler_params_vgpu_sched_data_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerParams", "Union to represent the vGPU Scheduler Parameters", fields_nvmlVgpuSchedulerParams_t, COUNT_OF(fields_nvmlVgpuSchedulerParams_t) - 1, 8, 8, 4, -1, 87, false, false, false, "vgpu_scheduler_params_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerLogEntry", "Structure to store the state and logs of a software runlist", fields_nvmlVgpuSchedulerLogEntry_t, COUNT_OF(fields_nvmlVgpuSchedulerLogEntry_t) - 1, 48, 48, 8, -1, 88, false, true, false, "vgpu_scheduler_log_entry_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerLog", "Structure to store a vGPU software scheduler log", fields_nvmlVgpuSchedulerLog_t, COUNT_OF(fields_nvmlVgpuSchedulerLog_t) - 1, 9624, 9624, 8, -1, 89, false, false, false, "vgpu_scheduler_log_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerGetState", "Structure to store the vGPU scheduler state", fields_nvmlVgpuSchedulerGetState_t, COUNT_OF(fields_nvmlVgpuSchedulerGetState_t) - 1, 16, 16, 4, -1, 90, false, false, false, "vgpu_scheduler_get_state_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerSetParams_vgpuSchedDataWithARR", "nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR", fields_nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR, COUNT_OF(fields_nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR) - 1, 8, 8, 4, -1, 91, true, false, false, "vgpu_scheduler_set_params_vgpu_sched_data_with_arr_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerSetParams_vgpuSchedData", "nvmlVgpuSchedulerSetParams_vgpuSchedData", fields_nvmlVgpuSchedulerSetParams_vgpuSchedData, COUNT_OF(fields_nvmlVgpuSchedulerSetParams_vgpuSchedData) - 1, 4, 4, 4, -1, 92, true, false, false, "vgpu_scheduler_set_params_vgpu_sched_data_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerSetParams", "Union to represent the vGPU Scheduler set Parameters", fields_nvmlVgpuSchedulerSetParams_t, COUNT_OF(fields_nvmlVgpuSchedulerSetParams_t) - 1, 8, 8, 4, -1, 93, false, false, false, "vgpu_scheduler_set_params_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerSetState", "Structure to set the vGPU scheduler state", fields_nvmlVgpuSchedulerSetState_t, COUNT_OF(fields_nvmlVgpuSchedulerSetState_t) - 1, 16, 16, 4, -1, 94, false, false, false, "vgpu_scheduler_set_state_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerCapabilities", "Structure to store the vGPU scheduler capabilities", fields_nvmlVgpuSchedulerCapabilities_t, COUNT_OF(fields_nvmlVgpuSchedulerCapabilities_t) - 1, 40, 40, 4, -1, 95, false, false, false, "vgpu_scheduler_capabilities_dtype"},
-    {"cupola.bindings.nvml.VgpuLicenseExpiry", "Structure to store the vGPU license expiry details", fields_nvmlVgpuLicenseExpiry_t, COUNT_OF(fields_nvmlVgpuLicenseExpiry_t) - 1, 16, 16, 4, -1, 96, false, false, false, "vgpu_license_expiry_dtype"},
-    {"cupola.bindings.nvml.VgpuLicenseInfo", "nvmlVgpuLicenseInfo_t", fields_nvmlVgpuLicenseInfo_t, COUNT_OF(fields_nvmlVgpuLicenseInfo_t) - 1, 24, 24, 4, -1, 97, false, false, false, "vgpu_license_info_dtype"},
-    {"cupola.bindings.nvml.GridLicenseExpiry", "Structure to store license expiry date and time values", fields_nvmlGridLicenseExpiry_t, COUNT_OF(fields_nvmlGridLicenseExpiry_t) - 1, 16, 16, 4, -1, 98, false, false, false, "grid_license_expiry_dtype"},
-    {"cupola.bindings.nvml.GridLicensableFeature", "Structure containing vGPU software licensable feature information", fields_nvmlGridLicensableFeature_t, COUNT_OF(fields_nvmlGridLicensableFeature_t) - 1, 284, 284, 4, -1, 99, false, true, false, "grid_licensable_feature_dtype"},
-    {"cupola.bindings.nvml.GridLicensableFeatures", "Structure to store vGPU software licensable features", fields_nvmlGridLicensableFeatures_t, COUNT_OF(fields_nvmlGridLicensableFeatures_t) - 1, 860, 860, 4, -1, 100, false, false, false, "grid_licensable_features_dtype"},
-    {"cupola.bindings.nvml.VgpuTypeIdInfo_v1", "Structure to store the vGPU type IDs -- version 1", fields_nvmlVgpuTypeIdInfo_v1_t, COUNT_OF(fields_nvmlVgpuTypeIdInfo_v1_t) - 1, 16, 16, 8, -1, 101, false, false, false, "vgpu_type_id_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuTypeMaxInstance_v1", "Structure to store the maximum number of possible vGPU type IDs -- version 1", fields_nvmlVgpuTypeMaxInstance_v1_t, COUNT_OF(fields_nvmlVgpuTypeMaxInstance_v1_t) - 1, 12, 12, 4, -1, 102, false, false, false, "vgpu_type_max_instance_v1_dtype"},
-    {"cupola.bindings.nvml.ActiveVgpuInstanceInfo_v1", "Structure to store active vGPU instance information -- Version 1", fields_nvmlActiveVgpuInstanceInfo_v1_t, COUNT_OF(fields_nvmlActiveVgpuInstanceInfo_v1_t) - 1, 16, 16, 8, -1, 103, false, false, false, "active_vgpu_instance_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerState_v1", "Structure to set vGPU scheduler state information -- version 1", fields_nvmlVgpuSchedulerState_v1_t, COUNT_OF(fields_nvmlVgpuSchedulerState_v1_t) - 1, 24, 24, 4, -1, 104, false, false, false, "vgpu_scheduler_state_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerStateInfo_v1", "Structure to store vGPU scheduler state information -- Version 1", fields_nvmlVgpuSchedulerStateInfo_v1_t, COUNT_OF(fields_nvmlVgpuSchedulerStateInfo_v1_t) - 1, 24, 24, 4, -1, 105, false, false, false, "vgpu_scheduler_state_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerLogInfo_v1", "Structure to store vGPU scheduler log information -- Version 1", fields_nvmlVgpuSchedulerLogInfo_v1_t, COUNT_OF(fields_nvmlVgpuSchedulerLogInfo_v1_t) - 1, 9632, 9632, 8, -1, 106, false, false, false, "vgpu_scheduler_log_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuCreatablePlacementInfo_v1", "Structure to store creatable vGPU placement information -- version 1", fields_nvmlVgpuCreatablePlacementInfo_v1_t, COUNT_OF(fields_nvmlVgpuCreatablePlacementInfo_v1_t) - 1, 32, 32, 8, -1, 107, false, false, false, "vgpu_creatable_placement_info_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerStateInfo_v2", "Structure to store vGPU scheduler state information", fields_nvmlVgpuSchedulerStateInfo_v2_t, COUNT_OF(fields_nvmlVgpuSchedulerStateInfo_v2_t) - 1, 16, 16, 4, -1, 108, false, false, false, "vgpu_scheduler_state_info_v2_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerLogEntry_v2", "Structure to store the state and logs of a software runlist", fields_nvmlVgpuSchedulerLogEntry_v2_t, COUNT_OF(fields_nvmlVgpuSchedulerLogEntry_v2_t) - 1, 56, 56, 8, -1, 109, false, true, false, "vgpu_scheduler_log_entry_v2_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerLogInfo_v2", "Structure to store vGPU scheduler log information", fields_nvmlVgpuSchedulerLogInfo_v2_t, COUNT_OF(fields_nvmlVgpuSchedulerLogInfo_v2_t) - 1, 11224, 11224, 8, -1, 110, false, false, false, "vgpu_scheduler_log_info_v2_dtype"},
-    {"cupola.bindings.nvml.VgpuSchedulerState_v2", "Structure to set vGPU scheduler state information", fields_nvmlVgpuSchedulerState_v2_t, COUNT_OF(fields_nvmlVgpuSchedulerState_v2_t) - 1, 16, 16, 4, -1, 111, false, false, false, "vgpu_scheduler_state_v2_dtype"},
-    {"cupola.bindings.nvml.NvLinkPowerThres", "nvmlNvLinkPowerThres_t", fields_nvmlNvLinkPowerThres_t, COUNT_OF(fields_nvmlNvLinkPowerThres_t) - 1, 4, 4, 4, -1, 112, false, false, false, "nv_link_power_thres_dtype"},
-    {"cupola.bindings.nvml.FieldValue", "Information for a Field Value Sample", fields_nvmlFieldValue_t, COUNT_OF(fields_nvmlFieldValue_t) - 1, 40, 40, 8, -1, 113, false, true, false, "field_value_dtype"},
-    {"cupola.bindings.nvml.HwbcEntry", "Description of HWBC entry", fields_nvmlHwbcEntry_t, COUNT_OF(fields_nvmlHwbcEntry_t) - 1, 36, 36, 4, -1, 114, false, true, false, "hwbc_entry_dtype"},
-    {"cupola.bindings.nvml.LedState", "LED states for an S-class unit.", fields_nvmlLedState_t, COUNT_OF(fields_nvmlLedState_t) - 1, 260, 260, 4, -1, 115, false, false, false, "led_state_dtype"},
-    {"cupola.bindings.nvml.UnitInfo", "Static S-class unit info.", fields_nvmlUnitInfo_t, COUNT_OF(fields_nvmlUnitInfo_t) - 1, 384, 384, 1, -1, 116, false, false, false, "unit_info_dtype"},
-    {"cupola.bindings.nvml.PSUInfo", "Power usage information for an S-class unit. The power supply state is a human readable string that equals \"Normal\" or contains a combination of \"Abnormal\" plus one or more of the following: - High voltage - Fan failure - Heatsink temperature - Current limit - Voltage below UV alarm threshold - Low-voltage - SI2C remote off command - MOD_DISABLE input - Short pin transition", fields_nvmlPSUInfo_t, COUNT_OF(fields_nvmlPSUInfo_t) - 1, 268, 268, 4, -1, 117, false, false, false, "psu_info_dtype"},
-    {"cupola.bindings.nvml.UnitFanInfo", "Fan speed reading for a single fan in an S-class unit.", fields_nvmlUnitFanInfo_t, COUNT_OF(fields_nvmlUnitFanInfo_t) - 1, 8, 8, 4, -1, 118, false, true, false, "unit_fan_info_dtype"},
-    {"cupola.bindings.nvml.UnitFanSpeeds", "Fan speed readings for an entire S-class unit.", fields_nvmlUnitFanSpeeds_t, COUNT_OF(fields_nvmlUnitFanSpeeds_t) - 1, 196, 196, 4, -1, 119, false, false, false, "unit_fan_speeds_dtype"},
-    {"cupola.bindings.nvml.EventData", "Information about occurred event", fields_nvmlEventData_t, COUNT_OF(fields_nvmlEventData_t) - 1, 32, 32, 8, -1, 120, false, false, false, "event_data_dtype"},
-    {"cupola.bindings.nvml.EventSetGetContextCount_v1", "Parameters for retrieving the number of context records associated with the most recent event.", fields_nvmlEventSetGetContextCount_v1_t, COUNT_OF(fields_nvmlEventSetGetContextCount_v1_t) - 1, 4, 4, 4, -1, 121, false, false, false, "event_set_get_context_count_v1_dtype"},
-    {"cupola.bindings.nvml.EventSetGetContextInfo_v1", "Parameters for retrieving context metadata associated with the most recent event.", fields_nvmlEventSetGetContextInfo_v1_t, COUNT_OF(fields_nvmlEventSetGetContextInfo_v1_t) - 1, 20, 20, 4, -1, 122, false, false, false, "event_set_get_context_info_v1_dtype"},
-    {"cupola.bindings.nvml.EventSetGetContextData_v1", "Parameters for retrieving raw context data associated with the most recent event.", fields_nvmlEventSetGetContextData_v1_t, COUNT_OF(fields_nvmlEventSetGetContextData_v1_t) - 1, 16, 16, 8, -1, 123, false, false, false, "event_set_get_context_data_v1_dtype"},
-    {"cupola.bindings.nvml.EventSetGetGpuOperationalEventContextLegacyXid_v1", "Parameters for retrieving decoded GPU legacy-Xid context data.", fields_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t, COUNT_OF(fields_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t) - 1, 8, 8, 4, -1, 124, false, false, false, "event_set_get_gpu_operational_event_context_legacy_xid_v1_dtype"},
-    {"cupola.bindings.nvml.SystemEventSetCreateRequest_v1", "nvmlSystemEventSetCreateRequest", fields_nvmlSystemEventSetCreateRequest_v1_t, COUNT_OF(fields_nvmlSystemEventSetCreateRequest_v1_t) - 1, 16, 16, 8, -1, 125, false, false, false, "system_event_set_create_request_v1_dtype"},
-    {"cupola.bindings.nvml.SystemEventSetFreeRequest_v1", "nvmlSystemEventSetFreeRequest", fields_nvmlSystemEventSetFreeRequest_v1_t, COUNT_OF(fields_nvmlSystemEventSetFreeRequest_v1_t) - 1, 16, 16, 8, -1, 126, false, false, false, "system_event_set_free_request_v1_dtype"},
-    {"cupola.bindings.nvml.SystemRegisterEventRequest_v1", "nvmlSystemRegisterEventRequest", fields_nvmlSystemRegisterEventRequest_v1_t, COUNT_OF(fields_nvmlSystemRegisterEventRequest_v1_t) - 1, 24, 24, 8, -1, 127, false, false, false, "system_register_event_request_v1_dtype"},
-    {"cupola.bindings.nvml.SystemEventData_v1", "nvmlSystemEventData_v1_t", fields_nvmlSystemEventData_v1_t, COUNT_OF(fields_nvmlSystemEventData_v1_t) - 1, 16, 16, 8, -1, 128, false, true, false, "system_event_data_v1_dtype"},
-    {"cupola.bindings.nvml.SystemEventSetWaitRequest_v1", "nvmlSystemEventSetWait", fields_nvmlSystemEventSetWaitRequest_v1_t, COUNT_OF(fields_nvmlSystemEventSetWaitRequest_v1_t) - 1, 32, 32, 8, -1, 129, false, false, false, "system_event_set_wait_request_v1_dtype"},
-    {"cupola.bindings.nvml.AccountingStats", "Describes accounting statistics of a process.", fields_nvmlAccountingStats_t, COUNT_OF(fields_nvmlAccountingStats_t) - 1, 56, 56, 8, -1, 130, false, false, false, "accounting_stats_dtype"},
-    {"cupola.bindings.nvml.AccountingStats_v2", "Describes accounting statistics (v2) of a process.", fields_nvmlAccountingStats_v2_t, COUNT_OF(fields_nvmlAccountingStats_v2_t) - 1, 64, 64, 8, -1, 131, false, false, false, "accounting_stats_v2_dtype"},
-    {"cupola.bindings.nvml.EncoderSessionInfo", "Structure to hold encoder session data", fields_nvmlEncoderSessionInfo_t, COUNT_OF(fields_nvmlEncoderSessionInfo_t) - 1, 32, 32, 4, -1, 132, false, true, false, "encoder_session_info_dtype"},
-    {"cupola.bindings.nvml.FBCStats", "Structure to hold frame buffer capture sessions stats", fields_nvmlFBCStats_t, COUNT_OF(fields_nvmlFBCStats_t) - 1, 12, 12, 4, -1, 133, false, false, false, "fbc_stats_dtype"},
-    {"cupola.bindings.nvml.FBCSessionInfo", "Structure to hold FBC session data", fields_nvmlFBCSessionInfo_t, COUNT_OF(fields_nvmlFBCSessionInfo_t) - 1, 48, 48, 4, -1, 134, false, true, false, "fbc_session_info_dtype"},
-    {"cupola.bindings.nvml.ConfComputeSystemCaps", "nvmlConfComputeSystemCaps_t", fields_nvmlConfComputeSystemCaps_t, COUNT_OF(fields_nvmlConfComputeSystemCaps_t) - 1, 8, 8, 4, -1, 135, false, false, false, "conf_compute_system_caps_dtype"},
-    {"cupola.bindings.nvml.ConfComputeSystemState", "nvmlConfComputeSystemState_t", fields_nvmlConfComputeSystemState_t, COUNT_OF(fields_nvmlConfComputeSystemState_t) - 1, 12, 12, 4, -1, 136, false, false, false, "conf_compute_system_state_dtype"},
-    {"cupola.bindings.nvml.SystemConfComputeSettings_v1", "Confidential Compute System settings", fields_nvmlSystemConfComputeSettings_v1_t, COUNT_OF(fields_nvmlSystemConfComputeSettings_v1_t) - 1, 20, 20, 4, -1, 137, false, false, false, "system_conf_compute_settings_v1_dtype"},
-    {"cupola.bindings.nvml.SystemConfComputeSettings_v2", "Confidential Compute System settings, version 2 Adds `tdispState`, the TDISP state of the GPUs, reported as a single value so that callers do not have to combine flags.", fields_nvmlSystemConfComputeSettings_v2_t, COUNT_OF(fields_nvmlSystemConfComputeSettings_v2_t) - 1, 24, 24, 4, -1, 138, false, false, false, "system_conf_compute_settings_v2_dtype"},
-    {"cupola.bindings.nvml.ConfComputeMemSizeInfo", "Protected memory size", fields_nvmlConfComputeMemSizeInfo_t, COUNT_OF(fields_nvmlConfComputeMemSizeInfo_t) - 1, 16, 16, 8, -1, 139, false, false, false, "conf_compute_mem_size_info_dtype"},
-    {"cupola.bindings.nvml.ConfComputeGpuCertificate", "nvmlConfComputeGpuCertificate_t", fields_nvmlConfComputeGpuCertificate_t, COUNT_OF(fields_nvmlConfComputeGpuCertificate_t) - 1, 9224, 9224, 4, -1, 140, false, false, false, "conf_compute_gpu_certificate_dtype"},
-    {"cupola.bindings.nvml.ConfComputeGpuAttestationReport", "nvmlConfComputeGpuAttestationReport_t", fields_nvmlConfComputeGpuAttestationReport_t, COUNT_OF(fields_nvmlConfComputeGpuAttestationReport_t) - 1, 12332, 12332, 4, -1, 141, false, false, false, "conf_compute_gpu_attestation_report_dtype"},
-    {"cupola.bindings.nvml.ConfComputeSetKeyRotationThresholdInfo_v1", "nvmlConfComputeSetKeyRotationThresholdInfo_v1_t", fields_nvmlConfComputeSetKeyRotationThresholdInfo_v1_t, COUNT_OF(fields_nvmlConfComputeSetKeyRotationThresholdInfo_v1_t) - 1, 16, 16, 8, -1, 142, false, false, false, "conf_compute_set_key_rotation_threshold_info_v1_dtype"},
-    {"cupola.bindings.nvml.ConfComputeGetKeyRotationThresholdInfo_v1", "nvmlConfComputeGetKeyRotationThresholdInfo_v1_t", fields_nvmlConfComputeGetKeyRotationThresholdInfo_v1_t, COUNT_OF(fields_nvmlConfComputeGetKeyRotationThresholdInfo_v1_t) - 1, 16, 16, 8, -1, 143, false, false, false, "conf_compute_get_key_rotation_threshold_info_v1_dtype"},
-    {"cupola.bindings.nvml.GpuFabricInfo", "Contains the device fabric information", fields_nvmlGpuFabricInfo_t, COUNT_OF(fields_nvmlGpuFabricInfo_t) - 1, 28, 28, 4, -1, 144, false, false, false, "gpu_fabric_info_dtype"},
-    {"cupola.bindings.nvml.GpuFabricInfo_v2", "GPU Fabric information (v2). nvmlGpuFabricInfo_v2_t is deprecated and will be removed in a future release. Use nvmlGpuFabricInfo_v3_t instead Version 2 adds the `nvmlGpuFabricInfo_v2_t.version` field to the start of the structure, and the `nvmlGpuFabricInfo_v2_t.healthMask` field to the end. This structure is not backwards-compatible with `nvmlGpuFabricInfo_t`.", fields_nvmlGpuFabricInfo_v2_t, COUNT_OF(fields_nvmlGpuFabricInfo_v2_t) - 1, 36, 36, 4, -1, 145, false, false, false, "gpu_fabric_info_v2_dtype"},
-    {"cupola.bindings.nvml.GpuFabricInfo_v3", "GPU Fabric information (v3). nvmlGpuFabricInfo_v3_t is deprecated and will be removed in a future release. Use nvmlGpuFabricInfo_v4_t instead.", fields_nvmlGpuFabricInfo_v3_t, COUNT_OF(fields_nvmlGpuFabricInfo_v3_t) - 1, 40, 40, 4, -1, 146, false, false, false, "gpu_fabric_info_v3_dtype"},
-    {"cupola.bindings.nvml.GpuFabricClique_v1", "Fabric clique entry. Each entry represents a single (type, id) pair describing a clique assignment for a given fabric operation type.", fields_nvmlGpuFabricClique_v1_t, COUNT_OF(fields_nvmlGpuFabricClique_v1_t) - 1, 8, 8, 4, -1, 147, false, true, false, "gpu_fabric_clique_v1_dtype"},
-    {"cupola.bindings.nvml.GpuFabricInfo_v4", "GPU Fabric information (v4). Extends v3 by replacing the single `cliqueId` field with a flat array of (type, id) clique entries. The legacy v3 `cliqueId` maps to the `id` of the first `NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER` entry.", fields_nvmlGpuFabricInfo_v4_t, COUNT_OF(fields_nvmlGpuFabricInfo_v4_t) - 1, 548, 548, 4, -1, 148, false, false, false, "gpu_fabric_info_v4_dtype"},
-    {"cupola.bindings.nvml.GpuOperationalEventConfig_v1", "Configuration for registering structured GPU Operational Events with `nvmlEventSetRegisterGpuOperationalEvents_v1`. Initialize the structure to zero and then set `uuid` to select the target GPU. Default values register new device-wide events with log-level and severity filters disabled.", fields_nvmlGpuOperationalEventConfig_v1_t, COUNT_OF(fields_nvmlGpuOperationalEventConfig_v1_t) - 1, 104, 104, 4, -1, 149, false, false, false, "gpu_operational_event_config_v1_dtype"},
-    {"cupola.bindings.nvml.EventSetWait_v3", "Parameters for waiting on an event set with `nvmlEventSetWait_v3`. This structure supplies the wait timeout and returns either NVML event-bit or structured event data. For NVML event-bit data, `dataType` is `NVML_EVENT_DATA_TYPE_NVML_EVENT`, `eventType` contains the NVML event bit, fields such as `eventData`, `gpuInstanceId`, and `computeInstanceId` preserve existing semantics, and structured-only fields are set to 0 or empty values. For structured GPU Operational Events, `dataType` is `NVML_EVENT_DATA_TYPE_GPU_OPERATIONAL_EVENT`, `eventType` is set to `nvmlEventTypeNone`, and the structured metadata fields are populated. Clients that subscribe to both NVML event-bit and structured formats on the same event set should branch on `dataType` to determine which format was returned. During the transition period, the same underlying incident may generate both an NVML event-bit notification and a structured notification.", fields_nvmlEventSetWait_v3_t, COUNT_OF(fields_nvmlEventSetWait_v3_t) - 1, 224, 224, 8, -1, 150, false, false, false, "event_set_wait_v3_dtype"},
-    {"cupola.bindings.nvml.CPERCursor_v1", "CPER query and cursor parameters. Groups the filter options and opaque read position used to iterate through CPER records. Cursor semantics for iterative calls: - Pass the same `nvmlCPERCursor_v1_t` (i.e. the same `cursor`) on every call in a single iteration sequence. - Do not modify this struct between calls. - To change `cperTypeMask` or `uuid`, set `handle` to `NVML_CPER_CURSOR_HANDLE_INIT` and call again with the updated filter (this starts a new iteration).", fields_nvmlCPERCursor_v1_t, COUNT_OF(fields_nvmlCPERCursor_v1_t) - 1, 96, 96, 8, -1, 151, false, false, false, "cper_cursor_v1_dtype"},
-    {"cupola.bindings.nvml.GetCPER_v1", "Input/output structure for `nvmlSystemGetCPER_v1`.", fields_nvmlGetCPER_v1_t, COUNT_OF(fields_nvmlGetCPER_v1_t) - 1, 112, 112, 8, -1, 152, false, false, false, "get_cper_v1_dtype"},
-    {"cupola.bindings.nvml.SystemDriverBranchInfo_v1", "Structure to store Driver branch information", fields_nvmlSystemDriverBranchInfo_v1_t, COUNT_OF(fields_nvmlSystemDriverBranchInfo_v1_t) - 1, 84, 84, 4, -1, 153, false, false, false, "system_driver_branch_info_v1_dtype"},
-    {"cupola.bindings.nvml.Temperature_v1", "Structure used to encapsulate temperature info", fields_nvmlTemperature_v1_t, COUNT_OF(fields_nvmlTemperature_v1_t) - 1, 12, 12, 4, -1, 154, false, false, false, "temperature_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkSupportedBwModes_v1", "nvmlNvlinkSupportedBwModes_v1_t", fields_nvmlNvlinkSupportedBwModes_v1_t, COUNT_OF(fields_nvmlNvlinkSupportedBwModes_v1_t) - 1, 28, 28, 4, -1, 155, false, false, false, "nvlink_supported_bw_modes_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkGetBwMode_v1", "nvmlNvlinkGetBwMode_v1_t", fields_nvmlNvlinkGetBwMode_v1_t, COUNT_OF(fields_nvmlNvlinkGetBwMode_v1_t) - 1, 12, 12, 4, -1, 156, false, false, false, "nvlink_get_bw_mode_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkSetBwMode_v1", "nvmlNvlinkSetBwMode_v1_t", fields_nvmlNvlinkSetBwMode_v1_t, COUNT_OF(fields_nvmlNvlinkSetBwMode_v1_t) - 1, 12, 12, 4, -1, 157, false, false, false, "nvlink_set_bw_mode_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkSetBwModeAsync_v1", "Describes the parameters involved to setting Nvlink RBM mode asynchronously. This structure holds the parameters needed to correctly set a Device's Nvlink Reduced Bandwidth Mode asynchronously. Polling for NVML_GPU_FABRIC_STATE_COMPLETED from `nvmlDeviceGetGpuFabricInfoV`() is needed to check if the setting was applied.", fields_nvmlNvlinkSetBwModeAsync_v1_t, COUNT_OF(fields_nvmlNvlinkSetBwModeAsync_v1_t) - 1, 12, 12, 4, -1, 158, false, false, false, "nvlink_set_bw_mode_async_v1_dtype"},
-    {"cupola.bindings.nvml.NvLinkInfo_v1", "Struct to represent per device NVLINK information v1", fields_nvmlNvLinkInfo_v1_t, COUNT_OF(fields_nvmlNvLinkInfo_v1_t) - 1, 8, 8, 4, -1, 159, false, false, false, "nv_link_info_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkFirmwareVersion", "Struct to represent NVLINK firmware Semantic versioning and ucode type", fields_nvmlNvlinkFirmwareVersion_t, COUNT_OF(fields_nvmlNvlinkFirmwareVersion_t) - 1, 16, 16, 4, -1, 160, false, true, false, "nvlink_firmware_version_dtype"},
-    {"cupola.bindings.nvml.NvlinkFirmwareInfo", "Struct to represent NVLINK firmware information", fields_nvmlNvlinkFirmwareInfo_t, COUNT_OF(fields_nvmlNvlinkFirmwareInfo_t) - 1, 1604, 1604, 4, -1, 161, false, false, false, "nvlink_firmware_info_dtype"},
-    {"cupola.bindings.nvml.NvLinkInfo_v2", "Struct to represent per device NVLINK information v2", fields_nvmlNvLinkInfo_v2_t, COUNT_OF(fields_nvmlNvLinkInfo_v2_t) - 1, 1612, 1612, 4, -1, 162, false, false, false, "nv_link_info_v2_dtype"},
-    {"cupola.bindings.nvml.NvLinkInfo_v3", "Struct to represent per device NVLINK information v3", fields_nvmlNvLinkInfo_v3_t, COUNT_OF(fields_nvmlNvLinkInfo_v3_t) - 1, 1612, 1612, 4, -1, 163, false, false, false, "nv_link_info_v3_dtype"},
-    {"cupola.bindings.nvml.NvlinkTelemetrySample_v1", "Struct representing one (link, metric) telemetry request / response slot.", fields_nvmlNvlinkTelemetrySample_v1_t, COUNT_OF(fields_nvmlNvlinkTelemetrySample_v1_t) - 1, 32, 32, 8, -1, 164, false, true, false, "nvlink_telemetry_sample_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkTelemetrySamples_v1", "Batched NVLink telemetry request.", fields_nvmlNvlinkTelemetrySamples_v1_t, COUNT_OF(fields_nvmlNvlinkTelemetrySamples_v1_t) - 1, 16, 16, 8, -1, 165, false, false, false, "nvlink_telemetry_samples_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkGetRemapTableInfo_v1", "Structure for NVLink remap table information.", fields_nvmlNvlinkGetRemapTableInfo_v1_t, COUNT_OF(fields_nvmlNvlinkGetRemapTableInfo_v1_t) - 1, 32776, 32776, 4, -1, 166, false, false, false, "nvlink_get_remap_table_info_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkSetNvleReady_v1", "Structure for the NVLink NVLE ready state.", fields_nvmlNvlinkSetNvleReady_v1_t, COUNT_OF(fields_nvmlNvlinkSetNvleReady_v1_t) - 1, 1, 1, 1, -1, 167, false, false, false, "nvlink_set_nvle_ready_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkLockRemapTable_v1", "Structure for the NVLink remap table and MSE lock operation.", fields_nvmlNvlinkLockRemapTable_v1_t, COUNT_OF(fields_nvmlNvlinkLockRemapTable_v1_t) - 1, 2, 2, 1, -1, 168, false, false, false, "nvlink_lock_remap_table_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkNvlePrivateInfo_v1", "Structure for NVLink NVLE private (opaque) information.", fields_nvmlNvlinkNvlePrivateInfo_v1_t, COUNT_OF(fields_nvmlNvlinkNvlePrivateInfo_v1_t) - 1, 260, 260, 4, -1, 169, false, false, false, "nvlink_nvle_private_info_v1_dtype"},
-    {"cupola.bindings.nvml.NvlinkSetupNvleEncryptionKey_v1", "Structure for NVLink NVLE encryption key setup.", fields_nvmlNvlinkSetupNvleEncryptionKey_v1_t, COUNT_OF(fields_nvmlNvlinkSetupNvleEncryptionKey_v1_t) - 1, 560, 560, 4, -1, 170, false, false, false, "nvlink_setup_nvle_encryption_key_v1_dtype"},
-    {"cupola.bindings.nvml.VgpuVersion", "Structure representing range of vGPU versions.", fields_nvmlVgpuVersion_t, COUNT_OF(fields_nvmlVgpuVersion_t) - 1, 8, 8, 4, -1, 171, false, false, false, "vgpu_version_dtype"},
-    {"cupola.bindings.nvml.VgpuMetadata", "vGPU metadata structure.", fields_nvmlVgpuMetadata_t, COUNT_OF(fields_nvmlVgpuMetadata_t) - 1, 212, 212, 4, -1, 172, false, false, false, "vgpu_metadata_dtype"},
-    {"cupola.bindings.nvml.VgpuPgpuMetadata", "Physical GPU metadata structure", fields_nvmlVgpuPgpuMetadata_t, COUNT_OF(fields_nvmlVgpuPgpuMetadata_t) - 1, 128, 128, 4, -1, 173, false, false, false, "vgpu_pgpu_metadata_dtype"},
-    {"cupola.bindings.nvml.VgpuPgpuCompatibility", "vGPU-pGPU compatibility structure", fields_nvmlVgpuPgpuCompatibility_t, COUNT_OF(fields_nvmlVgpuPgpuCompatibility_t) - 1, 8, 8, 4, -1, 174, false, false, false, "vgpu_pgpu_compatibility_dtype"},
-    {"cupola.bindings.nvml.ExcludedDeviceInfo", "Excluded GPU device information", fields_nvmlExcludedDeviceInfo_t, COUNT_OF(fields_nvmlExcludedDeviceInfo_t) - 1, 148, 148, 4, -1, 175, false, false, false, "excluded_device_info_dtype"},
-    {"cupola.bindings.nvml.PRMTLV_v1", "Main PRM input structure", fields_nvmlPRMTLV_v1_t, COUNT_OF(fields_nvmlPRMTLV_v1_t) - 1, 504, 504, 4, -1, 176, false, false, false, "prmtlv_v1_dtype"},
-    {"cupola.bindings.nvml.PRMCounterInput_v1", "PRM counter input values", fields_nvmlPRMCounterInput_v1_t, COUNT_OF(fields_nvmlPRMCounterInput_v1_t) - 1, 4, 4, 4, -1, 177, false, false, false, "prm_counter_input_v1_dtype"},
-    {"cupola.bindings.nvml.PRMCounterValue_v1", "PRM Counter Value Structure", fields_nvmlPRMCounterValue_v1_t, COUNT_OF(fields_nvmlPRMCounterValue_v1_t) - 1, 16, 16, 8, -1, 178, false, false, false, "prm_counter_value_v1_dtype"},
-    {"cupola.bindings.nvml.PRMCounter_v1", "PRM Counter Structure v1", fields_nvmlPRMCounter_v1_t, COUNT_OF(fields_nvmlPRMCounter_v1_t) - 1, 24, 24, 8, -1, 179, false, true, false, "prm_counter_v1_dtype"},
-    {"cupola.bindings.nvml.PRMCounterList_v1", "PRM Counter List Structure v1", fields_nvmlPRMCounterList_v1_t, COUNT_OF(fields_nvmlPRMCounterList_v1_t) - 1, 16, 16, 8, -1, 180, false, false, false, "prm_counter_list_v1_dtype"},
-    {"cupola.bindings.nvml.GpuInstancePlacement", "nvmlGpuInstancePlacement_t", fields_nvmlGpuInstancePlacement_t, COUNT_OF(fields_nvmlGpuInstancePlacement_t) - 1, 8, 8, 4, -1, 181, false, true, false, "gpu_instance_placement_dtype"},
-    {"cupola.bindings.nvml.GpuInstanceProfileInfo", "GPU instance profile information.", fields_nvmlGpuInstanceProfileInfo_t, COUNT_OF(fields_nvmlGpuInstanceProfileInfo_t) - 1, 48, 48, 8, -1, 182, false, false, false, "gpu_instance_profile_info_dtype"},
-    {"cupola.bindings.nvml.GpuInstanceProfileInfo_v2", "GPU instance profile information (v2). Version 2 adds the `nvmlGpuInstanceProfileInfo_v2_t.version` field to the start of the structure, and the `nvmlGpuInstanceProfileInfo_v2_t.name` field to the end. This structure is not backwards-compatible with `nvmlGpuInstanceProfileInfo_t`.", fields_nvmlGpuInstanceProfileInfo_v2_t, COUNT_OF(fields_nvmlGpuInstanceProfileInfo_v2_t) - 1, 152, 152, 8, -1, 183, false, false, false, "gpu_instance_profile_info_v2_dtype"},
-    {"cupola.bindings.nvml.GpuInstanceProfileInfo_v3", "GPU instance profile information (v3). Version 3 removes isP2pSupported field and adds the `nvmlGpuInstanceProfileInfo_v3_t.capabilities` field `nvmlGpuInstanceProfileInfo_t`.", fields_nvmlGpuInstanceProfileInfo_v3_t, COUNT_OF(fields_nvmlGpuInstanceProfileInfo_v3_t) - 1, 152, 152, 8, -1, 184, false, false, false, "gpu_instance_profile_info_v3_dtype"},
-    {"cupola.bindings.nvml.GpuInstanceInfo", "nvmlGpuInstanceInfo_t", fields_nvmlGpuInstanceInfo_t, COUNT_OF(fields_nvmlGpuInstanceInfo_t) - 1, 24, 24, 8, -1, 185, false, false, false, "gpu_instance_info_dtype"},
-    {"cupola.bindings.nvml.ComputeInstancePlacement", "nvmlComputeInstancePlacement_t", fields_nvmlComputeInstancePlacement_t, COUNT_OF(fields_nvmlComputeInstancePlacement_t) - 1, 8, 8, 4, -1, 186, false, true, false, "compute_instance_placement_dtype"},
-    {"cupola.bindings.nvml.ComputeInstanceProfileInfo", "Compute instance profile information.", fields_nvmlComputeInstanceProfileInfo_t, COUNT_OF(fields_nvmlComputeInstanceProfileInfo_t) - 1, 36, 36, 4, -1, 187, false, false, false, "compute_instance_profile_info_dtype"},
-    {"cupola.bindings.nvml.ComputeInstanceProfileInfo_v2", "Compute instance profile information (v2). Version 2 adds the `nvmlComputeInstanceProfileInfo_v2_t.version` field to the start of the structure, and the `nvmlComputeInstanceProfileInfo_v2_t.name` field to the end. This structure is not backwards-compatible with `nvmlComputeInstanceProfileInfo_t`.", fields_nvmlComputeInstanceProfileInfo_v2_t, COUNT_OF(fields_nvmlComputeInstanceProfileInfo_v2_t) - 1, 136, 136, 4, -1, 188, false, false, false, "compute_instance_profile_info_v2_dtype"},
-    {"cupola.bindings.nvml.ComputeInstanceProfileInfo_v3", "Compute instance profile information (v3). Version 3 adds the `nvmlComputeInstanceProfileInfo_v3_t.capabilities` field `nvmlComputeInstanceProfileInfo_t`.", fields_nvmlComputeInstanceProfileInfo_v3_t, COUNT_OF(fields_nvmlComputeInstanceProfileInfo_v3_t) - 1, 140, 140, 4, -1, 189, false, false, false, "compute_instance_profile_info_v3_dtype"},
-    {"cupola.bindings.nvml.ComputeInstanceInfo", "nvmlComputeInstanceInfo_t", fields_nvmlComputeInstanceInfo_t, COUNT_OF(fields_nvmlComputeInstanceInfo_t) - 1, 32, 32, 8, -1, 190, false, false, false, "compute_instance_info_dtype"},
-    {"cupola.bindings.nvml.GpmMetric_metricInfo", "//!< OUT: Metric name and unit. Those can be NULL if not defined", fields_nvmlGpmMetric_metricInfo, COUNT_OF(fields_nvmlGpmMetric_metricInfo) - 1, 24, 24, 8, -1, 191, true, false, false, "gpm_metric_metric_info_dtype"},
-    {"cupola.bindings.nvml.GpmMetric", "GPM metric information.", fields_nvmlGpmMetric_t, COUNT_OF(fields_nvmlGpmMetric_t) - 1, 40, 40, 8, -1, 192, false, true, false, "gpm_metric_dtype"},
-    {"cupola.bindings.nvml.GpmMetricsGet", "GPM buffer information.", fields_nvmlGpmMetricsGet_t, COUNT_OF(fields_nvmlGpmMetricsGet_t) - 1, 19104, 19104, 8, -1, 193, false, false, false, "gpm_metrics_get_dtype"},
-    {"cupola.bindings.nvml.GpmSupport", "GPM device information.", fields_nvmlGpmSupport_t, COUNT_OF(fields_nvmlGpmSupport_t) - 1, 8, 8, 4, -1, 194, false, false, false, "gpm_support_dtype"},
-    {"cupola.bindings.nvml.DeviceCapabilities_v1", "Device capabilities", fields_nvmlDeviceCapabilities_v1_t, COUNT_OF(fields_nvmlDeviceCapabilities_v1_t) - 1, 8, 8, 4, -1, 195, false, false, false, "device_capabilities_v1_dtype"},
-    {"cupola.bindings.nvml.Mask255", "nvmlMask255_t", fields_nvmlMask255_t, COUNT_OF(fields_nvmlMask255_t) - 1, 32, 32, 4, -1, 196, false, false, false, "mask255_dtype"},
-    {"cupola.bindings.nvml.WorkloadPowerProfileInfo_v1", "Profile Metadata", fields_nvmlWorkloadPowerProfileInfo_v1_t, COUNT_OF(fields_nvmlWorkloadPowerProfileInfo_v1_t) - 1, 44, 44, 4, -1, 197, false, true, false, "workload_power_profile_info_v1_dtype"},
-    {"cupola.bindings.nvml.WorkloadPowerProfileProfilesInfo_v1", "Profiles Info", fields_nvmlWorkloadPowerProfileProfilesInfo_v1_t, COUNT_OF(fields_nvmlWorkloadPowerProfileProfilesInfo_v1_t) - 1, 11256, 11256, 4, -1, 198, false, false, false, "workload_power_profile_profiles_info_v1_dtype"},
-    {"cupola.bindings.nvml.WorkloadPowerProfileCurrentProfiles_v1", "Current Profiles", fields_nvmlWorkloadPowerProfileCurrentProfiles_v1_t, COUNT_OF(fields_nvmlWorkloadPowerProfileCurrentProfiles_v1_t) - 1, 100, 100, 4, -1, 199, false, false, false, "workload_power_profile_current_profiles_v1_dtype"},
-    {"cupola.bindings.nvml.WorkloadPowerProfileRequestedProfiles_v1", "Requested Profiles", fields_nvmlWorkloadPowerProfileRequestedProfiles_v1_t, COUNT_OF(fields_nvmlWorkloadPowerProfileRequestedProfiles_v1_t) - 1, 36, 36, 4, -1, 200, false, false, false, "workload_power_profile_requested_profiles_v1_dtype"},
-    {"cupola.bindings.nvml.WorkloadPowerProfileUpdateProfiles_v1", "Update Profiles", fields_nvmlWorkloadPowerProfileUpdateProfiles_v1_t, COUNT_OF(fields_nvmlWorkloadPowerProfileUpdateProfiles_v1_t) - 1, 36, 36, 4, -1, 201, false, false, false, "workload_power_profile_update_profiles_v1_dtype"},
-    {"cupola.bindings.nvml.PowerSmoothingProfile_v1", "Power Smoothing Structure for Profile information", fields_nvmlPowerSmoothingProfile_v1_t, COUNT_OF(fields_nvmlPowerSmoothingProfile_v1_t) - 1, 24, 24, 8, -1, 202, false, false, false, "power_smoothing_profile_v1_dtype"},
-    {"cupola.bindings.nvml.PowerSmoothingState_v1", "Power Smoothing Structure for Feature Enablement", fields_nvmlPowerSmoothingState_v1_t, COUNT_OF(fields_nvmlPowerSmoothingState_v1_t) - 1, 8, 8, 4, -1, 203, false, false, false, "power_smoothing_state_v1_dtype"},
-    {"cupola.bindings.nvml.EccBankRemapperHistogram_v1", "Structure to store bank remapper histogram", fields_nvmlEccBankRemapperHistogram_v1_t, COUNT_OF(fields_nvmlEccBankRemapperHistogram_v1_t) - 1, 8, 8, 4, -1, 204, false, false, false, "ecc_bank_remapper_histogram_v1_dtype"},
-    {"cupola.bindings.nvml.EccBankRemapperStatus_v1", "Structure to store bank remapper status", fields_nvmlEccBankRemapperStatus_v1_t, COUNT_OF(fields_nvmlEccBankRemapperStatus_v1_t) - 1, 20, 20, 4, -1, 205, false, false, false, "ecc_bank_remapper_status_v1_dtype"},
+    {"PciInfoExt_v1\0" "PCI information about a GPU device.\0" "pci_info_ext_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "domain\0" "//!< The PCI domain on which the device's bus resides, 0 to 0xffffffff\0"
+     "bus\0" "//!< The bus on which the device resides, 0 to 0xff\0"
+     "device\0" "//!< The device's id on the bus, 0 to 31\0"
+     "pci_device_id\0" "//!< The combined 16-bit device id and 16-bit vendor id\0"
+     "pci_sub_system_id\0" "//!< The 32-bit Sub System Device ID\0"
+     "base_class\0" "//!< The 8-bit PCI base class code\0"
+     "sub_class\0" "//!< The 8-bit PCI sub class code\0"
+     "bus_id\0" "//!< The tuple domain:bus:device.function PCI identifier (& NULL terminator)\0"
+     , places_nvmlPciInfoExt_v1_t, COUNT_OF(places_nvmlPciInfoExt_v1_t) - 1, 64, 64, 4, -1, 0, false, false, false},
+    {"PciInfo\0" "PCI information about a GPU device.\0" "pci_info_dtype\0"
+     "bus_id_legacy\0" "//!< The legacy tuple domain:bus:device.function PCI identifier (& NULL terminator)\0"
+     "domain\0" "//!< The PCI domain on which the device's bus resides, 0 to 0xffffffff\0"
+     "bus\0" "//!< The bus on which the device resides, 0 to 0xff\0"
+     "device\0" "//!< The device's id on the bus, 0 to 31\0"
+     "pci_device_id\0" "//!< The combined 16-bit device id and 16-bit vendor id\0"
+     "pci_sub_system_id\0" "//!< The 32-bit Sub System Device ID\0"
+     "bus_id\0" "//!< The tuple domain:bus:device.function PCI identifier (& NULL terminator)\0"
+     , places_nvmlPciInfo_t, COUNT_OF(places_nvmlPciInfo_t) - 1, 68, 68, 4, -1, 1, false, false, false},
+    {"EccErrorCounts\0" "Detailed ECC error counts for a device. Different GPU families can have different memory error counters See `nvmlDeviceGetMemoryErrorCounter`\0" "ecc_error_counts_dtype\0"
+     "l1_cache\0" "//!< L1 cache errors\0"
+     "l2_cache\0" "//!< L2 cache errors\0"
+     "device_memory\0" "//!< Device memory errors\0"
+     "register_file\0" "//!< Register file errors\0"
+     , places_nvmlEccErrorCounts_t, COUNT_OF(places_nvmlEccErrorCounts_t) - 1, 32, 32, 8, -1, 2, false, false, false},
+    {"Utilization\0" "Utilization information for a device. Each sample period may be between 1 second and 1/6 second, depending on the product being queried.\0" "utilization_dtype\0"
+     "gpu\0" "//!< Percent of time over the past sample period during which one or more kernels was executing on the GPU\0"
+     "memory\0" "//!< Percent of time over the past sample period during which global (device) memory was being read or written\0"
+     , places_nvmlUtilization_t, COUNT_OF(places_nvmlUtilization_t) - 1, 8, 8, 4, -1, 3, false, false, false},
+    {"Memory\0" "Memory allocation information for a device (v1). The total amount is equal to the sum of the amounts of free and used memory.\0" "memory_dtype\0"
+     "total\0" "//!< Total physical device memory (in bytes)\0"
+     "free\0" "//!< Unallocated device memory (in bytes)\0"
+     "used\0" "//!< Sum of Reserved and Allocated device memory (in bytes). //!< Note that the driver/GPU always sets aside a small amount of memory for bookkeeping\0"
+     , places_nvmlMemory_t, COUNT_OF(places_nvmlMemory_t) - 1, 24, 24, 8, -1, 4, false, false, false},
+    {"Memory_v2\0" "Memory allocation information for a device (v2). Version 2 adds versioning for the struct and the amount of system-reserved memory as an output.\0" "memory_v2_dtype\0"
+     "version\0" "//!< Structure format version (must be 2)\0"
+     "total\0" "//!< Total physical device memory (in bytes)\0"
+     "reserved\0" "//!< Device memory (in bytes) reserved for system use (driver or firmware)\0"
+     "free\0" "//!< Unallocated device memory (in bytes)\0"
+     "used\0" "//!< Allocated device memory (in bytes).\0"
+     , places_nvmlMemory_v2_t, COUNT_OF(places_nvmlMemory_v2_t) - 1, 40, 40, 8, -1, 5, false, false, false},
+    {"SetMemoryLimits_v1\0" "Describes the memory limits that can be set for the device This structure holds the necessary information that can be used to set the soft and hard memory limits of a device. The softLimit is the amount of memory that is guaranteed before allocations may fail due to memory pressure. The hardLimit is the maximum amount of memory that can be allocated. This should be cross-referenced with `nvmlDeviceGetMemoryInfo_v2` while in that cgroup to see how much memory is actually available to allocate for the device. To clear the limits, set softLimit to 0, and hardLimit to `NVML_DEVICE_MEMORY_LIMIT_MAX`. Removing the cgroup will also clear any limits.\0" "set_memory_limits_v1_dtype\0"
+     "name_space\0" "//!<[in] Full path to sysfs cgroup file name\0"
+     "soft_limit\0" "//!<[in] Soft memory limit in Bytes.\0"
+     "hard_limit\0" "//!<[in] Hard memory limit in Bytes.\0"
+     , places_nvmlSetMemoryLimits_v1_t, COUNT_OF(places_nvmlSetMemoryLimits_v1_t) - 1, 24, 24, 8, -1, 6, false, false, false},
+    {"GetMemoryLimits_v1\0" "Describes the current memory limits that are set for the device This structure holds the necessary information that can be used to get the current soft and hard memory limits of a device. The softLimit is the amount of memory that is guaranteed before allocations may fail due to memory pressure. The hardLimit is the maximum amount of memory that can be allocated. This should be cross-referenced with `nvmlDeviceGetMemoryInfo_v2` while in that cgroup to see how much memory is actually available to allocate for the device. No limit is set when softLimit is 0 and hardLimit is `NVML_DEVICE_MEMORY_LIMIT_MAX`.\0" "get_memory_limits_v1_dtype\0"
+     "name_space\0" "//!<[in] Full path to sysfs cgroup file name\0"
+     "soft_limit\0" "//!<[out] Currently set soft memory limit in Bytes.\0"
+     "hard_limit\0" "//!<[out] Currently set hard memory limit in Bytes.\0"
+     "current_used\0" "//!<[out] Currently used memory in Bytes.\0"
+     , places_nvmlGetMemoryLimits_v1_t, COUNT_OF(places_nvmlGetMemoryLimits_v1_t) - 1, 32, 32, 8, -1, 7, false, false, false},
+    {"BAR1Memory\0" "BAR1 Memory allocation Information for a device\0" "bar1_memory_dtype\0"
+     "bar1_total\0" "//!< Total BAR1 Memory (in bytes)\0"
+     "bar1_free\0" "//!< Unallocated BAR1 Memory (in bytes)\0"
+     "bar1_used\0" "//!< Allocated Used Memory (in bytes)\0"
+     , places_nvmlBAR1Memory_t, COUNT_OF(places_nvmlBAR1Memory_t) - 1, 24, 24, 8, -1, 8, false, false, false},
+    {"ProcessInfo_v1\0" "Information about running compute processes on the GPU, legacy version for older versions of the API.\0" "process_info_v1_dtype\0"
+     "pid\0" "//!< Process ID\0"
+     "used_gpu_memory\0" "//!< Amount of used GPU memory in bytes.\0"
+     , places_nvmlProcessInfo_v1_t, COUNT_OF(places_nvmlProcessInfo_v1_t) - 1, 16, 16, 8, -1, 9, false, false, false},
+    {"ProcessInfo_v2\0" "Information about running compute processes on the GPU\0" "process_info_v2_dtype\0"
+     "pid\0" "//!< Process ID\0"
+     "used_gpu_memory\0" "//!< Amount of used GPU memory in bytes.\0"
+     "gpu_instance_id\0" "//!< If MIG is enabled, stores a valid GPU instance ID. gpuInstanceId is set to\0"
+     "compute_instance_id\0" "//!< If MIG is enabled, stores a valid compute instance ID. computeInstanceId is set to\0"
+     , places_nvmlProcessInfo_v2_t, COUNT_OF(places_nvmlProcessInfo_v2_t) - 1, 24, 24, 8, -1, 10, false, true, false},
+    {"ProcessDetail_v1\0" "Information about running process on the GPU with protected memory\0" "process_detail_v1_dtype\0"
+     "pid\0" "//!< Process ID\0"
+     "used_gpu_memory\0" "//!< Amount of used GPU memory in bytes.\0"
+     "gpu_instance_id\0" "//!< If MIG is enabled, stores a valid GPU instance ID. gpuInstanceId is\0"
+     "compute_instance_id\0" "//!< If MIG is enabled, stores a valid compute instance ID. computeInstanceId\0"
+     "used_gpu_cc_protected_memory\0" "//!< Amount of used GPU conf compute protected memory in bytes.\0"
+     , places_nvmlProcessDetail_v1_t, COUNT_OF(places_nvmlProcessDetail_v1_t) - 1, 32, 32, 8, -1, 11, false, true, false},
+    {"ProcessDetailList_v1\0" "Information about all running processes on the GPU for the given mode\0" "process_detail_list_v1_dtype\0"
+     "version\0" "//!< Struct version, MUST be nvmlProcessDetailList_v1\0"
+     "mode\0" "//!< Process mode, One of `nvmlProcessMode_t`\0"
+     "num_proc_array_entries\0" "//!< Number of process entries in procArray\0"
+     "proc_array\0" "//!< Process array\0"
+     , places_nvmlProcessDetailList_v1_t, COUNT_OF(places_nvmlProcessDetailList_v1_t) - 1, 24, 24, 8, -1, 12, false, false, false},
+    {"DeviceAttributes\0" "nvmlDeviceAttributes_t\0" "device_attributes_dtype\0"
+     "multiprocessor_count\0" "//!< Streaming Multiprocessor count\0"
+     "shared_copy_engine_count\0" "//!< Shared Copy Engine count\0"
+     "shared_decoder_count\0" "//!< Shared Decoder Engine count\0"
+     "shared_encoder_count\0" "//!< Shared Encoder Engine count\0"
+     "shared_jpeg_count\0" "//!< Shared JPEG Engine count\0"
+     "shared_ofa_count\0" "//!< Shared OFA Engine count\0"
+     "gpu_instance_slice_count\0" "//!< GPU instance slice count\0"
+     "compute_instance_slice_count\0" "//!< Compute instance slice count\0"
+     "memory_size_mb\0" "//!< Device memory size (in MiB)\0"
+     , places_nvmlDeviceAttributes_t, COUNT_OF(places_nvmlDeviceAttributes_t) - 1, 40, 40, 8, -1, 13, false, false, false},
+    {"C2cModeInfo_v1\0" "C2C Mode information for a device\0" "c2c_mode_info_v1_dtype\0"
+     "is_c2c_enabled\0" "\0"
+     , places_nvmlC2cModeInfo_v1_t, COUNT_OF(places_nvmlC2cModeInfo_v1_t) - 1, 4, 4, 4, -1, 14, false, false, false},
+    {"DeviceAddressingMode_v1\0" "Struct to represent device addressing mode information\0" "device_addressing_mode_v1_dtype\0"
+     "version\0" "//!< API version\0"
+     "value\0" "//!< One of `nvmlDeviceAddressingModeType_t`\0"
+     , places_nvmlDeviceAddressingMode_v1_t, COUNT_OF(places_nvmlDeviceAddressingMode_v1_t) - 1, 8, 8, 4, -1, 15, false, false, false},
+    {"RepairStatus_v1\0" "Struct to represent the NVML repair status\0" "repair_status_v1_dtype\0"
+     "version\0" "//!< API version number\0"
+     "b_channel_repair_pending\0" "//!< Reference to `unsigned` int\0"
+     "b_tpc_repair_pending\0" "//!< Reference to `unsigned` int\0"
+     , places_nvmlRepairStatus_v1_t, COUNT_OF(places_nvmlRepairStatus_v1_t) - 1, 12, 12, 4, -1, 16, false, false, false},
+    {"UnrepairableMemoryStatus_v1\0" "Struct to represent the NVML unrepairable memory status\0" "unrepairable_memory_status_v1_dtype\0"
+     "b_unrepairable_memory\0" "//!< Reference to `unsigned` int\0"
+     , places_nvmlUnrepairableMemoryStatus_v1_t, COUNT_OF(places_nvmlUnrepairableMemoryStatus_v1_t) - 1, 4, 4, 4, -1, 17, false, false, false},
+    {"RowRemapperHistogramValues\0" "Possible values that classify the remap availability for each bank. The max field will contain the number of banks that have maximum remap availability (all reserved rows are available). None means that there are no reserved rows available.\0" "row_remapper_histogram_values_dtype\0"
+     "max\0" "\0"
+     "high\0" "\0"
+     "partial\0" "\0"
+     "low\0" "\0"
+     "none\0" "\0"
+     , places_nvmlRowRemapperHistogramValues_t, COUNT_OF(places_nvmlRowRemapperHistogramValues_t) - 1, 20, 20, 4, -1, 18, false, false, false},
+    {"NvLinkUtilizationControl\0" "Struct to define the NVLINK counter controls\0" "nv_link_utilization_control_dtype\0"
+     "units\0" "\0"
+     "pktfilter\0" "\0"
+     , places_nvmlNvLinkUtilizationControl_t, COUNT_OF(places_nvmlNvLinkUtilizationControl_t) - 1, 8, 8, 4, -1, 19, false, false, false},
+    {"BridgeChipInfo\0" "Information about the Bridge Chip Firmware\0" "bridge_chip_info_dtype\0"
+     "type\0" "//!< Type of Bridge Chip\0"
+     "fw_version\0" "//!< Firmware Version. 0=Version is unavailable\0"
+     , places_nvmlBridgeChipInfo_t, COUNT_OF(places_nvmlBridgeChipInfo_t) - 1, 8, 8, 4, -1, 20, false, true, false},
+    {"BridgeChipHierarchy\0" "This structure stores the complete Hierarchy of the Bridge Chip within the board. The immediate bridge is stored at index 0 of bridgeInfoList, parent to immediate bridge is at index 1 and so forth.\0" "bridge_chip_hierarchy_dtype\0"
+     "bridge_count\0" "//!< Number of Bridge Chips on the Board\0"
+     "bridge_chip_info\0" "//!< Hierarchy of Bridge Chips on the board\0"
+     , places_nvmlBridgeChipHierarchy_t, COUNT_OF(places_nvmlBridgeChipHierarchy_t) - 1, 1028, 1028, 4, -1, 21, false, false, false},
+    {"Value\0" "Union to represent different types of Value\0" "value_dtype\0"
+     "d_val\0" "//!< If the value is double\0"
+     "si_val\0" "//!< If the value is signed int\0"
+     "ui_val\0" "//!< If the value is unsigned int\0"
+     "ul_val\0" "//!< If the value is unsigned long\0"
+     "ull_val\0" "//!< If the value is unsigned long long\0"
+     "sll_val\0" "//!< If the value is signed long long\0"
+     "us_val\0" "//!< If the value is unsigned short\0"
+     , places_nvmlValue_t, COUNT_OF(places_nvmlValue_t) - 1, 8, 8, 8, -1, 22, false, false, false},
+    {"Sample\0" "Information for Sample\0" "sample_dtype\0"
+     "time_stamp\0" "//!< CPU Timestamp in microseconds\0"
+     "sample_value\0" "//!< Sample Value\0"
+     , places_nvmlSample_t, COUNT_OF(places_nvmlSample_t) - 1, 16, 16, 8, -1, 23, false, true, false},
+    {"ViolationTime\0" "Struct to hold perf policy violation status data\0" "violation_time_dtype\0"
+     "reference_time\0" "//!< referenceTime represents CPU timestamp in microseconds\0"
+     "violation_time\0" "//!< violationTime in Nanoseconds\0"
+     , places_nvmlViolationTime_t, COUNT_OF(places_nvmlViolationTime_t) - 1, 16, 16, 8, -1, 24, false, false, false},
+    {"GpuThermalSettings_sensor\0" "nvmlGpuThermalSettings_sensor\0" "gpu_thermal_settings_sensor_dtype\0"
+     "controller\0" "\0"
+     "default_min_temp\0" "\0"
+     "default_max_temp\0" "\0"
+     "current_temp\0" "\0"
+     "target\0" "\0"
+     , places_nvmlGpuThermalSettings_sensor, COUNT_OF(places_nvmlGpuThermalSettings_sensor) - 1, 20, 20, 4, -1, 25, true, true, false},
+    {"GpuThermalSettings\0" "Struct to hold the thermal sensor settings\0" "gpu_thermal_settings_dtype\0"
+     "count\0" "\0"
+     "sensor\0" "\0"
+     , places_nvmlGpuThermalSettings_t, COUNT_OF(places_nvmlGpuThermalSettings_t) - 1, 64, 64, 4, -1, 26, false, false, false},
+    {"CoolerInfo_v1\0" "nvmlCoolerInfo_v1_t\0" "cooler_info_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "index\0" "//!< the cooler index\0"
+     "signal_type\0" "//!< OUT: the cooler's control signal characteristics\0"
+     "target\0" "//!< OUT: the target that cooler cools\0"
+     , places_nvmlCoolerInfo_v1_t, COUNT_OF(places_nvmlCoolerInfo_v1_t) - 1, 16, 16, 4, -1, 27, false, false, false},
+    {"UUIDValue\0" "Union to represent different UUID values\0" "uuid_value_dtype\0"
+     "str\0" "//!< ASCII format value\0"
+     "bytes\0" "//!< Binary format value\0"
+     , places_nvmlUUIDValue_t, COUNT_OF(places_nvmlUUIDValue_t) - 1, 41, 41, 1, -1, 28, false, false, false},
+    {"UUID_v1\0" "Struct to represent NVML UUID information\0" "uuid_v1_dtype\0"
+     "version\0" "//!< API version number\0"
+     "type\0" "//!< One of `nvmlUUIDType_t`\0"
+     "value\0" "//!< One of `nvmlUUIDValue_t`, to be set based on the UUID format\0"
+     , places_nvmlUUID_v1_t, COUNT_OF(places_nvmlUUID_v1_t) - 1, 52, 52, 4, -1, 29, false, false, false},
+    {"Pdi_v1\0" "Struct to represent the NVML PDI information\0" "pdi_v1_dtype\0"
+     "version\0" "//!< API version number\0"
+     "value\0" "//!< 64-bit PDI value\0"
+     , places_nvmlPdi_v1_t, COUNT_OF(places_nvmlPdi_v1_t) - 1, 16, 16, 8, -1, 30, false, false, false},
+    {"PmgrPwrTuple\0" "Power tuple containing power consumption in milliwatts.\0" "pmgr_pwr_tuple_dtype\0"
+     "pwrm_w\0" "//!< Power consumption in milliwatts\0"
+     , places_nvmlPmgrPwrTuple_t, COUNT_OF(places_nvmlPmgrPwrTuple_t) - 1, 4, 4, 4, -1, 31, false, false, false},
+    {"RailMetrics\0" "Metrics for a single power rail, including frequency and utilization.\0" "rail_metrics_dtype\0"
+     "freqk_hz\0" "//!< Frequency in kilohertz\0"
+     "util_pct\0" "//!< Utilization percentage (fixed-point)\0"
+     , places_nvmlRailMetrics_t, COUNT_OF(places_nvmlRailMetrics_t) - 1, 16, 16, 8, -1, 32, false, true, false},
+    {"CoreRailMetrics\0" "Metrics for all core rails in the system.\0" "core_rail_metrics_dtype\0"
+     "rails\0" "//!< Array of core rail metrics\0"
+     , places_nvmlCoreRailMetrics_t, COUNT_OF(places_nvmlCoreRailMetrics_t) - 1, 32, 32, 8, -1, 33, false, false, false},
+    {"PwrModelMetricsDlppm1xPerf\0" "Performance metrics for DLPPM 1x power model.\0" "pwr_model_metrics_dlppm1x_perf_dtype\0"
+     "perfms\0" "//!< Performance metric in milliseconds\0"
+     , places_nvmlPwrModelMetricsDlppm1xPerf_t, COUNT_OF(places_nvmlPwrModelMetricsDlppm1xPerf_t) - 1, 4, 4, 4, -1, 34, false, false, false},
+    {"PwrModelMetricsDlppm1x\0" "Complete power model metrics for DLPPM 1x, including rail metrics and TGP power.\0" "pwr_model_metrics_dlppm1x_dtype\0"
+     "b_valid\0" "//!< Validity flag: non-zero if metrics are valid\0"
+     "core_rail\0" "//!< Core rail metrics\0"
+     "fb_rail\0" "//!< Fb rail metrics\0"
+     "tgp_pwr_tuple\0" "//!< Total Graphics Power (TGP) in milliwatts\0"
+     "perf_metrics\0" "//!< Performance metrics\0"
+     , places_nvmlPwrModelMetricsDlppm1x_t, COUNT_OF(places_nvmlPwrModelMetricsDlppm1x_t) - 1, 64, 64, 8, -1, 35, false, true, false},
+    {"PwrModelMetricsDlppm1xDramclkEstimates\0" "DRAMCLK estimates containing multiple estimated metrics for different DRAMCLK frequencies.\0" "pwr_model_metrics_dlppm1x_dramclk_estimates_dtype\0"
+     "estimated_metrics\0" "//!< Array of estimated metrics for each inference loop\0"
+     "num_estimated_metrics\0" "//!< Number of valid entries in estimatedMetrics array\0"
+     , places_nvmlPwrModelMetricsDlppm1xDramclkEstimates_t, COUNT_OF(places_nvmlPwrModelMetricsDlppm1xDramclkEstimates_t) - 1, 520, 520, 8, -1, 36, false, true, false},
+    {"ObservedMetrics\0" "Observed metrics from the power model, including initial DRAMCLK estimates and current measurements.\0" "observed_metrics_dtype\0"
+     "initial_dramclk_est\0" "//!< Initial DRAMCLK estimates for different scenarios\0"
+     "b_valid\0" "//!< Validity flag: non-zero if observed metrics are valid\0"
+     "core_rail\0" "//!< Observed core rail metrics\0"
+     "fb_rail\0" "//!< Observed fb rail metrics\0"
+     "tgp_pwr_tuple\0" "//!< Observed Total Graphics Power (TGP) in milliwatts\0"
+     "perf_metrics\0" "//!< Observed performance metrics\0"
+     , places_nvmlObservedMetrics_t, COUNT_OF(places_nvmlObservedMetrics_t) - 1, 1624, 1624, 8, -1, 37, false, false, false},
+    {"PerfMetricsDlppc2xSample\0" "Performance metrics sample for DLPPC 2x controller.\0" "perf_metrics_dlppc2x_sample_dtype\0"
+     "observed_metrics\0" "//!< Observed metrics from the DLPPC 2x controller\0"
+     , places_nvmlPerfMetricsDlppc2xSample_t, COUNT_OF(places_nvmlPerfMetricsDlppc2xSample_t) - 1, 1624, 1624, 8, -1, 38, false, false, false},
+    {"PwrModelMetricsSamplePfpp1x\0" "Power model metrics sample for PFPP 1x, containing frequency inputs and estimated TGP.\0" "pwr_model_metrics_sample_pfpp1x_dtype\0"
+     "freqk_hz\0" "//!< Array of input frequencies in kilohertz for each domain\0"
+     "est_tgp_pwrm_w\0" "//!< Estimated Total Graphics Power in milliwatts\0"
+     , places_nvmlPwrModelMetricsSamplePfpp1x_t, COUNT_OF(places_nvmlPwrModelMetricsSamplePfpp1x_t) - 1, 68, 68, 4, -1, 39, false, true, false},
+    {"PwrModelOperatingPointPfpp1x\0" "Operating point for PFPP 1x power model, defining a frequency-power pair.\0" "pwr_model_operating_point_pfpp1x_dtype\0"
+     "freqk_hz\0" "//!< Operating frequency in kilohertz\0"
+     "pwrm_w\0" "//!< Power consumption at this frequency in milliwatts\0"
+     , places_nvmlPwrModelOperatingPointPfpp1x_t, COUNT_OF(places_nvmlPwrModelOperatingPointPfpp1x_t) - 1, 8, 8, 4, -1, 40, false, false, false},
+    {"PwrModelMetricsPfpp1x\0" "Complete power model metrics for PFPP 1x, including estimated metrics and key operating points.\0" "pwr_model_metrics_pfpp1x_dtype\0"
+     "num_vf_points\0" "//!< Number of valid vf points\0"
+     "estimated_metrics\0" "//!< Array of estimated metrics for different operating points\0"
+     "b_valid\0" "//!< Validity flag: non-zero if metrics are valid\0"
+     "max_perf_per_watt_point\0" "//!< Operating point with maximum performance per watt\0"
+     "fmax_at_vmax_point\0" "//!< Operating point at maximum frequency and voltage\0"
+     "tgp_headroomm_w\0" "//!< TGP headroom in milliwatts\0"
+     , places_nvmlPwrModelMetricsPfpp1x_t, COUNT_OF(places_nvmlPwrModelMetricsPfpp1x_t) - 1, 2204, 2204, 4, -1, 41, false, false, false},
+    {"PerfMetricsPfpp1xSample\0" "Performance metrics sample for PFPP 1x controller.\0" "perf_metrics_pfpp1x_sample_dtype\0"
+     "estimated_metrics\0" "//!< Estimated metrics from the PFPP 1x controller\0"
+     , places_nvmlPerfMetricsPfpp1xSample_t, COUNT_OF(places_nvmlPerfMetricsPfpp1xSample_t) - 1, 2204, 2204, 4, -1, 42, false, false, false},
+    {"PerfMetricControllerSample_data\0" "//!< Union containing controller-specific data\0" "perf_metric_controller_sample_data_dtype\0"
+     "dlppc2x\0" "//!< DLPPC 2x controller sample data\0"
+     "pfpp1x\0" "//!< PFPP 1x controller sample data\0"
+     , places_nvmlPerfMetricControllerSample_data, COUNT_OF(places_nvmlPerfMetricControllerSample_data) - 1, 2208, 2208, 8, -1, 43, true, false, false},
+    {"PerfMetricControllerSample\0" "Performance metrics sample from a controller, which can be either DLPPC 2x or PFPP 1x.\0" "perf_metric_controller_sample_dtype\0"
+     "controller_type\0" "//!< Controller type: NVML_PERF_METRICS_CONTROLLER_TYPE_DLPPC_2X or NVML_PERF_METRICS_CONTROLLER_TYPE_PFPP_1X\0"
+     "data\0" "//!< Union containing controller-specific data\0"
+     , places_nvmlPerfMetricControllerSample_t, COUNT_OF(places_nvmlPerfMetricControllerSample_t) - 1, 2216, 2216, 8, -1, 44, false, true, false},
+    {"PerfMetricsSample\0" "Single performance metrics sample containing data from one or more controllers.\0" "perf_metrics_sample_dtype\0"
+     "num_controller_data\0" "//!< Number of valid controller samples in this sample\0"
+     "controller_data\0" "//!< Array of controller samples\0"
+     , places_nvmlPerfMetricsSample_t, COUNT_OF(places_nvmlPerfMetricsSample_t) - 1, 8872, 8872, 8, -1, 45, false, true, false},
+    {"PerfMetricsSamples_v1\0" "Collection of performance metrics samples (version 1). This structure contains multiple samples for performance monitoring and profiling.\0" "perf_metrics_samples_v1_dtype\0"
+     "num_samples\0" "//!< Number of samples in the samples array\0"
+     "samples\0" "//!< Array of performance metrics samples\0"
+     , places_nvmlPerfMetricsSamples_v1_t, COUNT_OF(places_nvmlPerfMetricsSamples_v1_t) - 1, 115344, 115344, 8, -1, 46, false, false, false},
+    {"BBXTimeData_v1\0" "BBX Time Data\0" "bbx_time_data_v1_dtype\0"
+     "time_run\0" "//!< [out] Cumulative number of seconds the GPU has had the driver loaded\0"
+     , places_nvmlBBXTimeData_v1_t, COUNT_OF(places_nvmlBBXTimeData_v1_t) - 1, 4, 4, 4, -1, 47, false, false, false},
+    {"GpuUptime_v1\0" "GPU Uptime\0" "gpu_uptime_v1_dtype\0"
+     "uptime\0" "//!< [out] Number of seconds the GPU has been up since it was initialized by the driver\0"
+     , places_nvmlGpuUptime_v1_t, COUNT_OF(places_nvmlGpuUptime_v1_t) - 1, 4, 4, 4, -1, 48, false, false, false},
+    {"DramEncryptionInfo_v1\0" "DRAM Encryption Info\0" "dram_encryption_info_v1_dtype\0"
+     "version\0" "//!< IN - the API version number\0"
+     "encryption_state\0" "//!< IN/OUT - DRAM Encryption state\0"
+     , places_nvmlDramEncryptionInfo_v1_t, COUNT_OF(places_nvmlDramEncryptionInfo_v1_t) - 1, 8, 8, 4, -1, 49, false, false, false},
+    {"MarginTemperature_v1\0" "Margin temperature values\0" "margin_temperature_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "margin_temperature\0" "//!< The margin temperature value\0"
+     , places_nvmlMarginTemperature_v1_t, COUNT_OF(places_nvmlMarginTemperature_v1_t) - 1, 8, 8, 4, -1, 50, false, false, false},
+    {"ClkMonFaultInfo\0" "Clock Monitor error types\0" "clk_mon_fault_info_dtype\0"
+     "clk_api_domain\0" "The clock domain that faulted, encoded as a legacy 1-hot bitmask with one bit set. The bit is set as per the clock domain identifier. For example, a value of 0x4 (bit index 2) corresponds to clock domain identifier 2.\0"
+     "clk_domain_fault_mask\0" "Faults Information\0"
+     , places_nvmlClkMonFaultInfo_t, COUNT_OF(places_nvmlClkMonFaultInfo_t) - 1, 8, 8, 4, -1, 51, false, true, false},
+    {"ClkMonStatus\0" "Clock Monitor Status\0" "clk_mon_status_dtype\0"
+     "b_global_status\0" "Fault status Indicator\0"
+     "clk_mon_list_size\0" "Total faulted domain numbers\0"
+     "clk_mon_list\0" "The fault Information structure\0"
+     , places_nvmlClkMonStatus_t, COUNT_OF(places_nvmlClkMonStatus_t) - 1, 264, 264, 4, -1, 52, false, false, false},
+    {"ClockOffset_v1\0" "Clock offset info.\0" "clock_offset_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "type\0" "\0"
+     "pstate\0" "\0"
+     "clock_offset_m_hz\0" "\0"
+     "min_clock_offset_m_hz\0" "\0"
+     "max_clock_offset_m_hz\0" "\0"
+     , places_nvmlClockOffset_v1_t, COUNT_OF(places_nvmlClockOffset_v1_t) - 1, 24, 24, 4, -1, 53, false, false, false},
+    {"FanSpeedInfo_v1\0" "Fan speed info.\0" "fan_speed_info_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "fan\0" "//!< the fan index\0"
+     "speed\0" "//!< OUT: the fan speed in RPM\0"
+     , places_nvmlFanSpeedInfo_v1_t, COUNT_OF(places_nvmlFanSpeedInfo_v1_t) - 1, 12, 12, 4, -1, 54, false, false, false},
+    {"DevicePerfModes_v1\0" "Device performance modes string\0" "device_perf_modes_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "str\0" "//!< OUT: the performance modes string.\0"
+     , places_nvmlDevicePerfModes_v1_t, COUNT_OF(places_nvmlDevicePerfModes_v1_t) - 1, 2052, 2052, 4, -1, 55, false, false, false},
+    {"DeviceCurrentClockFreqs_v1\0" "Device current clocks string\0" "device_current_clock_freqs_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "str\0" "//!< OUT: the current clock frequency string.\0"
+     , places_nvmlDeviceCurrentClockFreqs_v1_t, COUNT_OF(places_nvmlDeviceCurrentClockFreqs_v1_t) - 1, 2052, 2052, 4, -1, 56, false, false, false},
+    {"DevicePowerMizerModes_v1\0" "nvmlDevicePowerMizerModes_v1_t\0" "device_power_mizer_modes_v1_dtype\0"
+     "current_mode\0" "//!< OUT: the current powermizer mode\0"
+     "mode\0" "//!< IN: the powermizer mode to set\0"
+     "supported_power_mizer_modes\0" "//!< OUT: Bitmask of supported powermizer modes\0"
+     , places_nvmlDevicePowerMizerModes_v1_t, COUNT_OF(places_nvmlDevicePowerMizerModes_v1_t) - 1, 12, 12, 4, -1, 57, false, false, false},
+    {"ProcessUtilizationSample\0" "Structure to store utilization value and process Id\0" "process_utilization_sample_dtype\0"
+     "pid\0" "//!< PID of process\0"
+     "time_stamp\0" "//!< CPU Timestamp in microseconds\0"
+     "sm_util\0" "//!< SM (3D/Compute) Util Value\0"
+     "mem_util\0" "//!< Frame Buffer Memory Util Value\0"
+     "enc_util\0" "//!< Encoder Util Value\0"
+     "dec_util\0" "//!< Decoder Util Value\0"
+     , places_nvmlProcessUtilizationSample_t, COUNT_OF(places_nvmlProcessUtilizationSample_t) - 1, 32, 32, 8, -1, 58, false, true, false},
+    {"ProcessUtilizationInfo_v1\0" "Structure to store utilization value and process Id -- version 1\0" "process_utilization_info_v1_dtype\0"
+     "time_stamp\0" "//!< CPU Timestamp in microseconds\0"
+     "pid\0" "//!< PID of process\0"
+     "sm_util\0" "//!< SM (3D/Compute) Util Value\0"
+     "mem_util\0" "//!< Frame Buffer Memory Util Value\0"
+     "enc_util\0" "//!< Encoder Util Value\0"
+     "dec_util\0" "//!< Decoder Util Value\0"
+     "jpg_util\0" "//!< Jpeg Util Value\0"
+     "ofa_util\0" "//!< Ofa Util Value\0"
+     , places_nvmlProcessUtilizationInfo_v1_t, COUNT_OF(places_nvmlProcessUtilizationInfo_v1_t) - 1, 40, 40, 8, -1, 59, false, true, false},
+    {"ProcessesUtilizationInfo_v1\0" "Structure to store utilization and process ID for each running process -- version 1\0" "processes_utilization_info_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "process_samples_count\0" "//!< Caller-supplied array size, and returns number of processes running\0"
+     "last_seen_time_stamp\0" "//!< Return only samples with timestamp greater than lastSeenTimeStamp\0"
+     "proc_util_array\0" "//!< The array (allocated by caller) of the utilization of GPU SM, framebuffer, video encoder, video decoder, JPEG, and OFA\0"
+     , places_nvmlProcessesUtilizationInfo_v1_t, COUNT_OF(places_nvmlProcessesUtilizationInfo_v1_t) - 1, 24, 24, 8, -1, 60, false, false, false},
+    {"EccSramErrorStatus_v1\0" "Structure to store SRAM uncorrectable error counters\0" "ecc_sram_error_status_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "aggregate_unc_parity\0" "//!< aggregate uncorrectable parity error count\0"
+     "aggregate_unc_sec_ded\0" "//!< aggregate uncorrectable SEC-DED error count\0"
+     "aggregate_cor\0" "//!< aggregate correctable error count\0"
+     "volatile_unc_parity\0" "//!< volatile uncorrectable parity error count\0"
+     "volatile_unc_sec_ded\0" "//!< volatile uncorrectable SEC-DED error count\0"
+     "volatile_cor\0" "//!< volatile correctable error count\0"
+     "aggregate_unc_bucket_l2\0" "//!< aggregate uncorrectable error count for L2 cache bucket\0"
+     "aggregate_unc_bucket_sm\0" "//!< aggregate uncorrectable error count for SM bucket\0"
+     "aggregate_unc_bucket_pcie\0" "//!< aggregate uncorrectable error count for PCIE bucket\0"
+     "aggregate_unc_bucket_mcu\0" "//!< aggregate uncorrectable error count for Microcontroller bucket\0"
+     "aggregate_unc_bucket_other\0" "//!< aggregate uncorrectable error count for Other bucket\0"
+     "b_threshold_exceeded\0" "//!< if the error threshold of field diag is exceeded\0"
+     , places_nvmlEccSramErrorStatus_v1_t, COUNT_OF(places_nvmlEccSramErrorStatus_v1_t) - 1, 104, 104, 8, -1, 61, false, false, false},
+    {"PlatformInfo_v1\0" "Structure to store platform information The nvmlPlatformInfo_v1_t will be deprecated in the subsequent releases. Use nvmlPlatformInfo_v2_t\0" "platform_info_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "ib_guid\0" "//!< Infiniband GUID reported by platform (for Blackwell, ibGuid is 8 bytes so indices 8-15 are zero)\0"
+     "rack_guid\0" "//!< GUID of the rack containing this GPU (for Blackwell rackGuid is 13 bytes so indices 13-15 are zero)\0"
+     "chassis_physical_slot_number\0" "//!< The slot number in the rack containing this GPU (includes switches)\0"
+     "compute_slot_index\0" "//!< The index within the compute slots in the rack containing this GPU (does not include switches)\0"
+     "node_index\0" "//!< Index of the node within the slot containing this GPU\0"
+     "peer_type\0" "//!< Platform indicated NVLink-peer type (e.g. switch present or not)\0"
+     "module_id\0" "//!< ID of this GPU within the node\0"
+     , places_nvmlPlatformInfo_v1_t, COUNT_OF(places_nvmlPlatformInfo_v1_t) - 1, 44, 44, 4, -1, 62, false, false, false},
+    {"PlatformInfo_v2\0" "Structure to store platform information (v2)\0" "platform_info_v2_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "ib_guid\0" "//!< Infiniband GUID reported by platform (for Blackwell, ibGuid is 8 bytes so indices 8-15 are zero)\0"
+     "chassis_serial_number\0" "//!< Serial number of the chassis containing this GPU (for Blackwell it is 13 bytes so indices 13-15 are zero)\0"
+     "slot_number\0" "//!< The slot number in the chassis containing this GPU (includes switches)\0"
+     "tray_index\0" "//!< The tray index within the compute slots in the chassis containing this GPU (does not include switches)\0"
+     "host_id\0" "//!< Index of the node within the slot containing this GPU\0"
+     "peer_type\0" "//!< Platform indicated NVLink-peer type (e.g. switch present or not)\0"
+     "module_id\0" "//!< ID of this GPU within the node\0"
+     , places_nvmlPlatformInfo_v2_t, COUNT_OF(places_nvmlPlatformInfo_v2_t) - 1, 44, 44, 4, -1, 63, false, false, false},
+    {"Hostname_v1\0" "Stores the hostname string assigned to a GPU device.\0" "hostname_v1_dtype\0"
+     "value\0" "//!< null-terminated hostname string\0"
+     , places_nvmlHostname_v1_t, COUNT_OF(places_nvmlHostname_v1_t) - 1, 64, 64, 1, -1, 64, false, false, false},
+    {"EccSramUniqueUncorrectedErrorEntry_v1\0" "nvmlEccSramUniqueUncorrectedErrorEntry_v1_t\0" "ecc_sram_unique_uncorrected_error_entry_v1_dtype\0"
+     "unit\0" "//!< the SRAM unit index\0"
+     "location\0" "//!< the error location within the SRAM unit\0"
+     "sublocation\0" "//!< the error sublocation within the SRAM unit\0"
+     "extlocation\0" "//!< the error extlocation within the SRAM unit\0"
+     "address\0" "//!< the error address within the SRAM unit\0"
+     "is_parity\0" "//!< if the SRAM error is parity or not\0"
+     "count\0" "//!< the error count at the same SRAM address\0"
+     , places_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t, COUNT_OF(places_nvmlEccSramUniqueUncorrectedErrorEntry_v1_t) - 1, 28, 28, 4, -1, 65, false, true, false},
+    {"EccSramUniqueUncorrectedErrorCounts_v1\0" "nvmlEccSramUniqueUncorrectedErrorCounts_v1_t\0" "ecc_sram_unique_uncorrected_error_counts_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "entry_count\0" "//!< the number of error count entries\0"
+     "entries\0" "//!< pointer to caller-supplied buffer to return the SRAM unique uncorrected ECC error count entries\0"
+     , places_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t, COUNT_OF(places_nvmlEccSramUniqueUncorrectedErrorCounts_v1_t) - 1, 16, 16, 8, -1, 66, false, false, false},
+    {"RemappedRowsInfo_v2\0" "nvmlRemappedRowsInfo_v2_t\0" "remapped_rows_info_v2_dtype\0"
+     "corr_active_remaps\0" "//!< Number of active row remappings due to correctable errors\0"
+     "corr_inactive_remaps\0" "//!< Number of inactive row remappings due to correctable errors\0"
+     "unc_active_remaps\0" "//!< Number of active row remappings due to uncorrectable errors\0"
+     "unc_inactive_remaps\0" "//!< Number of inactive row remappings due to uncorrectable errors\0"
+     "b_pending\0" "//!< Whether or not there is any pending row remapping; 0 indicates not pending, 1 indicates pending\0"
+     "b_failure_occurred\0" "//!< Whether or not there's any row remapping failure in the past; 0 indicates no failure, 1 indicates failure occurred\0"
+     , places_nvmlRemappedRowsInfo_v2_t, COUNT_OF(places_nvmlRemappedRowsInfo_v2_t) - 1, 24, 24, 4, -1, 67, false, false, false},
+    {"RusdSettings_v1\0" "Stores RUSD polling configuration for a GPU.\0" "rusd_settings_v1_dtype\0"
+     "version\0" "\0"
+     "poll_mask\0" "//!< Bitmask of polling data. 0 value means the GPU's RUSD polling mask is cleared.\0"
+     , places_nvmlRusdSettings_v1_t, COUNT_OF(places_nvmlRusdSettings_v1_t) - 1, 16, 16, 8, -1, 68, false, false, false},
+    {"GpuDynamicPstatesInfo_utilization\0" "nvmlGpuDynamicPstatesInfo_utilization\0" "gpu_dynamic_pstates_info_utilization_dtype\0"
+     "b_is_present\0" "//!< Set if this utilization domain is present on this GPU\0"
+     "percentage\0" "//!< Percentage of time where the domain is considered busy in the last 1-second interval\0"
+     "inc_threshold\0" "//!< Utilization threshold that can trigger a perf-increasing P-State change when crossed\0"
+     "dec_threshold\0" "//!< Utilization threshold that can trigger a perf-decreasing P-State change when crossed\0"
+     , places_nvmlGpuDynamicPstatesInfo_utilization, COUNT_OF(places_nvmlGpuDynamicPstatesInfo_utilization) - 1, 16, 16, 4, -1, 69, true, true, false},
+    {"GpuDynamicPstatesInfo\0" "nvmlGpuDynamicPstatesInfo_t\0" "gpu_dynamic_pstates_info_dtype\0"
+     "flags\0" "//!< Reserved for future use\0"
+     "utilization\0" "\0"
+     , places_nvmlGpuDynamicPstatesInfo_t, COUNT_OF(places_nvmlGpuDynamicPstatesInfo_t) - 1, 132, 132, 4, -1, 70, false, false, false},
+    {"PowerValue_v2\0" "Contains the power management limit\0" "power_value_v2_dtype\0"
+     "version\0" "//!< Structure format version (must be 1)\0"
+     "power_scope\0" "//!< [in] Device type: GPU or Total Module\0"
+     "power_value_mw\0" "//!< [out] Power value to retrieve or set in milliwatts\0"
+     , places_nvmlPowerValue_v2_t, COUNT_OF(places_nvmlPowerValue_v2_t) - 1, 12, 12, 4, -1, 71, false, false, false},
+    {"AdaptiveTgpModeInfo_v1\0" "Stores Adaptive TGP Mode state and telemetry for a GPU.\0" "adaptive_tgp_mode_info_v1_dtype\0"
+     "in_band_enable_request\0" "//!< [out] In-band enable requested (NVML_FEATURE_ENABLED) or not requested (NVML_FEATURE_DISABLED)\0"
+     "feature_allowed_by_admin\0" "//!< [out] Feature allowed by out-of-band/admin (NVML_FEATURE_ENABLED) or not allowed (NVML_FEATURE_DISABLED)\0"
+     "admin_override_enabled\0" "//!< [out] Out-of-band/admin override active (NVML_FEATURE_ENABLED) or inactive (NVML_FEATURE_DISABLED)\0"
+     "enablement_status\0" "//!< [out] Enablement after arbitration: active (NVML_FEATURE_ENABLED) or inactive (NVML_FEATURE_DISABLED)\0"
+     "adjusted_limit_mw\0" "//!< [out] Adjusted TGP limit in milliwatts (valid only when feature is enabled)\0"
+     , places_nvmlAdaptiveTgpModeInfo_v1_t, COUNT_OF(places_nvmlAdaptiveTgpModeInfo_v1_t) - 1, 20, 20, 4, -1, 72, false, false, false},
+    {"VgpuHeterogeneousMode_v1\0" "Structure to store the vGPU heterogeneous mode of device -- version 1\0" "vgpu_heterogeneous_mode_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "mode\0" "//!< The vGPU heterogeneous mode\0"
+     , places_nvmlVgpuHeterogeneousMode_v1_t, COUNT_OF(places_nvmlVgpuHeterogeneousMode_v1_t) - 1, 8, 8, 4, -1, 73, false, false, false},
+    {"VgpuPlacementId_v1\0" "Structure to store the placement ID of vGPU instance -- version 1\0" "vgpu_placement_id_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "placement_id\0" "//!< Placement ID of the active vGPU instance\0"
+     , places_nvmlVgpuPlacementId_v1_t, COUNT_OF(places_nvmlVgpuPlacementId_v1_t) - 1, 8, 8, 4, -1, 74, false, false, false},
+    {"VgpuPlacementList_v1\0" "Structure to store the list of vGPU placements -- version 1\0" "vgpu_placement_list_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "placement_size\0" "//!< The number of slots occupied by the vGPU type\0"
+     "count\0" "//!< Count of placement IDs fetched\0"
+     "placement_ids\0" "//!< Placement IDs for the vGPU type\0"
+     , places_nvmlVgpuPlacementList_v1_t, COUNT_OF(places_nvmlVgpuPlacementList_v1_t) - 1, 24, 24, 8, -1, 75, false, false, false},
+    {"VgpuPlacementList_v2\0" "Structure to store the list of vGPU placements -- version 2\0" "vgpu_placement_list_v2_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "placement_size\0" "//!< OUT: The number of slots occupied by the vGPU type\0"
+     "count\0" "//!< IN/OUT: Count of the placement IDs\0"
+     "placement_ids\0" "//!< IN/OUT: Placement IDs for the vGPU type\0"
+     "mode\0" "//!< IN: The vGPU mode. Either NVML_VGPU_PGPU_HETEROGENEOUS_MODE or NVML_VGPU_PGPU_HOMOGENEOUS_MODE\0"
+     , places_nvmlVgpuPlacementList_v2_t, COUNT_OF(places_nvmlVgpuPlacementList_v2_t) - 1, 32, 32, 8, -1, 76, false, false, false},
+    {"VgpuTypeBar1Info_v1\0" "Structure to store BAR1 size information of vGPU type -- Version 1\0" "vgpu_type_bar1_info_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "bar1_size\0" "//!< BAR1 size in megabytes\0"
+     , places_nvmlVgpuTypeBar1Info_v1_t, COUNT_OF(places_nvmlVgpuTypeBar1Info_v1_t) - 1, 16, 16, 8, -1, 77, false, false, false},
+    {"VgpuInstanceUtilizationSample\0" "Structure to store Utilization Value and vgpuInstance\0" "vgpu_instance_utilization_sample_dtype\0"
+     "vgpu_instance\0" "//!< vGPU Instance\0"
+     "time_stamp\0" "//!< CPU Timestamp in microseconds\0"
+     "sm_util\0" "//!< SM (3D/Compute) Util Value\0"
+     "mem_util\0" "//!< Frame Buffer Memory Util Value\0"
+     "enc_util\0" "//!< Encoder Util Value\0"
+     "dec_util\0" "//!< Decoder Util Value\0"
+     , places_nvmlVgpuInstanceUtilizationSample_t, COUNT_OF(places_nvmlVgpuInstanceUtilizationSample_t) - 1, 48, 48, 8, -1, 78, false, true, false},
+    {"VgpuInstanceUtilizationInfo_v1\0" "Structure to store Utilization Value and vgpuInstance Info -- Version 1\0" "vgpu_instance_utilization_info_v1_dtype\0"
+     "time_stamp\0" "//!< CPU Timestamp in microseconds\0"
+     "vgpu_instance\0" "//!< vGPU Instance\0"
+     "sm_util\0" "//!< SM (3D/Compute) Util Value\0"
+     "mem_util\0" "//!< Frame Buffer Memory Util Value\0"
+     "enc_util\0" "//!< Encoder Util Value\0"
+     "dec_util\0" "//!< Decoder Util Value\0"
+     "jpg_util\0" "//!< Jpeg Util Value\0"
+     "ofa_util\0" "//!< Ofa Util Value\0"
+     , places_nvmlVgpuInstanceUtilizationInfo_v1_t, COUNT_OF(places_nvmlVgpuInstanceUtilizationInfo_v1_t) - 1, 64, 64, 8, -1, 79, false, true, false},
+    {"VgpuInstancesUtilizationInfo_v1\0" "Structure to store recent utilization for vGPU instances running on a device -- version 1\0" "vgpu_instances_utilization_info_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "sample_val_type\0" "//!< Hold the type of returned sample values\0"
+     "vgpu_instance_count\0" "//!< Hold the number of vGPU instances\0"
+     "last_seen_time_stamp\0" "//!< Return only samples with timestamp greater than lastSeenTimeStamp\0"
+     "vgpu_util_array\0" "//!< The array (allocated by caller) in which vGPU utilization are returned\0"
+     , places_nvmlVgpuInstancesUtilizationInfo_v1_t, COUNT_OF(places_nvmlVgpuInstancesUtilizationInfo_v1_t) - 1, 32, 32, 8, -1, 80, false, false, false},
+    {"VgpuProcessUtilizationSample\0" "Structure to store Utilization Value, vgpuInstance and subprocess information\0" "vgpu_process_utilization_sample_dtype\0"
+     "vgpu_instance\0" "//!< vGPU Instance\0"
+     "pid\0" "//!< PID of process running within the vGPU VM\0"
+     "process_name\0" "//!< Name of process running within the vGPU VM\0"
+     "time_stamp\0" "//!< CPU Timestamp in microseconds\0"
+     "sm_util\0" "//!< SM (3D/Compute) Util Value\0"
+     "mem_util\0" "//!< Frame Buffer Memory Util Value\0"
+     "enc_util\0" "//!< Encoder Util Value\0"
+     "dec_util\0" "//!< Decoder Util Value\0"
+     , places_nvmlVgpuProcessUtilizationSample_t, COUNT_OF(places_nvmlVgpuProcessUtilizationSample_t) - 1, 96, 96, 8, -1, 81, false, true, false},
+    {"VgpuProcessUtilizationInfo_v1\0" "Structure to store Utilization Value, vgpuInstance and subprocess information for process running on vGPU instance -- version 1\0" "vgpu_process_utilization_info_v1_dtype\0"
+     "process_name\0" "//!< Name of process running within the vGPU VM\0"
+     "time_stamp\0" "//!< CPU Timestamp in microseconds\0"
+     "vgpu_instance\0" "//!< vGPU Instance\0"
+     "pid\0" "//!< PID of process running within the vGPU VM\0"
+     "sm_util\0" "//!< SM (3D/Compute) Util Value\0"
+     "mem_util\0" "//!< Frame Buffer Memory Util Value\0"
+     "enc_util\0" "//!< Encoder Util Value\0"
+     "dec_util\0" "//!< Decoder Util Value\0"
+     "jpg_util\0" "//!< Jpeg Util Value\0"
+     "ofa_util\0" "//!< Ofa Util Value\0"
+     , places_nvmlVgpuProcessUtilizationInfo_v1_t, COUNT_OF(places_nvmlVgpuProcessUtilizationInfo_v1_t) - 1, 104, 104, 8, -1, 82, false, true, false},
+    {"VgpuProcessesUtilizationInfo_v1\0" "Structure to store recent utilization, vgpuInstance and subprocess information for processes running on vGPU instances active on a device -- version 1\0" "vgpu_processes_utilization_info_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "vgpu_process_count\0" "//!< Hold the number of processes running on vGPU instances\0"
+     "last_seen_time_stamp\0" "//!< Return only samples with timestamp greater than lastSeenTimeStamp\0"
+     "vgpu_proc_util_array\0" "//!< The array (allocated by caller) in which utilization of processes running on vGPU instances are returned\0"
+     , places_nvmlVgpuProcessesUtilizationInfo_v1_t, COUNT_OF(places_nvmlVgpuProcessesUtilizationInfo_v1_t) - 1, 24, 24, 8, -1, 83, false, false, false},
+    {"VgpuRuntimeState_v1\0" "Structure to store the information of vGPU runtime state -- version 1\0" "vgpu_runtime_state_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "size\0" "//!< OUT: The runtime state size of the vGPU instance\0"
+     , places_nvmlVgpuRuntimeState_v1_t, COUNT_OF(places_nvmlVgpuRuntimeState_v1_t) - 1, 16, 16, 8, -1, 84, false, false, false},
+    {"VgpuSchedulerParams_vgpuSchedDataWithARR\0" "nvmlVgpuSchedulerParams_vgpuSchedDataWithARR\0" "vgpu_scheduler_params_vgpu_sched_data_with_arr_dtype\0"
+     "avg_factor\0" "//!< Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 when there is no active scheduling\0"
+     "timeslice\0" "//!< The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling\0"
+     , places_nvmlVgpuSchedulerParams_vgpuSchedDataWithARR, COUNT_OF(places_nvmlVgpuSchedulerParams_vgpuSchedDataWithARR) - 1, 8, 8, 4, -1, 85, true, false, false},
+    {"VgpuSchedulerParams_vgpuSchedData\0" "nvmlVgpuSchedulerParams_vgpuSchedData\0" "vgpu_scheduler_params_vgpu_sched_data_dtype\0"
+     "timeslice\0" "//!< The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling\0"
+     , places_nvmlVgpuSchedulerParams_vgpuSchedData, COUNT_OF(places_nvmlVgpuSchedulerParams_vgpuSchedData) - 1, 4, 4, 4, -1, 86, true, false, false},
+    {"VgpuSchedulerParams\0" "Union to represent the vGPU Scheduler Parameters\0" "vgpu_scheduler_params_dtype\0"
+     "vgpu_sched_data_with_arr\0" "\0"
+     "vgpu_sched_data\0" "\0"
+     , places_nvmlVgpuSchedulerParams_t, COUNT_OF(places_nvmlVgpuSchedulerParams_t) - 1, 8, 8, 4, -1, 87, false, false, false},
+    {"VgpuSchedulerLogEntry\0" "Structure to store the state and logs of a software runlist\0" "vgpu_scheduler_log_entry_dtype\0"
+     "timestamp\0" "//!< Timestamp in ns when this software runlist was preeempted\0"
+     "time_run_total\0" "//!< Total time in ns this software runlist has run\0"
+     "time_run\0" "//!< Time in ns this software runlist ran before preemption\0"
+     "sw_runlist_id\0" "//!< Software runlist Id\0"
+     "target_time_slice\0" "//!< The actual timeslice after deduction\0"
+     "cumulative_preemption_time\0" "//!< Preemption time in ns for this SW runlist\0"
+     , places_nvmlVgpuSchedulerLogEntry_t, COUNT_OF(places_nvmlVgpuSchedulerLogEntry_t) - 1, 48, 48, 8, -1, 88, false, true, false},
+    {"VgpuSchedulerLog\0" "Structure to store a vGPU software scheduler log\0" "vgpu_scheduler_log_dtype\0"
+     "engine_id\0" "//!< Engine whose software runlist log entries are fetched\0"
+     "scheduler_policy\0" "//!< Scheduler policy\0"
+     "arr_mode\0" "//!< Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.\0"
+     "scheduler_params\0" "\0"
+     "entries_count\0" "//!< Count of log entries fetched\0"
+     "log_entries\0" "\0"
+     , places_nvmlVgpuSchedulerLog_t, COUNT_OF(places_nvmlVgpuSchedulerLog_t) - 1, 9624, 9624, 8, -1, 89, false, false, false},
+    {"VgpuSchedulerGetState\0" "Structure to store the vGPU scheduler state\0" "vgpu_scheduler_get_state_dtype\0"
+     "scheduler_policy\0" "//!< Scheduler policy\0"
+     "arr_mode\0" "//!< Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.\0"
+     "scheduler_params\0" "\0"
+     , places_nvmlVgpuSchedulerGetState_t, COUNT_OF(places_nvmlVgpuSchedulerGetState_t) - 1, 16, 16, 4, -1, 90, false, false, false},
+    {"VgpuSchedulerSetParams_vgpuSchedDataWithARR\0" "nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR\0" "vgpu_scheduler_set_params_vgpu_sched_data_with_arr_dtype\0"
+     "avg_factor\0" "//!< Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 or unspecified uses default.\0"
+     "frequency\0" "//!< Frequency for Adaptive Round Robin mode. 0 or unspecified uses default.\0"
+     , places_nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR, COUNT_OF(places_nvmlVgpuSchedulerSetParams_vgpuSchedDataWithARR) - 1, 8, 8, 4, -1, 91, true, false, false},
+    {"VgpuSchedulerSetParams_vgpuSchedData\0" "nvmlVgpuSchedulerSetParams_vgpuSchedData\0" "vgpu_scheduler_set_params_vgpu_sched_data_dtype\0"
+     "timeslice\0" "//!< The timeslice in ns(Nanoseconds) for each software run list as configured, or the default value if unspecified or set to 0.\0"
+     , places_nvmlVgpuSchedulerSetParams_vgpuSchedData, COUNT_OF(places_nvmlVgpuSchedulerSetParams_vgpuSchedData) - 1, 4, 4, 4, -1, 92, true, false, false},
+    {"VgpuSchedulerSetParams\0" "Union to represent the vGPU Scheduler set Parameters\0" "vgpu_scheduler_set_params_dtype\0"
+     "vgpu_sched_data_with_arr\0" "\0"
+     "vgpu_sched_data\0" "\0"
+     , places_nvmlVgpuSchedulerSetParams_t, COUNT_OF(places_nvmlVgpuSchedulerSetParams_t) - 1, 8, 8, 4, -1, 93, false, false, false},
+    {"VgpuSchedulerSetState\0" "Structure to set the vGPU scheduler state\0" "vgpu_scheduler_set_state_dtype\0"
+     "scheduler_policy\0" "//!< Scheduler policy\0"
+     "enable_arr_mode\0" "//!< Adaptive Round Robin scheduler\0"
+     "scheduler_params\0" "\0"
+     , places_nvmlVgpuSchedulerSetState_t, COUNT_OF(places_nvmlVgpuSchedulerSetState_t) - 1, 16, 16, 4, -1, 94, false, false, false},
+    {"VgpuSchedulerCapabilities\0" "Structure to store the vGPU scheduler capabilities\0" "vgpu_scheduler_capabilities_dtype\0"
+     "supported_schedulers\0" "//!< List the supported vGPU schedulers on the device\0"
+     "max_timeslice\0" "//!< Maximum timeslice value in ns\0"
+     "min_timeslice\0" "//!< Minimum timeslice value in ns\0"
+     "is_arr_mode_supported\0" "//!< Flag to check Adaptive Round Robin mode enabled/disabled.\0"
+     "max_frequency_for_arr\0" "//!< Maximum frequency for Adaptive Round Robin mode\0"
+     "min_frequency_for_arr\0" "//!< Minimum frequency for Adaptive Round Robin mode\0"
+     "max_avg_factor_for_arr\0" "//!< Maximum averaging factor for Adaptive Round Robin mode\0"
+     "min_avg_factor_for_arr\0" "//!< Minimum averaging factor for Adaptive Round Robin mode\0"
+     , places_nvmlVgpuSchedulerCapabilities_t, COUNT_OF(places_nvmlVgpuSchedulerCapabilities_t) - 1, 40, 40, 4, -1, 95, false, false, false},
+    {"VgpuLicenseExpiry\0" "Structure to store the vGPU license expiry details\0" "vgpu_license_expiry_dtype\0"
+     "year\0" "//!< Year of license expiry\0"
+     "month\0" "//!< Month of license expiry\0"
+     "day\0" "//!< Day of license expiry\0"
+     "hour\0" "//!< Hour of license expiry\0"
+     "min\0" "//!< Minutes of license expiry\0"
+     "sec\0" "//!< Seconds of license expiry\0"
+     "status\0" "//!< License expiry status\0"
+     , places_nvmlVgpuLicenseExpiry_t, COUNT_OF(places_nvmlVgpuLicenseExpiry_t) - 1, 16, 16, 4, -1, 96, false, false, false},
+    {"VgpuLicenseInfo\0" "nvmlVgpuLicenseInfo_t\0" "vgpu_license_info_dtype\0"
+     "is_licensed\0" "//!< License status\0"
+     "license_expiry\0" "//!< License expiry information\0"
+     "current_state\0" "//!< Current license state\0"
+     , places_nvmlVgpuLicenseInfo_t, COUNT_OF(places_nvmlVgpuLicenseInfo_t) - 1, 24, 24, 4, -1, 97, false, false, false},
+    {"GridLicenseExpiry\0" "Structure to store license expiry date and time values\0" "grid_license_expiry_dtype\0"
+     "year\0" "//!< Year value of license expiry\0"
+     "month\0" "//!< Month value of license expiry\0"
+     "day\0" "//!< Day value of license expiry\0"
+     "hour\0" "//!< Hour value of license expiry\0"
+     "min\0" "//!< Minutes value of license expiry\0"
+     "sec\0" "//!< Seconds value of license expiry\0"
+     "status\0" "//!< License expiry status\0"
+     , places_nvmlGridLicenseExpiry_t, COUNT_OF(places_nvmlGridLicenseExpiry_t) - 1, 16, 16, 4, -1, 98, false, false, false},
+    {"GridLicensableFeature\0" "Structure containing vGPU software licensable feature information\0" "grid_licensable_feature_dtype\0"
+     "feature_code\0" "//!< Licensed feature code\0"
+     "feature_state\0" "//!< Non-zero if feature is currently licensed, otherwise zero\0"
+     "license_info\0" "//!< Deprecated.\0"
+     "product_name\0" "//!< Product name of feature\0"
+     "feature_enabled\0" "//!< Non-zero if feature is enabled, otherwise zero\0"
+     "license_expiry\0" "//!< License expiry structure containing date and time\0"
+     , places_nvmlGridLicensableFeature_t, COUNT_OF(places_nvmlGridLicensableFeature_t) - 1, 284, 284, 4, -1, 99, false, true, false},
+    {"GridLicensableFeatures\0" "Structure to store vGPU software licensable features\0" "grid_licensable_features_dtype\0"
+     "is_grid_license_supported\0" "//!< Non-zero if vGPU Software Licensing is supported on the system, otherwise zero\0"
+     "licensable_features_count\0" "//!< Entries returned in `gridLicensableFeatures` array\0"
+     "grid_licensable_features\0" "//!< Array of vGPU software licensable features.\0"
+     , places_nvmlGridLicensableFeatures_t, COUNT_OF(places_nvmlGridLicensableFeatures_t) - 1, 860, 860, 4, -1, 100, false, false, false},
+    {"VgpuTypeIdInfo_v1\0" "Structure to store the vGPU type IDs -- version 1\0" "vgpu_type_id_info_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "vgpu_count\0" "//!< IN/OUT: Number of vGPU types\0"
+     "vgpu_type_ids\0" "//!< OUT: List of vGPU type IDs\0"
+     , places_nvmlVgpuTypeIdInfo_v1_t, COUNT_OF(places_nvmlVgpuTypeIdInfo_v1_t) - 1, 16, 16, 8, -1, 101, false, false, false},
+    {"VgpuTypeMaxInstance_v1\0" "Structure to store the maximum number of possible vGPU type IDs -- version 1\0" "vgpu_type_max_instance_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "vgpu_type_id\0" "//!< IN: Handle to vGPU type\0"
+     "max_instance_per_gi\0" "//!< OUT: Maximum number of vGPU instances per GPU instance\0"
+     , places_nvmlVgpuTypeMaxInstance_v1_t, COUNT_OF(places_nvmlVgpuTypeMaxInstance_v1_t) - 1, 12, 12, 4, -1, 102, false, false, false},
+    {"ActiveVgpuInstanceInfo_v1\0" "Structure to store active vGPU instance information -- Version 1\0" "active_vgpu_instance_info_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "vgpu_count\0" "//!< IN/OUT: Count of the active vGPU instances\0"
+     "vgpu_instances\0" "//!< IN/OUT: list of active vGPU instances\0"
+     , places_nvmlActiveVgpuInstanceInfo_v1_t, COUNT_OF(places_nvmlActiveVgpuInstanceInfo_v1_t) - 1, 16, 16, 8, -1, 103, false, false, false},
+    {"VgpuSchedulerState_v1\0" "Structure to set vGPU scheduler state information -- version 1\0" "vgpu_scheduler_state_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "engine_id\0" "//!< IN: One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.\0"
+     "scheduler_policy\0" "//!< IN: Scheduler policy\0"
+     "enable_arr_mode\0" "//!< IN: Adaptive Round Robin scheduler\0"
+     "scheduler_params\0" "//!< IN: vGPU Scheduler Parameters\0"
+     , places_nvmlVgpuSchedulerState_v1_t, COUNT_OF(places_nvmlVgpuSchedulerState_v1_t) - 1, 24, 24, 4, -1, 104, false, false, false},
+    {"VgpuSchedulerStateInfo_v1\0" "Structure to store vGPU scheduler state information -- Version 1\0" "vgpu_scheduler_state_info_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "engine_id\0" "//!< IN: Engine whose software scheduler state info is fetched. One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.\0"
+     "scheduler_policy\0" "//!< OUT: Scheduler policy\0"
+     "arr_mode\0" "//!< OUT: Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.\0"
+     "scheduler_params\0" "//!< OUT: vGPU Scheduler Parameters\0"
+     , places_nvmlVgpuSchedulerStateInfo_v1_t, COUNT_OF(places_nvmlVgpuSchedulerStateInfo_v1_t) - 1, 24, 24, 4, -1, 105, false, false, false},
+    {"VgpuSchedulerLogInfo_v1\0" "Structure to store vGPU scheduler log information -- Version 1\0" "vgpu_scheduler_log_info_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "engine_id\0" "//!< IN: Engine whose software runlist log entries are fetched. One of One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.\0"
+     "scheduler_policy\0" "//!< OUT: Scheduler policy\0"
+     "arr_mode\0" "//!< OUT: Adaptive Round Robin scheduler mode. One of the NVML_VGPU_SCHEDULER_ARR_*.\0"
+     "scheduler_params\0" "//!< OUT: vGPU Scheduler Parameters\0"
+     "entries_count\0" "//!< OUT: Count of log entries fetched\0"
+     "log_entries\0" "//!< OUT: Structure to store the state and logs of a software runlist\0"
+     , places_nvmlVgpuSchedulerLogInfo_v1_t, COUNT_OF(places_nvmlVgpuSchedulerLogInfo_v1_t) - 1, 9632, 9632, 8, -1, 106, false, false, false},
+    {"VgpuCreatablePlacementInfo_v1\0" "Structure to store creatable vGPU placement information -- version 1\0" "vgpu_creatable_placement_info_v1_dtype\0"
+     "version\0" "//!< IN: The version number of this struct\0"
+     "vgpu_type_id\0" "//!< IN: Handle to vGPU type\0"
+     "count\0" "//!< IN/OUT: Count of the placement IDs\0"
+     "placement_ids\0" "//!< IN/OUT: Placement IDs for the vGPU type\0"
+     "placement_size\0" "//!< OUT: The number of slots occupied by the vGPU type\0"
+     , places_nvmlVgpuCreatablePlacementInfo_v1_t, COUNT_OF(places_nvmlVgpuCreatablePlacementInfo_v1_t) - 1, 32, 32, 8, -1, 107, false, false, false},
+    {"VgpuSchedulerStateInfo_v2\0" "Structure to store vGPU scheduler state information\0" "vgpu_scheduler_state_info_v2_dtype\0"
+     "engine_id\0" "//!< IN: Engine whose software scheduler state info is fetched. One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.\0"
+     "scheduler_policy\0" "//!< OUT: Scheduler policy\0"
+     "avg_factor\0" "//!< OUT: Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 when there is no active scheduling\0"
+     "timeslice\0" "//!< OUT: The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling\0"
+     , places_nvmlVgpuSchedulerStateInfo_v2_t, COUNT_OF(places_nvmlVgpuSchedulerStateInfo_v2_t) - 1, 16, 16, 4, -1, 108, false, false, false},
+    {"VgpuSchedulerLogEntry_v2\0" "Structure to store the state and logs of a software runlist\0" "vgpu_scheduler_log_entry_v2_dtype\0"
+     "timestamp\0" "//!< OUT: Timestamp in ns when this software runlist was preeempted\0"
+     "time_run_total\0" "//!< OUT: Total time in ns this software runlist has run\0"
+     "time_run\0" "//!< OUT: Time in ns this software runlist ran before preemption\0"
+     "sw_runlist_id\0" "//!< OUT: Software runlist Id\0"
+     "target_time_slice\0" "//!< OUT: The actual timeslice after deduction\0"
+     "cumulative_preemption_time\0" "//!< OUT: Preemption time in ns for this SW runlist\0"
+     "weight\0" "//!< OUT: Current weight of this SW runlist\0"
+     , places_nvmlVgpuSchedulerLogEntry_v2_t, COUNT_OF(places_nvmlVgpuSchedulerLogEntry_v2_t) - 1, 56, 56, 8, -1, 109, false, true, false},
+    {"VgpuSchedulerLogInfo_v2\0" "Structure to store vGPU scheduler log information\0" "vgpu_scheduler_log_info_v2_dtype\0"
+     "engine_id\0" "//!< IN: Engine whose software runlist log entries are fetched. One of One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.\0"
+     "scheduler_policy\0" "//!< OUT: Scheduler policy\0"
+     "avg_factor\0" "//!< OUT: Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 when there is no active scheduling\0"
+     "timeslice\0" "//!< OUT: The timeslice in ns for each software run list as configured, or the default value otherwise. 0 when there is no active scheduling\0"
+     "entries_count\0" "//!< OUT: Count of log entries fetched\0"
+     "log_entries\0" "//!< OUT: Structure to store the state and logs of a software runlist\0"
+     , places_nvmlVgpuSchedulerLogInfo_v2_t, COUNT_OF(places_nvmlVgpuSchedulerLogInfo_v2_t) - 1, 11224, 11224, 8, -1, 110, false, false, false},
+    {"VgpuSchedulerState_v2\0" "Structure to set vGPU scheduler state information\0" "vgpu_scheduler_state_v2_dtype\0"
+     "engine_id\0" "//!< IN: One of NVML_VGPU_SCHEDULER_ENGINE_TYPE_*.\0"
+     "scheduler_policy\0" "//!< IN: Scheduler policy\0"
+     "avg_factor\0" "//!< IN: Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 or unspecified uses default.\0"
+     "frequency\0" "//!< IN: Frequency for Adaptive Round Robin mode. 0 or unspecified uses default.\0"
+     , places_nvmlVgpuSchedulerState_v2_t, COUNT_OF(places_nvmlVgpuSchedulerState_v2_t) - 1, 16, 16, 4, -1, 111, false, false, false},
+    {"NvLinkPowerThres\0" "nvmlNvLinkPowerThres_t\0" "nv_link_power_thres_dtype\0"
+     "low_pwr_threshold\0" "//!< Low power threshold\0"
+     , places_nvmlNvLinkPowerThres_t, COUNT_OF(places_nvmlNvLinkPowerThres_t) - 1, 4, 4, 4, -1, 112, false, false, false},
+    {"FieldValue\0" "Information for a Field Value Sample\0" "field_value_dtype\0"
+     "field_id\0" "//!< ID of the NVML field to retrieve. This must be set before any call that uses this struct. See the constants starting with NVML_FI_ above.\0"
+     "scope_id\0" "//!< Scope ID can represent data used by NVML depending on fieldId's context. For example, for NVLink throughput counter data, scopeId can represent linkId.\0"
+     "timestamp\0" "//!< CPU Timestamp of this value in microseconds since 1970\0"
+     "latency_usec\0" "//!< How long this field value took to update (in usec) within NVML. This may be averaged across several fields that are serviced by the same driver call.\0"
+     "value_type\0" "//!< Type of the value stored in value\0"
+     "nvml_return\0" "//!< Return code for retrieving this value. This must be checked before looking at value, as value is undefined if nvmlReturn != NVML_SUCCESS\0"
+     "value\0" "//!< Value for this field. This is only valid if nvmlReturn == NVML_SUCCESS\0"
+     , places_nvmlFieldValue_t, COUNT_OF(places_nvmlFieldValue_t) - 1, 40, 40, 8, -1, 113, false, true, false},
+    {"HwbcEntry\0" "Description of HWBC entry\0" "hwbc_entry_dtype\0"
+     "hwbc_id\0" "\0"
+     "firmware_version\0" "\0"
+     , places_nvmlHwbcEntry_t, COUNT_OF(places_nvmlHwbcEntry_t) - 1, 36, 36, 4, -1, 114, false, true, false},
+    {"LedState\0" "LED states for an S-class unit.\0" "led_state_dtype\0"
+     "cause\0" "//!< If amber, a text description of the cause\0"
+     "color\0" "//!< GREEN or AMBER\0"
+     , places_nvmlLedState_t, COUNT_OF(places_nvmlLedState_t) - 1, 260, 260, 4, -1, 115, false, false, false},
+    {"UnitInfo\0" "Static S-class unit info.\0" "unit_info_dtype\0"
+     "name\0" "//!< Product name\0"
+     "id\0" "//!< Product identifier\0"
+     "serial\0" "//!< Product serial number\0"
+     "firmware_version\0" "//!< Firmware version\0"
+     , places_nvmlUnitInfo_t, COUNT_OF(places_nvmlUnitInfo_t) - 1, 384, 384, 1, -1, 116, false, false, false},
+    {"PSUInfo\0" "Power usage information for an S-class unit. The power supply state is a human readable string that equals \"Normal\" or contains a combination of \"Abnormal\" plus one or more of the following: - High voltage - Fan failure - Heatsink temperature - Current limit - Voltage below UV alarm threshold - Low-voltage - SI2C remote off command - MOD_DISABLE input - Short pin transition\0" "psu_info_dtype\0"
+     "state\0" "//!< The power supply state\0"
+     "current\0" "//!< PSU current (A)\0"
+     "voltage\0" "//!< PSU voltage (V)\0"
+     "power\0" "//!< PSU power draw (W)\0"
+     , places_nvmlPSUInfo_t, COUNT_OF(places_nvmlPSUInfo_t) - 1, 268, 268, 4, -1, 117, false, false, false},
+    {"UnitFanInfo\0" "Fan speed reading for a single fan in an S-class unit.\0" "unit_fan_info_dtype\0"
+     "speed\0" "//!< Fan speed (RPM)\0"
+     "state\0" "//!< Flag that indicates whether fan is working properly\0"
+     , places_nvmlUnitFanInfo_t, COUNT_OF(places_nvmlUnitFanInfo_t) - 1, 8, 8, 4, -1, 118, false, true, false},
+    {"UnitFanSpeeds\0" "Fan speed readings for an entire S-class unit.\0" "unit_fan_speeds_dtype\0"
+     "fans\0" "//!< Fan speed data for each fan\0"
+     "count\0" "//!< Number of fans in unit\0"
+     , places_nvmlUnitFanSpeeds_t, COUNT_OF(places_nvmlUnitFanSpeeds_t) - 1, 196, 196, 4, -1, 119, false, false, false},
+    {"EventData\0" "Information about occurred event\0" "event_data_dtype\0"
+     "device\0" "//!< Specific device where the event occurred\0"
+     "event_type\0" "//!< Information about what specific event occurred\0"
+     "event_data\0" "//!< Stores Xid error for the device in the event of nvmlEventTypeXidCriticalError,\0"
+     "gpu_instance_id\0" "//!< If MIG is enabled and nvmlEventTypeXidCriticalError event is attributable to a GPU\0"
+     "compute_instance_id\0" "//!< If MIG is enabled and nvmlEventTypeXidCriticalError event is attributable to a\0"
+     , places_nvmlEventData_t, COUNT_OF(places_nvmlEventData_t) - 1, 32, 32, 8, -1, 120, false, false, false},
+    {"EventSetGetContextCount_v1\0" "Parameters for retrieving the number of context records associated with the most recent event.\0" "event_set_get_context_count_v1_dtype\0"
+     "count\0" "//!< [out] Number of context records associated with the most recent event.\0"
+     , places_nvmlEventSetGetContextCount_v1_t, COUNT_OF(places_nvmlEventSetGetContextCount_v1_t) - 1, 4, 4, 4, -1, 121, false, false, false},
+    {"EventSetGetContextInfo_v1\0" "Parameters for retrieving context metadata associated with the most recent event.\0" "event_set_get_context_info_v1_dtype\0"
+     "index\0" "//!< [in] Zero-based context index.\0"
+     "nvml_gpu_operational_event_context_type\0" "//!< [out] `nvmlGpuOperationalEventContextType_t` value describing the NVML public interpretation of the context payload.\0"
+     "source_event_context_type\0" "//!< [out] Source-defined context payload type identifier carried by the event.\0"
+     "data_size\0" "//!< [out] Context payload size in bytes, excluding alignment padding.\0"
+     "data_format_version\0" "//!< [out] Payload format version for `sourceEventContextType`.\0"
+     , places_nvmlEventSetGetContextInfo_v1_t, COUNT_OF(places_nvmlEventSetGetContextInfo_v1_t) - 1, 20, 20, 4, -1, 122, false, false, false},
+    {"EventSetGetContextData_v1\0" "Parameters for retrieving raw context data associated with the most recent event.\0" "event_set_get_context_data_v1_dtype\0"
+     "data\0" "//!< [in] Optional caller-owned buffer that receives the raw context payload.\0"
+     "index\0" "//!< [in] Zero-based context index.\0"
+     "data_size\0" "//!< [in,out] Size of `data` on input; actual or required size on output.\0"
+     , places_nvmlEventSetGetContextData_v1_t, COUNT_OF(places_nvmlEventSetGetContextData_v1_t) - 1, 16, 16, 8, -1, 123, false, false, false},
+    {"EventSetGetGpuOperationalEventContextLegacyXid_v1\0" "Parameters for retrieving decoded GPU legacy-Xid context data.\0" "event_set_get_gpu_operational_event_context_legacy_xid_v1_dtype\0"
+     "index\0" "//!< [in] Zero-based context index.\0"
+     "xid_code\0" "//!< [out] Legacy Xid code carried in a GPU Operational Event context.\0"
+     , places_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t, COUNT_OF(places_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t) - 1, 8, 8, 4, -1, 124, false, false, false},
+    {"SystemEventSetCreateRequest_v1\0" "nvmlSystemEventSetCreateRequest\0" "system_event_set_create_request_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "set\0" "//!< system event set\0"
+     , places_nvmlSystemEventSetCreateRequest_v1_t, COUNT_OF(places_nvmlSystemEventSetCreateRequest_v1_t) - 1, 16, 16, 8, -1, 125, false, false, false},
+    {"SystemEventSetFreeRequest_v1\0" "nvmlSystemEventSetFreeRequest\0" "system_event_set_free_request_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "set\0" "//!< system event set\0"
+     , places_nvmlSystemEventSetFreeRequest_v1_t, COUNT_OF(places_nvmlSystemEventSetFreeRequest_v1_t) - 1, 16, 16, 8, -1, 126, false, false, false},
+    {"SystemRegisterEventRequest_v1\0" "nvmlSystemRegisterEventRequest\0" "system_register_event_request_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "event_types\0" "//!< Bitmask of `nvmlEventType` to record //!< For example eventTypes = (nvmlEventTypeBind | nvmlEventTypeUnbind) //!< to listen to both Bind and Unbind events.\0"
+     "set\0" "//!< Set to which add new event types\0"
+     , places_nvmlSystemRegisterEventRequest_v1_t, COUNT_OF(places_nvmlSystemRegisterEventRequest_v1_t) - 1, 24, 24, 8, -1, 127, false, false, false},
+    {"SystemEventData_v1\0" "nvmlSystemEventData_v1_t\0" "system_event_data_v1_dtype\0"
+     "event_type\0" "//!< Information about what specific system event occurred\0"
+     "gpu_id\0" "//!< gpuId in PCI format\0"
+     , places_nvmlSystemEventData_v1_t, COUNT_OF(places_nvmlSystemEventData_v1_t) - 1, 16, 16, 8, -1, 128, false, true, false},
+    {"SystemEventSetWaitRequest_v1\0" "nvmlSystemEventSetWait\0" "system_event_set_wait_request_v1_dtype\0"
+     "version\0" "//!< input/output: the API version number\0"
+     "timeoutms\0" "//!< input: time to sleep waiting for event. //!< If timeoutms is zero, skip waiting for event.\0"
+     "set\0" "//!< input: system event set\0"
+     "data\0" "//!< input/output: array of event data, owned by caller\0"
+     "data_size\0" "//!< input: the size of data array\0"
+     "num_event\0" "//!< output: number of event collected.\0"
+     , places_nvmlSystemEventSetWaitRequest_v1_t, COUNT_OF(places_nvmlSystemEventSetWaitRequest_v1_t) - 1, 32, 32, 8, -1, 129, false, false, false},
+    {"AccountingStats\0" "Describes accounting statistics of a process.\0" "accounting_stats_dtype\0"
+     "gpu_utilization\0" "//!< Percent of time over the process's lifetime during which one or more kernels was executing on the GPU.\0"
+     "memory_utilization\0" "//!< Percent of time over the process's lifetime during which global (device) memory was being read or written.\0"
+     "max_memory_usage\0" "//!< Maximum total memory in bytes that was ever allocated by the process.\0"
+     "time\0" "//!< Amount of time in ms during which the compute context was active. The time is reported as 0 if //!< the process is not terminated\0"
+     "start_time\0" "//!< CPU Timestamp in usec representing start time for the process\0"
+     "is_running\0" "//!< Flag to represent if the process is running (1 for running, 0 for terminated)\0"
+     "reserved\0" "//!< Reserved for future use\0"
+     , places_nvmlAccountingStats_t, COUNT_OF(places_nvmlAccountingStats_t) - 1, 56, 56, 8, -1, 130, false, false, false},
+    {"AccountingStats_v2\0" "Describes accounting statistics (v2) of a process.\0" "accounting_stats_v2_dtype\0"
+     "pid\0" "//!< Process Id of the target process to query stats for\0"
+     "is_running\0" "//!< Flag to represent if the process is running (1 for running, 0 for terminated)\0"
+     "gpu_utilization\0" "//!< Percent of time over the process's lifetime during which one or more kernels was executing on the GPU.\0"
+     "memory_utilization\0" "//!< Percent of time over the process's lifetime during which global (device) memory was being read or written.\0"
+     "max_memory_usage\0" "//!< Maximum total memory in bytes that was ever allocated by the process.\0"
+     "sample_count\0" "//!< The sample counts since the process starts\0"
+     "sum_gpu_util\0" "//!< The sum of process's GR engine utilization in unit of pct * 100\0"
+     "sum_fb_util\0" "//!< The sum of process's FB bandwidth utilization in unit of pct * 100\0"
+     "time\0" "//!< Amount of time in ms during which the compute context was active. The time is reported as 0 if\0"
+     "start_time\0" "//!< CPU Timestamp in usec representing start time for the process\0"
+     , places_nvmlAccountingStats_v2_t, COUNT_OF(places_nvmlAccountingStats_v2_t) - 1, 64, 64, 8, -1, 131, false, false, false},
+    {"EncoderSessionInfo\0" "Structure to hold encoder session data\0" "encoder_session_info_dtype\0"
+     "session_id\0" "//!< Unique session ID\0"
+     "pid\0" "//!< Owning process ID\0"
+     "vgpu_instance\0" "//!< Owning vGPU instance ID (only valid on vGPU hosts, otherwise zero)\0"
+     "codec_type\0" "//!< Video encoder type\0"
+     "h_resolution\0" "//!< Current encode horizontal resolution\0"
+     "v_resolution\0" "//!< Current encode vertical resolution\0"
+     "average_fps\0" "//!< Moving average encode frames per second\0"
+     "average_latency\0" "//!< Moving average encode latency in microseconds\0"
+     , places_nvmlEncoderSessionInfo_t, COUNT_OF(places_nvmlEncoderSessionInfo_t) - 1, 32, 32, 4, -1, 132, false, true, false},
+    {"FBCStats\0" "Structure to hold frame buffer capture sessions stats\0" "fbc_stats_dtype\0"
+     "sessions_count\0" "//!< Total no of sessions\0"
+     "average_fps\0" "//!< Moving average new frames captured per second\0"
+     "average_latency\0" "//!< Moving average new frame capture latency in microseconds\0"
+     , places_nvmlFBCStats_t, COUNT_OF(places_nvmlFBCStats_t) - 1, 12, 12, 4, -1, 133, false, false, false},
+    {"FBCSessionInfo\0" "Structure to hold FBC session data\0" "fbc_session_info_dtype\0"
+     "session_id\0" "//!< Unique session ID\0"
+     "pid\0" "//!< Owning process ID\0"
+     "vgpu_instance\0" "//!< Owning vGPU instance ID (only valid on vGPU hosts, otherwise zero)\0"
+     "display_ordinal\0" "//!< Display identifier\0"
+     "session_type\0" "//!< Type of frame buffer capture session\0"
+     "session_flags\0" "//!< Session flags (one or more of NVML_NVFBC_SESSION_FLAG_XXX).\0"
+     "h_max_resolution\0" "//!< Max horizontal resolution supported by the capture session\0"
+     "v_max_resolution\0" "//!< Max vertical resolution supported by the capture session\0"
+     "h_resolution\0" "//!< Horizontal resolution requested by caller in capture call\0"
+     "v_resolution\0" "//!< Vertical resolution requested by caller in capture call\0"
+     "average_fps\0" "//!< Moving average new frames captured per second\0"
+     "average_latency\0" "//!< Moving average new frame capture latency in microseconds\0"
+     , places_nvmlFBCSessionInfo_t, COUNT_OF(places_nvmlFBCSessionInfo_t) - 1, 48, 48, 4, -1, 134, false, true, false},
+    {"ConfComputeSystemCaps\0" "nvmlConfComputeSystemCaps_t\0" "conf_compute_system_caps_dtype\0"
+     "cpu_caps\0" "\0"
+     "gpus_caps\0" "\0"
+     , places_nvmlConfComputeSystemCaps_t, COUNT_OF(places_nvmlConfComputeSystemCaps_t) - 1, 8, 8, 4, -1, 135, false, false, false},
+    {"ConfComputeSystemState\0" "nvmlConfComputeSystemState_t\0" "conf_compute_system_state_dtype\0"
+     "environment\0" "\0"
+     "cc_feature\0" "\0"
+     "dev_tools_mode\0" "\0"
+     , places_nvmlConfComputeSystemState_t, COUNT_OF(places_nvmlConfComputeSystemState_t) - 1, 12, 12, 4, -1, 136, false, false, false},
+    {"SystemConfComputeSettings_v1\0" "Confidential Compute System settings\0" "system_conf_compute_settings_v1_dtype\0"
+     "version\0" "\0"
+     "environment\0" "\0"
+     "cc_feature\0" "\0"
+     "dev_tools_mode\0" "\0"
+     "multi_gpu_mode\0" "\0"
+     , places_nvmlSystemConfComputeSettings_v1_t, COUNT_OF(places_nvmlSystemConfComputeSettings_v1_t) - 1, 20, 20, 4, -1, 137, false, false, false},
+    {"SystemConfComputeSettings_v2\0" "Confidential Compute System settings, version 2 Adds `tdispState`, the TDISP state of the GPUs, reported as a single value so that callers do not have to combine flags.\0" "system_conf_compute_settings_v2_dtype\0"
+     "version\0" "\0"
+     "environment\0" "\0"
+     "cc_feature\0" "\0"
+     "dev_tools_mode\0" "\0"
+     "multi_gpu_mode\0" "\0"
+     "tdisp_state\0" "\0"
+     , places_nvmlSystemConfComputeSettings_v2_t, COUNT_OF(places_nvmlSystemConfComputeSettings_v2_t) - 1, 24, 24, 4, -1, 138, false, false, false},
+    {"ConfComputeMemSizeInfo\0" "Protected memory size\0" "conf_compute_mem_size_info_dtype\0"
+     "protected_mem_size_kib\0" "\0"
+     "unprotected_mem_size_kib\0" "\0"
+     , places_nvmlConfComputeMemSizeInfo_t, COUNT_OF(places_nvmlConfComputeMemSizeInfo_t) - 1, 16, 16, 8, -1, 139, false, false, false},
+    {"ConfComputeGpuCertificate\0" "nvmlConfComputeGpuCertificate_t\0" "conf_compute_gpu_certificate_dtype\0"
+     "cert_chain_size\0" "\0"
+     "attestation_cert_chain_size\0" "\0"
+     "cert_chain\0" "\0"
+     "attestation_cert_chain\0" "\0"
+     , places_nvmlConfComputeGpuCertificate_t, COUNT_OF(places_nvmlConfComputeGpuCertificate_t) - 1, 9224, 9224, 4, -1, 140, false, false, false},
+    {"ConfComputeGpuAttestationReport\0" "nvmlConfComputeGpuAttestationReport_t\0" "conf_compute_gpu_attestation_report_dtype\0"
+     "is_cec_attestation_report_present\0" "//!< output\0"
+     "attestation_report_size\0" "//!< output\0"
+     "cec_attestation_report_size\0" "//!< output\0"
+     "nonce\0" "//!< input: spdm supports 32 bytes on nonce\0"
+     "attestation_report\0" "//!< output\0"
+     "cec_attestation_report\0" "//!< output\0"
+     , places_nvmlConfComputeGpuAttestationReport_t, COUNT_OF(places_nvmlConfComputeGpuAttestationReport_t) - 1, 12332, 12332, 4, -1, 141, false, false, false},
+    {"ConfComputeSetKeyRotationThresholdInfo_v1\0" "nvmlConfComputeSetKeyRotationThresholdInfo_v1_t\0" "conf_compute_set_key_rotation_threshold_info_v1_dtype\0"
+     "version\0" "\0"
+     "max_attacker_advantage\0" "\0"
+     , places_nvmlConfComputeSetKeyRotationThresholdInfo_v1_t, COUNT_OF(places_nvmlConfComputeSetKeyRotationThresholdInfo_v1_t) - 1, 16, 16, 8, -1, 142, false, false, false},
+    {"ConfComputeGetKeyRotationThresholdInfo_v1\0" "nvmlConfComputeGetKeyRotationThresholdInfo_v1_t\0" "conf_compute_get_key_rotation_threshold_info_v1_dtype\0"
+     "version\0" "\0"
+     "attacker_advantage\0" "\0"
+     , places_nvmlConfComputeGetKeyRotationThresholdInfo_v1_t, COUNT_OF(places_nvmlConfComputeGetKeyRotationThresholdInfo_v1_t) - 1, 16, 16, 8, -1, 143, false, false, false},
+    {"GpuFabricInfo\0" "Contains the device fabric information\0" "gpu_fabric_info_dtype\0"
+     "cluster_uuid\0" "//!< Uuid of the cluster to which this GPU belongs\0"
+     "status\0" "//!< Error status, if any. Must be checked only if state returns \"complete\".\0"
+     "clique_id\0" "//!< ID of the fabric clique to which this GPU belongs\0"
+     "state\0" "//!< Current state of GPU registration process. See NVML_GPU_FABRIC_STATE_*\0"
+     , places_nvmlGpuFabricInfo_t, COUNT_OF(places_nvmlGpuFabricInfo_t) - 1, 28, 28, 4, -1, 144, false, false, false},
+    {"GpuFabricInfo_v2\0" "GPU Fabric information (v2). nvmlGpuFabricInfo_v2_t is deprecated and will be removed in a future release. Use nvmlGpuFabricInfo_v3_t instead Version 2 adds the `nvmlGpuFabricInfo_v2_t.version` field to the start of the structure, and the `nvmlGpuFabricInfo_v2_t.healthMask` field to the end. This structure is not backwards-compatible with `nvmlGpuFabricInfo_t`.\0" "gpu_fabric_info_v2_dtype\0"
+     "version\0" "//!< Structure version identifier (set to nvmlGpuFabricInfo_v2)\0"
+     "cluster_uuid\0" "//!< Uuid of the cluster to which this GPU belongs\0"
+     "status\0" "//!< Probe Error status, if any. Must be checked only if Probe state returns \"complete\".\0"
+     "clique_id\0" "//!< ID of the fabric clique to which this GPU belongs\0"
+     "state\0" "//!< Current Probe State of GPU registration process. See NVML_GPU_FABRIC_STATE_*\0"
+     "health_mask\0" "//!< GPU Fabric health Status Mask. See NVML_GPU_FABRIC_HEALTH_MASK_*\0"
+     , places_nvmlGpuFabricInfo_v2_t, COUNT_OF(places_nvmlGpuFabricInfo_v2_t) - 1, 36, 36, 4, -1, 145, false, false, false},
+    {"GpuFabricInfo_v3\0" "GPU Fabric information (v3). nvmlGpuFabricInfo_v3_t is deprecated and will be removed in a future release. Use nvmlGpuFabricInfo_v4_t instead.\0" "gpu_fabric_info_v3_dtype\0"
+     "version\0" "//!< Structure version identifier (set to nvmlGpuFabricInfo_v3)\0"
+     "cluster_uuid\0" "//!< Uuid of the cluster to which this GPU belongs\0"
+     "status\0" "//!< Probe Error status, if any. Must be checked only if Probe state returns \"complete\".\0"
+     "clique_id\0" "//!< ID of the fabric clique to which this GPU belongs\0"
+     "state\0" "//!< Current Probe State of GPU registration process. See NVML_GPU_FABRIC_STATE_*\0"
+     "health_mask\0" "//!< GPU Fabric health Status Mask. See NVML_GPU_FABRIC_HEALTH_MASK_*\0"
+     "health_summary\0" "//!< GPU Fabric health summary. See NVML_GPU_FABRIC_HEALTH_SUMMARY_*\0"
+     , places_nvmlGpuFabricInfo_v3_t, COUNT_OF(places_nvmlGpuFabricInfo_v3_t) - 1, 40, 40, 4, -1, 146, false, false, false},
+    {"GpuFabricClique_v1\0" "Fabric clique entry. Each entry represents a single (type, id) pair describing a clique assignment for a given fabric operation type.\0" "gpu_fabric_clique_v1_dtype\0"
+     "type\0" "//!< Clique type. See NVML_GPU_FABRIC_CLIQUE_TYPE_*\0"
+     "id\0" "//!< Clique ID assigned by the Fabric Manager\0"
+     , places_nvmlGpuFabricClique_v1_t, COUNT_OF(places_nvmlGpuFabricClique_v1_t) - 1, 8, 8, 4, -1, 147, false, true, false},
+    {"GpuFabricInfo_v4\0" "GPU Fabric information (v4). Extends v3 by replacing the single `cliqueId` field with a flat array of (type, id) clique entries. The legacy v3 `cliqueId` maps to the `id` of the first `NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER` entry.\0" "gpu_fabric_info_v4_dtype\0"
+     "cluster_uuid\0" "//!< Uuid of the cluster to which this GPU belongs\0"
+     "status\0" "//!< Probe Error status, if any. Must be checked only if state returns \"complete\".\0"
+     "cliques\0" "//!< Clique entries, sorted by ascending type then ascending id\0"
+     "num_cliques\0" "//!< Number of valid entries in `cliques`[]\0"
+     "state\0" "//!< Current Probe State. See NVML_GPU_FABRIC_STATE_*\0"
+     "health_mask\0" "//!< GPU Fabric health Status Mask. See NVML_GPU_FABRIC_HEALTH_MASK_*\0"
+     "health_summary\0" "//!< GPU Fabric health summary. See NVML_GPU_FABRIC_HEALTH_SUMMARY_*\0"
+     , places_nvmlGpuFabricInfo_v4_t, COUNT_OF(places_nvmlGpuFabricInfo_v4_t) - 1, 548, 548, 4, -1, 148, false, false, false},
+    {"GpuOperationalEventConfig_v1\0" "Configuration for registering structured GPU Operational Events with `nvmlEventSetRegisterGpuOperationalEvents_v1`. Initialize the structure to zero and then set `uuid` to select the target GPU. Default values register new device-wide events with log-level and severity filters disabled.\0" "gpu_operational_event_config_v1_dtype\0"
+     "uuid\0" "//!< [in] Target GPU UUID string. Must be a NULL-terminated \"GPU-...\" UUID.\0"
+     "min_log_level\0" "//!< [in] `nvmlGpuOperationalEventLogLevel_t` value for the minimum GPU Operational Event log level. `NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_ALL` means no filter.\0"
+     "min_severity\0" "//!< [in] `nvmlOperationalEventSeverity_t` value for the minimum Operational Event severity threshold. `NVML_OPERATIONAL_EVENT_SEVERITY_ALL` means no filter.\0"
+     , places_nvmlGpuOperationalEventConfig_v1_t, COUNT_OF(places_nvmlGpuOperationalEventConfig_v1_t) - 1, 104, 104, 4, -1, 149, false, false, false},
+    {"EventSetWait_v3\0" "Parameters for waiting on an event set with `nvmlEventSetWait_v3`. This structure supplies the wait timeout and returns either NVML event-bit or structured event data. For NVML event-bit data, `dataType` is `NVML_EVENT_DATA_TYPE_NVML_EVENT`, `eventType` contains the NVML event bit, fields such as `eventData`, `gpuInstanceId`, and `computeInstanceId` preserve existing semantics, and structured-only fields are set to 0 or empty values. For structured GPU Operational Events, `dataType` is `NVML_EVENT_DATA_TYPE_GPU_OPERATIONAL_EVENT`, `eventType` is set to `nvmlEventTypeNone`, and the structured metadata fields are populated. Clients that subscribe to both NVML event-bit and structured formats on the same event set should branch on `dataType` to determine which format was returned. During the transition period, the same underlying incident may generate both an NVML event-bit notification and a structured notification.\0" "event_set_wait_v3_dtype\0"
+     "timeout_ms\0" "//!< [in] Maximum amount of time to wait, in milliseconds.\0"
+     "data_type\0" "//!< [out] `nvmlEventDataType_t` value indicating which event-data format is populated.\0"
+     "uuid\0" "//!< [out] UUID for the GPU where the event occurred. Empty if unavailable.\0"
+     "source_module\0" "//!< [out] Source module signature for structured events. Not guaranteed to be NULL-terminated. Empty for NVML event-bit events.\0"
+     "event_type\0" "//!< [out] NVML event bit for `NVML_EVENT_DATA_TYPE_NVML_EVENT` events; `nvmlEventTypeNone` for structured events.\0"
+     "event_data\0" "//!< [out] Xid code for `nvmlEventTypeXidCriticalError`, or 0 when not applicable.\0"
+     "group_cursor\0" "//!< [out] Structured event group identifier. 0 for NVML event-bit events.\0"
+     "instance_id\0" "//!< [out] Structured event sequence identifier. 0 for NVML event-bit events.\0"
+     "timestamp_usec\0" "//!< [out] Event timestamp in microseconds. 0 if unavailable.\0"
+     "trace_id\0" "//!< [out] Structured event trace identifier. 0 for NVML event-bit events.\0"
+     "gpu_instance_id\0" "//!< [out] MIG GPU instance ID for NVML event-bit data, or `NVML_GPU_INSTANCE_ID_ANY` when not applicable.\0"
+     "compute_instance_id\0" "//!< [out] MIG compute instance ID for NVML event-bit data, or `NVML_COMPUTE_INSTANCE_ID_ANY` when not applicable.\0"
+     "severity\0" "//!< [out] `nvmlOperationalEventSeverity_t` value for structured events. May contain newer severity values not named in this header. `NVML_OPERATIONAL_EVENT_SEVERITY_ALL` for NVML event-bit events.\0"
+     "category_id\0" "//!< [out] Source-defined structured event category identifier. 0 for NVML event-bit events.\0"
+     "module_event_code\0" "//!< [out] Source-module-defined event code. Interpret with `sourceModule`. 0 for NVML event-bit events.\0"
+     "scope\0" "//!< [out] Structured event scope identifier. 0 for NVML event-bit events.\0"
+     "originator\0" "//!< [out] Structured event originator identifier. 0 for NVML event-bit events.\0"
+     "module_instance\0" "//!< [out] Structured event module instance identifier. 0 for NVML event-bit events.\0"
+     "chiplet_id\0" "//!< [out] Structured event chiplet identifier. 0 for NVML event-bit events.\0"
+     "log_level\0" "//!< [out] `nvmlGpuOperationalEventLogLevel_t` value for structured GPU Operational Events. May contain newer log-level values not named in this header. `NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_ALL` for NVML event-bit events.\0"
+     "attributes\0" "//!< [out] Bitmask of `NVML_OPERATIONAL_EVENT_ATTR_`* values for structured events. May contain newer bits not named in this header. 0 for NVML event-bit events.\0"
+     "group_cper_size\0" "//!< [out] Associated CPER record size in bytes. 0 when unavailable.\0"
+     "group_attributes\0" "//!< [out] Bitmask of `NVML_OPERATIONAL_EVENT_GROUP_ATTR_`* values for structured events. May contain newer bits not named in this header. 0 for NVML event-bit events.\0"
+     "group_size\0" "//!< [out] Total number of events in the structured event group. 0 for NVML event-bit events.\0"
+     "group_index\0" "//!< [out] Zero-based index within the structured event group. 0 for NVML event-bit events.\0"
+     , places_nvmlEventSetWait_v3_t, COUNT_OF(places_nvmlEventSetWait_v3_t) - 1, 224, 224, 8, -1, 150, false, false, false},
+    {"CPERCursor_v1\0" "CPER query and cursor parameters. Groups the filter options and opaque read position used to iterate through CPER records. Cursor semantics for iterative calls: - Pass the same `nvmlCPERCursor_v1_t` (i.e. the same `cursor`) on every call in a single iteration sequence. - Do not modify this struct between calls. - To change `cperTypeMask` or `uuid`, set `handle` to `NVML_CPER_CURSOR_HANDLE_INIT` and call again with the updated filter (this starts a new iteration).\0" "cper_cursor_v1_dtype\0"
+     "cper_type_mask\0" "//!< [IN] Types of records to access. Bitmask of `nvmlCPERType_t` values. To change, reset `handle` to `NVML_CPER_CURSOR_HANDLE_INIT`.\0"
+     "uuid\0" "//!< [IN] UUID of target to filter records for. Required for `NVML_CPER_ACCESS_TYPE_GPU`. To change, reset `handle` to `NVML_CPER_CURSOR_HANDLE_INIT`.\0"
+     "handle\0" "//!< [IN/OUT] Opaque handle tracking read position. Initialize to `NVML_CPER_CURSOR_HANDLE_INIT` on first call; pass the same `nvmlCPERCursor_v1_t` on the next call to continue. Caller must not interpret or modify.\0"
+     , places_nvmlCPERCursor_v1_t, COUNT_OF(places_nvmlCPERCursor_v1_t) - 1, 96, 96, 8, -1, 151, false, false, false},
+    {"GetCPER_v1\0" "Input/output structure for `nvmlSystemGetCPER_v1`.\0" "get_cper_v1_dtype\0"
+     "cursor\0" "//!< [IN/OUT] Query parameters and cursor. See `nvmlCPERCursor_v1_t`\0"
+     "buffer\0" "//!< [OUT] Buffer to be filled (allocated by client). May be NULL for size query.\0"
+     "buffer_size\0" "//!< [IN/OUT] Size of `buffer`. Set to 0 with `buffer` NULL to query required size. On return, set to required or used size; 0 means no (more) records.\0"
+     , places_nvmlGetCPER_v1_t, COUNT_OF(places_nvmlGetCPER_v1_t) - 1, 112, 112, 8, -1, 152, false, false, false},
+    {"SystemDriverBranchInfo_v1\0" "Structure to store Driver branch information\0" "system_driver_branch_info_v1_dtype\0"
+     "version\0" "//!< The version number of this struct\0"
+     "branch\0" "//!< driver branch\0"
+     , places_nvmlSystemDriverBranchInfo_v1_t, COUNT_OF(places_nvmlSystemDriverBranchInfo_v1_t) - 1, 84, 84, 4, -1, 153, false, false, false},
+    {"Temperature_v1\0" "Structure used to encapsulate temperature info\0" "temperature_v1_dtype\0"
+     "version\0" "\0"
+     "sensor_type\0" "\0"
+     "temperature\0" "\0"
+     , places_nvmlTemperature_v1_t, COUNT_OF(places_nvmlTemperature_v1_t) - 1, 12, 12, 4, -1, 154, false, false, false},
+    {"NvlinkSupportedBwModes_v1\0" "nvmlNvlinkSupportedBwModes_v1_t\0" "nvlink_supported_bw_modes_v1_dtype\0"
+     "version\0" "\0"
+     "bw_modes\0" "\0"
+     "total_bw_modes\0" "\0"
+     , places_nvmlNvlinkSupportedBwModes_v1_t, COUNT_OF(places_nvmlNvlinkSupportedBwModes_v1_t) - 1, 28, 28, 4, -1, 155, false, false, false},
+    {"NvlinkGetBwMode_v1\0" "nvmlNvlinkGetBwMode_v1_t\0" "nvlink_get_bw_mode_v1_dtype\0"
+     "version\0" "\0"
+     "b_is_best\0" "\0"
+     "bw_mode\0" "\0"
+     , places_nvmlNvlinkGetBwMode_v1_t, COUNT_OF(places_nvmlNvlinkGetBwMode_v1_t) - 1, 12, 12, 4, -1, 156, false, false, false},
+    {"NvlinkSetBwMode_v1\0" "nvmlNvlinkSetBwMode_v1_t\0" "nvlink_set_bw_mode_v1_dtype\0"
+     "version\0" "\0"
+     "b_set_best\0" "\0"
+     "bw_mode\0" "\0"
+     , places_nvmlNvlinkSetBwMode_v1_t, COUNT_OF(places_nvmlNvlinkSetBwMode_v1_t) - 1, 12, 12, 4, -1, 157, false, false, false},
+    {"NvlinkSetBwModeAsync_v1\0" "Describes the parameters involved to setting Nvlink RBM mode asynchronously. This structure holds the parameters needed to correctly set a Device's Nvlink Reduced Bandwidth Mode asynchronously. Polling for NVML_GPU_FABRIC_STATE_COMPLETED from `nvmlDeviceGetGpuFabricInfoV`() is needed to check if the setting was applied.\0" "nvlink_set_bw_mode_async_v1_dtype\0"
+     "b_set_best\0" "//!< [in] - Set to the best available Bandwidth mode\0"
+     "bw_mode\0" "//!< [in] - Requested Bandwidth mode to set. Values can be found from `nvmlDeviceGetNvlinkSupportedBwModes`()\0"
+     "async_poll_timeout_ms\0" "//!< [out] - Time in ms to poll to validate bandwidth setting.\0"
+     , places_nvmlNvlinkSetBwModeAsync_v1_t, COUNT_OF(places_nvmlNvlinkSetBwModeAsync_v1_t) - 1, 12, 12, 4, -1, 158, false, false, false},
+    {"NvLinkInfo_v1\0" "Struct to represent per device NVLINK information v1\0" "nv_link_info_v1_dtype\0"
+     "version\0" "//!< IN - the API version number\0"
+     "is_nvle_enabled\0" "//!< OUT - NVLINK encryption enablement\0"
+     , places_nvmlNvLinkInfo_v1_t, COUNT_OF(places_nvmlNvLinkInfo_v1_t) - 1, 8, 8, 4, -1, 159, false, false, false},
+    {"NvlinkFirmwareVersion\0" "Struct to represent NVLINK firmware Semantic versioning and ucode type\0" "nvlink_firmware_version_dtype\0"
+     "ucode_type\0" "\0"
+     "major\0" "\0"
+     "minor\0" "\0"
+     "sub_minor\0" "\0"
+     , places_nvmlNvlinkFirmwareVersion_t, COUNT_OF(places_nvmlNvlinkFirmwareVersion_t) - 1, 16, 16, 4, -1, 160, false, true, false},
+    {"NvlinkFirmwareInfo\0" "Struct to represent NVLINK firmware information\0" "nvlink_firmware_info_dtype\0"
+     "firmware_version\0" "//!< OUT - NVLINK firmware version\0"
+     "num_valid_entries\0" "//!< OUT - Number of valid firmware entries\0"
+     , places_nvmlNvlinkFirmwareInfo_t, COUNT_OF(places_nvmlNvlinkFirmwareInfo_t) - 1, 1604, 1604, 4, -1, 161, false, false, false},
+    {"NvLinkInfo_v2\0" "Struct to represent per device NVLINK information v2\0" "nv_link_info_v2_dtype\0"
+     "version\0" "//!< IN - the API version number\0"
+     "is_nvle_enabled\0" "//!< OUT - NVLINK encryption enablement\0"
+     "firmware_info\0" "//!< OUT - NVLINK Firmware info\0"
+     , places_nvmlNvLinkInfo_v2_t, COUNT_OF(places_nvmlNvLinkInfo_v2_t) - 1, 1612, 1612, 4, -1, 162, false, false, false},
+    {"NvLinkInfo_v3\0" "Struct to represent per device NVLINK information v3\0" "nv_link_info_v3_dtype\0"
+     "is_nvle_enabled\0" "//!< OUT - NVLINK encryption enablement\0"
+     "firmware_info\0" "//!< OUT - NVLINK Firmware info\0"
+     "is_nvle_ready\0" "//!< OUT - Whether NVLE is ready on the GPU\0"
+     , places_nvmlNvLinkInfo_v3_t, COUNT_OF(places_nvmlNvLinkInfo_v3_t) - 1, 1612, 1612, 4, -1, 163, false, false, false},
+    {"NvlinkTelemetrySample_v1\0" "Struct representing one (link, metric) telemetry request / response slot.\0" "nvlink_telemetry_sample_v1_dtype\0"
+     "link_id\0" "//!<[in] LinkId\0"
+     "sample_type\0" "//!<[in] Type of telemetry to sample, specified by `nvmlNvlinkTelemetrySampleType_t`\0"
+     "sample_count\0" "//!<[in,out]: Number of samples users need to allocate. If set to 0, will return max\0"
+     "samples\0" "//!<[in,out]: Array of samples allocated by the user. Can be set to NULL when getting count\0"
+     "nvml_return\0" "//!<[out]: Return code for retrieving this sample. This must be checked by the client\0"
+     , places_nvmlNvlinkTelemetrySample_v1_t, COUNT_OF(places_nvmlNvlinkTelemetrySample_v1_t) - 1, 32, 32, 8, -1, 164, false, true, false},
+    {"NvlinkTelemetrySamples_v1\0" "Batched NVLink telemetry request.\0" "nvlink_telemetry_samples_v1_dtype\0"
+     "telemetry_count\0" "//!<[in] Number of valid entries in `telemetrySamples`\0"
+     "telemetry_samples\0" "//!<[in,out] Caller-allocated array of `telemetryCount` request slots\0"
+     , places_nvmlNvlinkTelemetrySamples_v1_t, COUNT_OF(places_nvmlNvlinkTelemetrySamples_v1_t) - 1, 16, 16, 8, -1, 165, false, false, false},
+    {"NvlinkGetRemapTableInfo_v1\0" "Structure for NVLink remap table information.\0" "nvlink_get_remap_table_info_v1_dtype\0"
+     "alid\0" "//!< ALID of the GPU\0"
+     "fla_remap_tab_addr\0" "//!< FLA remap table addrs for all the remap table entries\0"
+     "gpa_remap_tab_addr\0" "//!< SPA/GPA remap table addrs for all the remap table entries\0"
+     "remap_tab_size\0" "//!< Number of entries in the remap tables\0"
+     , places_nvmlNvlinkGetRemapTableInfo_v1_t, COUNT_OF(places_nvmlNvlinkGetRemapTableInfo_v1_t) - 1, 32776, 32776, 4, -1, 166, false, false, false},
+    {"NvlinkSetNvleReady_v1\0" "Structure for the NVLink NVLE ready state.\0" "nvlink_set_nvle_ready_v1_dtype\0"
+     "b_nvle_ready\0" "//!< Whether NVLE is ready on the GPU\0"
+     , places_nvmlNvlinkSetNvleReady_v1_t, COUNT_OF(places_nvmlNvlinkSetNvleReady_v1_t) - 1, 1, 1, 1, -1, 167, false, false, false},
+    {"NvlinkLockRemapTable_v1\0" "Structure for the NVLink remap table and MSE lock operation.\0" "nvlink_lock_remap_table_v1_dtype\0"
+     "b_remap_table_locked\0" "//!< Whether the remap table of the GPU is locked\0"
+     "b_remap_table_lock_disabled\0" "//!< Whether locking of the remap table is disabled\0"
+     , places_nvmlNvlinkLockRemapTable_v1_t, COUNT_OF(places_nvmlNvlinkLockRemapTable_v1_t) - 1, 2, 2, 1, -1, 168, false, false, false},
+    {"NvlinkNvlePrivateInfo_v1\0" "Structure for NVLink NVLE private (opaque) information.\0" "nvlink_nvle_private_info_v1_dtype\0"
+     "data\0" "//!< Buffer that receives the opaque private info blob\0"
+     "size\0" "//!< Number of valid bytes written to `data` on output\0"
+     , places_nvmlNvlinkNvlePrivateInfo_v1_t, COUNT_OF(places_nvmlNvlinkNvlePrivateInfo_v1_t) - 1, 260, 260, 4, -1, 169, false, false, false},
+    {"NvlinkSetupNvleEncryptionKey_v1\0" "Structure for NVLink NVLE encryption key setup.\0" "nvlink_setup_nvle_encryption_key_v1_dtype\0"
+     "nvle_key\0" "//!< Key secret from which keyMgr will derive the key\0"
+     "local_gpu_alid\0" "//!< ALID of the local GPU\0"
+     "remote_gpu_alid\0" "//!< ALID of the remote GPU\0"
+     "local_gpu_nvle_private_info\0" "//!< NVLE private info of the local GPU\0"
+     "remote_gpu_nvle_private_info\0" "//!< NVLE private info of the remote GPU\0"
+     , places_nvmlNvlinkSetupNvleEncryptionKey_v1_t, COUNT_OF(places_nvmlNvlinkSetupNvleEncryptionKey_v1_t) - 1, 560, 560, 4, -1, 170, false, false, false},
+    {"VgpuVersion\0" "Structure representing range of vGPU versions.\0" "vgpu_version_dtype\0"
+     "min_version\0" "//!< Minimum vGPU version.\0"
+     "max_version\0" "//!< Maximum vGPU version.\0"
+     , places_nvmlVgpuVersion_t, COUNT_OF(places_nvmlVgpuVersion_t) - 1, 8, 8, 4, -1, 171, false, false, false},
+    {"VgpuMetadata\0" "vGPU metadata structure.\0" "vgpu_metadata_dtype\0"
+     "version\0" "//!< Current version of the structure\0"
+     "revision\0" "//!< Current revision of the structure\0"
+     "guest_info_state\0" "//!< Current state of Guest-dependent fields\0"
+     "guest_driver_version\0" "//!< Version of driver installed in guest\0"
+     "host_driver_version\0" "//!< Version of driver installed in host\0"
+     "reserved\0" "//!< Reserved for internal use\0"
+     "vgpu_virtualization_caps\0" "//!< vGPU virtualization capabilities bitfield\0"
+     "guest_vgpu_version\0" "//!< vGPU version of guest driver\0"
+     "opaque_data_size\0" "//!< Size of opaque data field in bytes\0"
+     "opaque_data\0" "//!< Opaque data\0"
+     , places_nvmlVgpuMetadata_t, COUNT_OF(places_nvmlVgpuMetadata_t) - 1, 212, 212, 4, -1, 172, false, false, false},
+    {"VgpuPgpuMetadata\0" "Physical GPU metadata structure\0" "vgpu_pgpu_metadata_dtype\0"
+     "version\0" "//!< Current version of the structure\0"
+     "revision\0" "//!< Current revision of the structure\0"
+     "host_driver_version\0" "//!< Host driver version\0"
+     "pgpu_virtualization_caps\0" "//!< Pgpu virtualization capabilities bitfield\0"
+     "reserved\0" "//!< Reserved for internal use\0"
+     "host_supported_vgpu_range\0" "//!< vGPU version range supported by host driver\0"
+     "opaque_data_size\0" "//!< Size of opaque data field in bytes\0"
+     "opaque_data\0" "//!< Opaque data\0"
+     , places_nvmlVgpuPgpuMetadata_t, COUNT_OF(places_nvmlVgpuPgpuMetadata_t) - 1, 128, 128, 4, -1, 173, false, false, false},
+    {"VgpuPgpuCompatibility\0" "vGPU-pGPU compatibility structure\0" "vgpu_pgpu_compatibility_dtype\0"
+     "vgpu_vm_compatibility\0" "//!< Compatibility of vGPU VM. See `nvmlVgpuVmCompatibility_t`\0"
+     "compatibility_limit_code\0" "//!< Limiting factor for vGPU-pGPU compatibility. See `nvmlVgpuPgpuCompatibilityLimitCode_t`\0"
+     , places_nvmlVgpuPgpuCompatibility_t, COUNT_OF(places_nvmlVgpuPgpuCompatibility_t) - 1, 8, 8, 4, -1, 174, false, false, false},
+    {"ExcludedDeviceInfo\0" "Excluded GPU device information\0" "excluded_device_info_dtype\0"
+     "pci_info\0" "//!< The PCI information for the excluded GPU\0"
+     "uuid\0" "//!< The ASCII string UUID for the excluded GPU\0"
+     , places_nvmlExcludedDeviceInfo_t, COUNT_OF(places_nvmlExcludedDeviceInfo_t) - 1, 148, 148, 4, -1, 175, false, false, false},
+    {"PRMTLV_v1\0" "Main PRM input structure\0" "prmtlv_v1_dtype\0"
+     "data_size\0" "//!< Size of the input TLV data.\0"
+     "status\0" "//!< OUT: status of the PRM command\0"
+     "in_data\0" "//!< IN: Input data in TLV format\0"
+     "out_data\0" "//!< OUT: Output PRM data in TLV format\0"
+     , places_nvmlPRMTLV_v1_t, COUNT_OF(places_nvmlPRMTLV_v1_t) - 1, 504, 504, 4, -1, 176, false, false, false},
+    {"PRMCounterInput_v1\0" "PRM counter input values\0" "prm_counter_input_v1_dtype\0"
+     "local_port\0" "//!< Local port number\0"
+     , places_nvmlPRMCounterInput_v1_t, COUNT_OF(places_nvmlPRMCounterInput_v1_t) - 1, 4, 4, 4, -1, 177, false, false, false},
+    {"PRMCounterValue_v1\0" "PRM Counter Value Structure\0" "prm_counter_value_v1_dtype\0"
+     "status\0" "//!< Status of the PRM counter read\0"
+     "output_type\0" "//!< Output value type\0"
+     "output_value\0" "//!< Output value\0"
+     , places_nvmlPRMCounterValue_v1_t, COUNT_OF(places_nvmlPRMCounterValue_v1_t) - 1, 16, 16, 8, -1, 178, false, false, false},
+    {"PRMCounter_v1\0" "PRM Counter Structure v1\0" "prm_counter_v1_dtype\0"
+     "counter_id\0" "//!< Counter ID, one of `nvmlPRMCounterId_t`\0"
+     "in_data\0" "//!< PRM input values\0"
+     "counter_value\0" "//!< Counter value\0"
+     , places_nvmlPRMCounter_v1_t, COUNT_OF(places_nvmlPRMCounter_v1_t) - 1, 24, 24, 8, -1, 179, false, true, false},
+    {"PRMCounterList_v1\0" "PRM Counter List Structure v1\0" "prm_counter_list_v1_dtype\0"
+     "num_counters\0" "//!< Number of counters\0"
+     "counters\0" "//!< Pointer to array of PRM counters\0"
+     , places_nvmlPRMCounterList_v1_t, COUNT_OF(places_nvmlPRMCounterList_v1_t) - 1, 16, 16, 8, -1, 180, false, false, false},
+    {"GpuInstancePlacement\0" "nvmlGpuInstancePlacement_t\0" "gpu_instance_placement_dtype\0"
+     "start\0" "//!< Index of first occupied memory slice\0"
+     "size\0" "//!< Number of memory slices occupied\0"
+     , places_nvmlGpuInstancePlacement_t, COUNT_OF(places_nvmlGpuInstancePlacement_t) - 1, 8, 8, 4, -1, 181, false, true, false},
+    {"GpuInstanceProfileInfo\0" "GPU instance profile information.\0" "gpu_instance_profile_info_dtype\0"
+     "id\0" "//!< Unique profile ID within the device\0"
+     "is_p2p_supported\0" "//!< Peer-to-Peer support\0"
+     "slice_count\0" "//!< GPU Slice count\0"
+     "instance_count\0" "//!< GPU instance count\0"
+     "multiprocessor_count\0" "//!< Streaming Multiprocessor count\0"
+     "copy_engine_count\0" "//!< Copy Engine count\0"
+     "decoder_count\0" "//!< Decoder Engine count\0"
+     "encoder_count\0" "//!< Encoder Engine count\0"
+     "jpeg_count\0" "//!< JPEG Engine count\0"
+     "ofa_count\0" "//!< OFA Engine count\0"
+     "memory_size_mb\0" "//!< Memory size in MBytes\0"
+     , places_nvmlGpuInstanceProfileInfo_t, COUNT_OF(places_nvmlGpuInstanceProfileInfo_t) - 1, 48, 48, 8, -1, 182, false, false, false},
+    {"GpuInstanceProfileInfo_v2\0" "GPU instance profile information (v2). Version 2 adds the `nvmlGpuInstanceProfileInfo_v2_t.version` field to the start of the structure, and the `nvmlGpuInstanceProfileInfo_v2_t.name` field to the end. This structure is not backwards-compatible with `nvmlGpuInstanceProfileInfo_t`.\0" "gpu_instance_profile_info_v2_dtype\0"
+     "version\0" "//!< Structure version identifier (set to `nvmlGpuInstanceProfileInfo_v2`)\0"
+     "id\0" "//!< Unique profile ID within the device\0"
+     "is_p2p_supported\0" "//!< Peer-to-Peer support\0"
+     "slice_count\0" "//!< GPU Slice count\0"
+     "instance_count\0" "//!< GPU instance count\0"
+     "multiprocessor_count\0" "//!< Streaming Multiprocessor count\0"
+     "copy_engine_count\0" "//!< Copy Engine count\0"
+     "decoder_count\0" "//!< Decoder Engine count\0"
+     "encoder_count\0" "//!< Encoder Engine count\0"
+     "jpeg_count\0" "//!< JPEG Engine count\0"
+     "ofa_count\0" "//!< OFA Engine count\0"
+     "memory_size_mb\0" "//!< Memory size in MBytes\0"
+     "name\0" "//!< Profile name\0"
+     , places_nvmlGpuInstanceProfileInfo_v2_t, COUNT_OF(places_nvmlGpuInstanceProfileInfo_v2_t) - 1, 152, 152, 8, -1, 183, false, false, false},
+    {"GpuInstanceProfileInfo_v3\0" "GPU instance profile information (v3). Version 3 removes isP2pSupported field and adds the `nvmlGpuInstanceProfileInfo_v3_t.capabilities` field `nvmlGpuInstanceProfileInfo_t`.\0" "gpu_instance_profile_info_v3_dtype\0"
+     "version\0" "//!< Structure version identifier (set to `nvmlGpuInstanceProfileInfo_v3`)\0"
+     "id\0" "//!< Unique profile ID within the device\0"
+     "slice_count\0" "//!< GPU Slice count\0"
+     "instance_count\0" "//!< GPU instance count\0"
+     "multiprocessor_count\0" "//!< Streaming Multiprocessor count\0"
+     "copy_engine_count\0" "//!< Copy Engine count\0"
+     "decoder_count\0" "//!< Decoder Engine count\0"
+     "encoder_count\0" "//!< Encoder Engine count\0"
+     "jpeg_count\0" "//!< JPEG Engine count\0"
+     "ofa_count\0" "//!< OFA Engine count\0"
+     "memory_size_mb\0" "//!< Memory size in MBytes\0"
+     "name\0" "//!< Profile name\0"
+     "capabilities\0" "//!< Additional capabilities\0"
+     , places_nvmlGpuInstanceProfileInfo_v3_t, COUNT_OF(places_nvmlGpuInstanceProfileInfo_v3_t) - 1, 152, 152, 8, -1, 184, false, false, false},
+    {"GpuInstanceInfo\0" "nvmlGpuInstanceInfo_t\0" "gpu_instance_info_dtype\0"
+     "device\0" "//!< Parent device\0"
+     "id\0" "//!< Unique instance ID within the device\0"
+     "profile_id\0" "//!< Unique profile ID within the device\0"
+     "placement\0" "//!< Placement for this instance\0"
+     , places_nvmlGpuInstanceInfo_t, COUNT_OF(places_nvmlGpuInstanceInfo_t) - 1, 24, 24, 8, -1, 185, false, false, false},
+    {"ComputeInstancePlacement\0" "nvmlComputeInstancePlacement_t\0" "compute_instance_placement_dtype\0"
+     "start\0" "//!< Index of first occupied compute slice\0"
+     "size\0" "//!< Number of compute slices occupied\0"
+     , places_nvmlComputeInstancePlacement_t, COUNT_OF(places_nvmlComputeInstancePlacement_t) - 1, 8, 8, 4, -1, 186, false, true, false},
+    {"ComputeInstanceProfileInfo\0" "Compute instance profile information.\0" "compute_instance_profile_info_dtype\0"
+     "id\0" "//!< Unique profile ID within the GPU instance\0"
+     "slice_count\0" "//!< GPU Slice count\0"
+     "instance_count\0" "//!< Compute instance count\0"
+     "multiprocessor_count\0" "//!< Streaming Multiprocessor count\0"
+     "shared_copy_engine_count\0" "//!< Shared Copy Engine count\0"
+     "shared_decoder_count\0" "//!< Shared Decoder Engine count\0"
+     "shared_encoder_count\0" "//!< Shared Encoder Engine count\0"
+     "shared_jpeg_count\0" "//!< Shared JPEG Engine count\0"
+     "shared_ofa_count\0" "//!< Shared OFA Engine count\0"
+     , places_nvmlComputeInstanceProfileInfo_t, COUNT_OF(places_nvmlComputeInstanceProfileInfo_t) - 1, 36, 36, 4, -1, 187, false, false, false},
+    {"ComputeInstanceProfileInfo_v2\0" "Compute instance profile information (v2). Version 2 adds the `nvmlComputeInstanceProfileInfo_v2_t.version` field to the start of the structure, and the `nvmlComputeInstanceProfileInfo_v2_t.name` field to the end. This structure is not backwards-compatible with `nvmlComputeInstanceProfileInfo_t`.\0" "compute_instance_profile_info_v2_dtype\0"
+     "version\0" "//!< Structure version identifier (set to `nvmlComputeInstanceProfileInfo_v2`)\0"
+     "id\0" "//!< Unique profile ID within the GPU instance\0"
+     "slice_count\0" "//!< GPU Slice count\0"
+     "instance_count\0" "//!< Compute instance count\0"
+     "multiprocessor_count\0" "//!< Streaming Multiprocessor count\0"
+     "shared_copy_engine_count\0" "//!< Shared Copy Engine count\0"
+     "shared_decoder_count\0" "//!< Shared Decoder Engine count\0"
+     "shared_encoder_count\0" "//!< Shared Encoder Engine count\0"
+     "shared_jpeg_count\0" "//!< Shared JPEG Engine count\0"
+     "shared_ofa_count\0" "//!< Shared OFA Engine count\0"
+     "name\0" "//!< Profile name\0"
+     , places_nvmlComputeInstanceProfileInfo_v2_t, COUNT_OF(places_nvmlComputeInstanceProfileInfo_v2_t) - 1, 136, 136, 4, -1, 188, false, false, false},
+    {"ComputeInstanceProfileInfo_v3\0" "Compute instance profile information (v3). Version 3 adds the `nvmlComputeInstanceProfileInfo_v3_t.capabilities` field `nvmlComputeInstanceProfileInfo_t`.\0" "compute_instance_profile_info_v3_dtype\0"
+     "version\0" "//!< Structure version identifier (set to `nvmlComputeInstanceProfileInfo_v3`)\0"
+     "id\0" "//!< Unique profile ID within the GPU instance\0"
+     "slice_count\0" "//!< GPU Slice count\0"
+     "instance_count\0" "//!< Compute instance count\0"
+     "multiprocessor_count\0" "//!< Streaming Multiprocessor count\0"
+     "shared_copy_engine_count\0" "//!< Shared Copy Engine count\0"
+     "shared_decoder_count\0" "//!< Shared Decoder Engine count\0"
+     "shared_encoder_count\0" "//!< Shared Encoder Engine count\0"
+     "shared_jpeg_count\0" "//!< Shared JPEG Engine count\0"
+     "shared_ofa_count\0" "//!< Shared OFA Engine count\0"
+     "name\0" "//!< Profile name\0"
+     "capabilities\0" "//!< Additional capabilities\0"
+     , places_nvmlComputeInstanceProfileInfo_v3_t, COUNT_OF(places_nvmlComputeInstanceProfileInfo_v3_t) - 1, 140, 140, 4, -1, 189, false, false, false},
+    {"ComputeInstanceInfo\0" "nvmlComputeInstanceInfo_t\0" "compute_instance_info_dtype\0"
+     "device\0" "//!< Parent device\0"
+     "gpu_instance\0" "//!< Parent GPU instance\0"
+     "id\0" "//!< Unique instance ID within the GPU instance\0"
+     "profile_id\0" "//!< Unique profile ID within the GPU instance\0"
+     "placement\0" "//!< Placement for this instance within the GPU instance's compute slice range {0, sliceCount}\0"
+     , places_nvmlComputeInstanceInfo_t, COUNT_OF(places_nvmlComputeInstanceInfo_t) - 1, 32, 32, 8, -1, 190, false, false, false},
+    {"GpmMetric_metricInfo\0" "//!< OUT: Metric name and unit. Those can be NULL if not defined\0" "gpm_metric_metric_info_dtype\0"
+     "short_name\0" "\0"
+     "long_name\0" "\0"
+     "unit\0" "\0"
+     , places_nvmlGpmMetric_metricInfo, COUNT_OF(places_nvmlGpmMetric_metricInfo) - 1, 24, 24, 8, -1, 191, true, false, false},
+    {"GpmMetric\0" "GPM metric information.\0" "gpm_metric_dtype\0"
+     "metric_id\0" "//!< IN: NVML_GPM_METRIC_? define of which metric to retrieve\0"
+     "nvml_return\0" "//!< OUT: Status of this metric. If this is nonzero, then value is not valid\0"
+     "value\0" "//!< OUT: Value of this metric. Is only valid if nvmlReturn is 0 (NVML_SUCCESS)\0"
+     "metric_info\0" "//!< OUT: Metric name and unit. Those can be NULL if not defined\0"
+     , places_nvmlGpmMetric_t, COUNT_OF(places_nvmlGpmMetric_t) - 1, 40, 40, 8, -1, 192, false, true, false},
+    {"GpmMetricsGet\0" "GPM buffer information.\0" "gpm_metrics_get_dtype\0"
+     "version\0" "//!< IN: Set to NVML_GPM_METRICS_GET_VERSION\0"
+     "num_metrics\0" "//!< IN: How many metrics to retrieve in metrics[]\0"
+     "sample1\0" "//!< IN: Sample buffer\0"
+     "sample2\0" "//!< IN: Sample buffer\0"
+     "metrics\0" "//!< IN/OUT: Array of metrics. Set metricId on call. See nvmlReturn and value on return\0"
+     , places_nvmlGpmMetricsGet_t, COUNT_OF(places_nvmlGpmMetricsGet_t) - 1, 19104, 19104, 8, -1, 193, false, false, false},
+    {"GpmSupport\0" "GPM device information.\0" "gpm_support_dtype\0"
+     "version\0" "//!< IN: Set to NVML_GPM_SUPPORT_VERSION\0"
+     "is_supported_device\0" "//!< OUT: Indicates device support\0"
+     , places_nvmlGpmSupport_t, COUNT_OF(places_nvmlGpmSupport_t) - 1, 8, 8, 4, -1, 194, false, false, false},
+    {"DeviceCapabilities_v1\0" "Device capabilities\0" "device_capabilities_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "cap_mask\0" "//!< OUT: Bit mask of capabilities.\0"
+     , places_nvmlDeviceCapabilities_v1_t, COUNT_OF(places_nvmlDeviceCapabilities_v1_t) - 1, 8, 8, 4, -1, 195, false, false, false},
+    {"Mask255\0" "nvmlMask255_t\0" "mask255_dtype\0"
+     "mask\0" "\0"
+     , places_nvmlMask255_t, COUNT_OF(places_nvmlMask255_t) - 1, 32, 32, 4, -1, 196, false, false, false},
+    {"WorkloadPowerProfileInfo_v1\0" "Profile Metadata\0" "workload_power_profile_info_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "profile_id\0" "//!< Performance Profile Id to provide semantic name such as compute, Memory, Max-Q...\0"
+     "priority\0" "//!< Priority of the profile\0"
+     "conflicting_mask\0" "//!< Mask of conflicting performance profiles\0"
+     , places_nvmlWorkloadPowerProfileInfo_v1_t, COUNT_OF(places_nvmlWorkloadPowerProfileInfo_v1_t) - 1, 44, 44, 4, -1, 197, false, true, false},
+    {"WorkloadPowerProfileProfilesInfo_v1\0" "Profiles Info\0" "workload_power_profile_profiles_info_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "perf_profiles_mask\0" "//!< Mask bit set to true for each valid performance profile\0"
+     "perf_profile\0" "//!< Array of performance profile info parameters\0"
+     , places_nvmlWorkloadPowerProfileProfilesInfo_v1_t, COUNT_OF(places_nvmlWorkloadPowerProfileProfilesInfo_v1_t) - 1, 11256, 11256, 4, -1, 198, false, false, false},
+    {"WorkloadPowerProfileCurrentProfiles_v1\0" "Current Profiles\0" "workload_power_profile_current_profiles_v1_dtype\0"
+     "version\0" "\0"
+     "perf_profiles_mask\0" "//!< Mask bit set to true for each valid performance profile\0"
+     "requested_profiles_mask\0" "//!< Mask of currently requested performance profiles\0"
+     "enforced_profiles_mask\0" "//!< Mask of currently enforced performance profiles post all arbitrations among the requested profiles.\0"
+     , places_nvmlWorkloadPowerProfileCurrentProfiles_v1_t, COUNT_OF(places_nvmlWorkloadPowerProfileCurrentProfiles_v1_t) - 1, 100, 100, 4, -1, 199, false, false, false},
+    {"WorkloadPowerProfileRequestedProfiles_v1\0" "Requested Profiles\0" "workload_power_profile_requested_profiles_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "requested_profiles_mask\0" "//!< Mask of 255 bits, each bit representing index of respective perf profile\0"
+     , places_nvmlWorkloadPowerProfileRequestedProfiles_v1_t, COUNT_OF(places_nvmlWorkloadPowerProfileRequestedProfiles_v1_t) - 1, 36, 36, 4, -1, 200, false, false, false},
+    {"WorkloadPowerProfileUpdateProfiles_v1\0" "Update Profiles\0" "workload_power_profile_update_profiles_v1_dtype\0"
+     "operation\0" "//!< Operation to perform\0"
+     "update_profiles_mask\0" "//!< Mask of 255 bits, each bit representing index of respective perf profile\0"
+     , places_nvmlWorkloadPowerProfileUpdateProfiles_v1_t, COUNT_OF(places_nvmlWorkloadPowerProfileUpdateProfiles_v1_t) - 1, 36, 36, 4, -1, 201, false, false, false},
+    {"PowerSmoothingProfile_v1\0" "Power Smoothing Structure for Profile information\0" "power_smoothing_profile_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "profile_id\0" "//!< The requested profile ID\0"
+     "param_id\0" "//!< The requested parameter ID\0"
+     "value\0" "//!< The requested value for the given parameter\0"
+     , places_nvmlPowerSmoothingProfile_v1_t, COUNT_OF(places_nvmlPowerSmoothingProfile_v1_t) - 1, 24, 24, 8, -1, 202, false, false, false},
+    {"PowerSmoothingState_v1\0" "Power Smoothing Structure for Feature Enablement\0" "power_smoothing_state_v1_dtype\0"
+     "version\0" "//!< the API version number\0"
+     "state\0" "//!< 0/Disabled or 1/Enabled\0"
+     , places_nvmlPowerSmoothingState_v1_t, COUNT_OF(places_nvmlPowerSmoothingState_v1_t) - 1, 8, 8, 4, -1, 203, false, false, false},
+    {"EccBankRemapperHistogram_v1\0" "Structure to store bank remapper histogram\0" "ecc_bank_remapper_histogram_v1_dtype\0"
+     "max_spare_group_count\0" "//!< Number of groups that have maximum spare.\0"
+     "no_spare_group_count\0" "//!< Number of groups that have not spare.\0"
+     , places_nvmlEccBankRemapperHistogram_v1_t, COUNT_OF(places_nvmlEccBankRemapperHistogram_v1_t) - 1, 8, 8, 4, -1, 204, false, false, false},
+    {"EccBankRemapperStatus_v1\0" "Structure to store bank remapper status\0" "ecc_bank_remapper_status_v1_dtype\0"
+     "active_remappings\0" "//!< Number of active remappings\0"
+     "inactive_remappings\0" "//!< Number of inactive remappings\0"
+     "b_pending\0" "//!< Whether there exists any pending bank remapping. 0 for no pending remapping, 1 for pending remapping.\0"
+     "histogram\0" "//!< Bank remapper histogram\0"
+     , places_nvmlEccBankRemapperStatus_v1_t, COUNT_OF(places_nvmlEccBankRemapperStatus_v1_t) - 1, 20, 20, 4, -1, 205, false, false, false},
     {0}};
 static const char *const record_aliases[] = {"PciInfoExt", "PciInfoExt_v1", "pci_info_ext_dtype", "pci_info_ext_v1_dtype", "ProcessInfo", "ProcessInfo_v2", "process_info_dtype", "process_info_v2_dtype", "ProcessDetailList", "ProcessDetailList_v1", "process_detail_list_dtype", "process_detail_list_v1_dtype", "DeviceAddressingMode", "DeviceAddressingMode_v1", "device_addressing_mode_dtype", "device_addressing_mode_v1_dtype", "RepairStatus", "RepairStatus_v1", "repair_status_dtype", "repair_status_v1_dtype", "CoolerInfo", "CoolerInfo_v1", "cooler_info_dtype", "cooler_info_v1_dtype", "UUID", "UUID_v1", "uuid_dtype", "uuid_v1_dtype", "Pdi", "Pdi_v1", "pdi_dtype", "pdi_v1_dtype", "DramEncryptionInfo", "DramEncryptionInfo_v1", "dram_encryption_info_dtype", "dram_encryption_info_v1_dtype", "MarginTemperature", "MarginTemperature_v1", "margin_temperature_dtype", "margin_temperature_v1_dtype", "ClockOffset", "ClockOffset_v1", "clock_offset_dtype", "clock_offset_v1_dtype", "FanSpeedInfo", "FanSpeedInfo_v1", "fan_speed_info_dtype", "fan_speed_info_v1_dtype", "DevicePerfModes", "DevicePerfModes_v1", "device_perf_modes_dtype", "device_perf_modes_v1_dtype", "DeviceCurrentClockFreqs", "DeviceCurrentClockFreqs_v1", "device_current_clock_freqs_dtype", "device_current_clock_freqs_v1_dtype", "ProcessesUtilizationInfo", "ProcessesUtilizationInfo_v1", "processes_utilization_info_dtype", "processes_utilization_info_v1_dtype", "EccSramErrorStatus", "EccSramErrorStatus_v1", "ecc_sram_error_status_dtype", "ecc_sram_error_status_v1_dtype", "PlatformInfo", "PlatformInfo_v2", "platform_info_dtype", "platform_info_v2_dtype", "EccSramUniqueUncorrectedErrorCounts", "EccSramUniqueUncorrectedErrorCounts_v1", "ecc_sram_unique_uncorrected_error_counts_dtype", "ecc_sram_unique_uncorrected_error_counts_v1_dtype", "VgpuHeterogeneousMode", "VgpuHeterogeneousMode_v1", "vgpu_heterogeneous_mode_dtype", "vgpu_heterogeneous_mode_v1_dtype", "VgpuPlacementId", "VgpuPlacementId_v1", "vgpu_placement_id_dtype", "vgpu_placement_id_v1_dtype", "VgpuPlacementList", "VgpuPlacementList_v2", "vgpu_placement_list_dtype", "vgpu_placement_list_v2_dtype", "VgpuTypeBar1Info", "VgpuTypeBar1Info_v1", "vgpu_type_bar1_info_dtype", "vgpu_type_bar1_info_v1_dtype", "VgpuInstancesUtilizationInfo", "VgpuInstancesUtilizationInfo_v1", "vgpu_instances_utilization_info_dtype", "vgpu_instances_utilization_info_v1_dtype", "VgpuProcessesUtilizationInfo", "VgpuProcessesUtilizationInfo_v1", "vgpu_processes_utilization_info_dtype", "vgpu_processes_utilization_info_v1_dtype", "VgpuRuntimeState", "VgpuRuntimeState_v1", "vgpu_runtime_state_dtype", "vgpu_runtime_state_v1_dtype", "VgpuTypeIdInfo", "VgpuTypeIdInfo_v1", "vgpu_type_id_info_dtype", "vgpu_type_id_info_v1_dtype", "VgpuTypeMaxInstance", "VgpuTypeMaxInstance_v1", "vgpu_type_max_instance_dtype", "vgpu_type_max_instance_v1_dtype", "ActiveVgpuInstanceInfo", "ActiveVgpuInstanceInfo_v1", "active_vgpu_instance_info_dtype", "active_vgpu_instance_info_v1_dtype", "VgpuSchedulerState", "VgpuSchedulerState_v1", "vgpu_scheduler_state_dtype", "vgpu_scheduler_state_v1_dtype", "VgpuSchedulerStateInfo", "VgpuSchedulerStateInfo_v1", "vgpu_scheduler_state_info_dtype", "vgpu_scheduler_state_info_v1_dtype", "VgpuSchedulerLogInfo", "VgpuSchedulerLogInfo_v1", "vgpu_scheduler_log_info_dtype", "vgpu_scheduler_log_info_v1_dtype", "VgpuCreatablePlacementInfo", "VgpuCreatablePlacementInfo_v1", "vgpu_creatable_placement_info_dtype", "vgpu_creatable_placement_info_v1_dtype", "SystemEventSetCreateRequest", "SystemEventSetCreateRequest_v1", "system_event_set_create_request_dtype", "system_event_set_create_request_v1_dtype", "SystemEventSetFreeRequest", "SystemEventSetFreeRequest_v1", "system_event_set_free_request_dtype", "system_event_set_free_request_v1_dtype", "SystemRegisterEventRequest", "SystemRegisterEventRequest_v1", "system_register_event_request_dtype", "system_register_event_request_v1_dtype", "SystemEventSetWaitRequest", "SystemEventSetWaitRequest_v1", "system_event_set_wait_request_dtype", "system_event_set_wait_request_v1_dtype", "SystemConfComputeSettings", "SystemConfComputeSettings_v1", "system_conf_compute_settings_dtype", "system_conf_compute_settings_v1_dtype", "ConfComputeSetKeyRotationThresholdInfo", "ConfComputeSetKeyRotationThresholdInfo_v1", "conf_compute_set_key_rotation_threshold_info_dtype", "conf_compute_set_key_rotation_threshold_info_v1_dtype", "ConfComputeGetKeyRotationThresholdInfo", "ConfComputeGetKeyRotationThresholdInfo_v1", "conf_compute_get_key_rotation_threshold_info_dtype", "conf_compute_get_key_rotation_threshold_info_v1_dtype", "GpuFabricInfoV", "GpuFabricInfo_v3", "gpu_fabric_info_v_dtype", "gpu_fabric_info_v3_dtype", "SystemDriverBranchInfo", "SystemDriverBranchInfo_v1", "system_driver_branch_info_dtype", "system_driver_branch_info_v1_dtype", "Temperature", "Temperature_v1", "temperature_dtype", "temperature_v1_dtype", "NvlinkSupportedBwModes", "NvlinkSupportedBwModes_v1", "nvlink_supported_bw_modes_dtype", "nvlink_supported_bw_modes_v1_dtype", "NvlinkGetBwMode", "NvlinkGetBwMode_v1", "nvlink_get_bw_mode_dtype", "nvlink_get_bw_mode_v1_dtype", "NvlinkSetBwMode", "NvlinkSetBwMode_v1", "nvlink_set_bw_mode_dtype", "nvlink_set_bw_mode_v1_dtype", "NvLinkInfo", "NvLinkInfo_v2", "nv_link_info_dtype", "nv_link_info_v2_dtype", "DeviceCapabilities", "DeviceCapabilities_v1", "device_capabilities_dtype", "device_capabilities_v1_dtype", "WorkloadPowerProfileInfo", "WorkloadPowerProfileInfo_v1", "workload_power_profile_info_dtype", "workload_power_profile_info_v1_dtype", "WorkloadPowerProfileProfilesInfo", "WorkloadPowerProfileProfilesInfo_v1", "workload_power_profile_profiles_info_dtype", "workload_power_profile_profiles_info_v1_dtype", "WorkloadPowerProfileCurrentProfiles", "WorkloadPowerProfileCurrentProfiles_v1", "workload_power_profile_current_profiles_dtype", "workload_power_profile_current_profiles_v1_dtype", "WorkloadPowerProfileRequestedProfiles", "WorkloadPowerProfileRequestedProfiles_v1", "workload_power_profile_requested_profiles_dtype", "workload_power_profile_requested_profiles_v1_dtype", "PowerSmoothingProfile", "PowerSmoothingProfile_v1", "power_smoothing_profile_dtype", "power_smoothing_profile_v1_dtype", "PowerSmoothingState", "PowerSmoothingState_v1", "power_smoothing_state_dtype", "power_smoothing_state_v1_dtype", "BlacklistDeviceInfo", "ExcludedDeviceInfo", "blacklist_device_info_dtype", "excluded_device_info_dtype", NULL};
 static const ConstantInfo constants[] = {
-    {"NVML_API_VERSION", 13LL, false},
-    {"NVML_VALUE_NOT_AVAILABLE", -1LL, false},
-    {"NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE", 32LL, false},
-    {"NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE", 16LL, false},
-    {"NVML_DEVICE_MEMORY_LIMIT_MAX", (long long)18446744073709551615ULL, true},
-    {"NVML_NVLINK_MAX_LINKS", 36LL, false},
-    {"NVML_TOPOLOGY_CPU", 40LL, false},
-    {"NVML_MAX_PHYSICAL_BRIDGE", 128LL, false},
-    {"NVML_MAX_THERMAL_SENSORS_PER_GPU", 3LL, false},
-    {"NVML_DEVICE_UUID_ASCII_LEN", 41LL, false},
-    {"NVML_DEVICE_UUID_BINARY_LEN", 16LL, false},
-    {"NVML_PERF_METRICS_PWR_MODEL_DLPPM_1X_MAX_CORE_RAILS", 2LL, false},
-    {"NVML_PERF_METRICS_NNE_DESC_INFERENCE_LOOPS_MAX", 8LL, false},
-    {"NVML_PERF_METRICS_PWR_MODEL_METRICS_DLPPM_1X_OBESRVED_INTIAL_DRAMCLK_ESTIMATES_MAX", 3LL, false},
-    {"NVML_PERF_METRICS_CONTROLLER_DLPPC_2X_PWR_POLICY_RELATIONSHIP_SET_LIMITS_MAX", 4LL, false},
-    {"NVML_PERF_METRICS_CONTROLLER_STATUS_DLPPC_2X_DRAMCLK_NUM", 3LL, false},
-    {"NVML_PERF_METRICS_CONTROLLER_SAMPLE_CONTROLLER_MAX_NUM", 4LL, false},
-    {"NVML_PERF_METRICS_SAMPLE_COUNT", 13LL, false},
-    {"NVML_PERF_METRICS_PWR_MODEL_SCALE_LOOPS_MAX_PFPP_1X", 32LL, false},
-    {"NVML_PERF_METRICS_PWR_MODEL_SCALE_METRICS_INPUT_MAX", 16LL, false},
-    {"NVML_PERF_METRICS_CONTROLLER_TYPE_DLPPC_2X", 0LL, false},
-    {"NVML_PERF_METRICS_CONTROLLER_TYPE_PFPP_1X", 1LL, false},
-    {"NVML_PERF_METRICS_PWR_MODEL_SCALE_METRICS_PFPP_1X_GPCCLK_IDX", 0LL, false},
-    {"NVML_PERF_CF_PM_SENSOR_MAX_SIGNALS", 1024LL, false},
-    {"nvmlFlagDefault", 0LL, false},
-    {"nvmlFlagForce", 1LL, false},
-    {"NVML_SINGLE_BIT_ECC", 0LL, false},
-    {"NVML_DOUBLE_BIT_ECC", 1LL, false},
-    {"NVML_MAX_GPU_PERF_PSTATES", 16LL, false},
-    {"NVML_PERF_MODES_BUFFER_SIZE", 2048LL, false},
-    {"NVML_POWER_MIZER_MODE_ADAPTIVE", 0LL, false},
-    {"NVML_POWER_MIZER_MODE_PREFER_MAXIMUM_PERFORMANCE", 1LL, false},
-    {"NVML_POWER_MIZER_MODE_AUTO", 2LL, false},
-    {"NVML_POWER_MIZER_MODE_PREFER_CONSISTENT_PERFORMANCE", 3LL, false},
-    {"NVML_DEVICE_HOSTNAME_BUFFER_SIZE", 64LL, false},
-    {"NVML_RUSD_POLL_NONE", 0LL, false},
-    {"NVML_RUSD_POLL_CLOCK", 1LL, false},
-    {"NVML_RUSD_POLL_PERF", 2LL, false},
-    {"NVML_RUSD_POLL_MEMORY", 4LL, false},
-    {"NVML_RUSD_POLL_POWER", 8LL, false},
-    {"NVML_RUSD_POLL_THERMAL", 16LL, false},
-    {"NVML_RUSD_POLL_PCI", 32LL, false},
-    {"NVML_RUSD_POLL_FAN", 64LL, false},
-    {"NVML_RUSD_POLL_PROC_UTIL", 128LL, false},
-    {"NVML_RUSD_POLL_ALL", (long long)18446744073709551615ULL, true},
-    {"NVML_GSP_FIRMWARE_VERSION_BUF_SIZE", 64LL, false},
-    {"NVML_PCIE_LINK_MAX_SPEED_INVALID", 0LL, false},
-    {"NVML_PCIE_LINK_MAX_SPEED_2500MBPS", 1LL, false},
-    {"NVML_PCIE_LINK_MAX_SPEED_5000MBPS", 2LL, false},
-    {"NVML_PCIE_LINK_MAX_SPEED_8000MBPS", 3LL, false},
-    {"NVML_PCIE_LINK_MAX_SPEED_16000MBPS", 4LL, false},
-    {"NVML_PCIE_LINK_MAX_SPEED_32000MBPS", 5LL, false},
-    {"NVML_PCIE_LINK_MAX_SPEED_64000MBPS", 6LL, false},
-    {"NVML_ADAPTIVE_CLOCKING_INFO_STATUS_DISABLED", 0LL, false},
-    {"NVML_ADAPTIVE_CLOCKING_INFO_STATUS_ENABLED", 1LL, false},
-    {"NVML_MAX_GPU_UTILIZATIONS", 8LL, false},
-    {"NVML_PCIE_ATOMICS_CAP_FETCHADD32", 1LL, false},
-    {"NVML_PCIE_ATOMICS_CAP_FETCHADD64", 2LL, false},
-    {"NVML_PCIE_ATOMICS_CAP_SWAP32", 4LL, false},
-    {"NVML_PCIE_ATOMICS_CAP_SWAP64", 8LL, false},
-    {"NVML_PCIE_ATOMICS_CAP_CAS32", 16LL, false},
-    {"NVML_PCIE_ATOMICS_CAP_CAS64", 32LL, false},
-    {"NVML_PCIE_ATOMICS_CAP_CAS128", 64LL, false},
-    {"NVML_PCIE_ATOMICS_OPS_MAX", 7LL, false},
-    {"NVML_POWER_SCOPE_GPU", 0LL, false},
-    {"NVML_POWER_SCOPE_MODULE", 1LL, false},
-    {"NVML_POWER_SCOPE_MEMORY", 2LL, false},
-    {"NVML_POWER_SCOPE_GPU_BASE", 3LL, false},
-    {"NVML_POWER_SCOPE_COUNT", 4LL, false},
-    {"NVML_GRID_LICENSE_EXPIRY_NOT_AVAILABLE", 0LL, false},
-    {"NVML_GRID_LICENSE_EXPIRY_INVALID", 1LL, false},
-    {"NVML_GRID_LICENSE_EXPIRY_VALID", 2LL, false},
-    {"NVML_GRID_LICENSE_EXPIRY_NOT_APPLICABLE", 3LL, false},
-    {"NVML_GRID_LICENSE_EXPIRY_PERMANENT", 4LL, false},
-    {"NVML_GRID_LICENSE_BUFFER_SIZE", 128LL, false},
-    {"NVML_VGPU_NAME_BUFFER_SIZE", 64LL, false},
-    {"NVML_GRID_LICENSE_FEATURE_MAX_COUNT", 3LL, false},
-    {"NVML_INVALID_VGPU_PLACEMENT_ID", 65535LL, false},
-    {"NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_NO", 0LL, false},
-    {"NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_YES", 1LL, false},
-    {"NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_NO", 0LL, false},
-    {"NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_YES", 1LL, false},
-    {"NVML_VGPU_PGPU_HETEROGENEOUS_MODE", 0LL, false},
-    {"NVML_VGPU_PGPU_HOMOGENEOUS_MODE", 1LL, false},
-    {"NVML_VGPU_SCHEDULER_POLICY_UNKNOWN", 0LL, false},
-    {"NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT", 1LL, false},
-    {"NVML_VGPU_SCHEDULER_POLICY_EQUAL_SHARE", 2LL, false},
-    {"NVML_VGPU_SCHEDULER_POLICY_FIXED_SHARE", 3LL, false},
-    {"NVML_SUPPORTED_VGPU_SCHEDULER_POLICY_COUNT", 3LL, false},
-    {"NVML_SCHEDULER_SW_MAX_LOG_ENTRIES", 200LL, false},
-    {"NVML_VGPU_SCHEDULER_ARR_DEFAULT", 0LL, false},
-    {"NVML_VGPU_SCHEDULER_ARR_DISABLE", 1LL, false},
-    {"NVML_VGPU_SCHEDULER_ARR_ENABLE", 2LL, false},
-    {"NVML_VGPU_SCHEDULER_ENGINE_TYPE_GRAPHICS", 1LL, false},
-    {"NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC1", 2LL, false},
-    {"NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC0", 3LL, false},
-    {"NVML_GRID_LICENSE_STATE_UNKNOWN", 0LL, false},
-    {"NVML_GRID_LICENSE_STATE_UNINITIALIZED", 1LL, false},
-    {"NVML_GRID_LICENSE_STATE_UNLICENSED_UNRESTRICTED", 2LL, false},
-    {"NVML_GRID_LICENSE_STATE_UNLICENSED_RESTRICTED", 3LL, false},
-    {"NVML_GRID_LICENSE_STATE_UNLICENSED", 4LL, false},
-    {"NVML_GRID_LICENSE_STATE_LICENSED", 5LL, false},
-    {"NVML_MCLK_SWITCH_TYPE_NOT_SUPPORTED", 0LL, false},
-    {"NVML_MCLK_SWITCH_TYPE_DEFERRED", 1LL, false},
-    {"NVML_MCLK_SWITCH_TYPE_RUNTIME", 2LL, false},
-    {"NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US", 0LL, false},
-    {"NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_50US", 1LL, false},
-    {"NVML_NVLINK_POWER_STATE_HIGH_SPEED", 0LL, false},
-    {"NVML_NVLINK_POWER_STATE_LOW", 1LL, false},
-    {"NVML_NVLINK_LOW_POWER_THRESHOLD_MIN", 1LL, false},
-    {"NVML_NVLINK_LOW_POWER_THRESHOLD_MAX", 8191LL, false},
-    {"NVML_NVLINK_LOW_POWER_THRESHOLD_RESET", 4294967295LL, false},
-    {"NVML_NVLINK_LOW_POWER_THRESHOLD_DEFAULT", 4294967295LL, false},
-    {"NVML_C2C_POWER_STATE_FULL_POWER", 0LL, false},
-    {"NVML_C2C_POWER_STATE_LOW_POWER", 1LL, false},
-    {"NVML_GPU_INSTANCE_ID_ANY", 4294967295LL, false},
-    {"NVML_COMPUTE_INSTANCE_ID_ANY", 4294967295LL, false},
-    {"NVML_OPERATIONAL_EVENT_ATTR_UNCONTAINED", 1LL, false},
-    {"NVML_OPERATIONAL_EVENT_ATTR_LATENT", 2LL, false},
-    {"NVML_OPERATIONAL_EVENT_ATTR_PROPAGATED", 4LL, false},
-    {"NVML_OPERATIONAL_EVENT_ATTR_COMPONENT_RESET", 8LL, false},
-    {"NVML_OPERATIONAL_EVENT_ATTR_THRESHOLD_EXCEEDED", 16LL, false},
-    {"NVML_OPERATIONAL_EVENT_ATTR_PRIMARY", 32LL, false},
-    {"NVML_OPERATIONAL_EVENT_ATTR_OVERFLOW", 64LL, false},
-    {"NVML_OPERATIONAL_EVENT_GROUP_ATTR_RECOVERED", 1LL, false},
-    {"NVML_OPERATIONAL_EVENT_GROUP_ATTR_PREVERR", 2LL, false},
-    {"NVML_OPERATIONAL_EVENT_GROUP_ATTR_SIMULATED", 4LL, false},
-    {"NVML_NVFBC_SESSION_FLAG_DIFFMAP_ENABLED", 1LL, false},
-    {"NVML_NVFBC_SESSION_FLAG_CLASSIFICATIONMAP_ENABLED", 2LL, false},
-    {"NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_NO_WAIT", 4LL, false},
-    {"NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_INFINITE", 8LL, false},
-    {"NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_TIMEOUT", 16LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_NONE", 0LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV", 1LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX", 2LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_SNP", 3LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_AMD_SNP_VTOM", 4LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_ARM_CCA", 5LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX_CONNECT", 6LL, false},
-    {"NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_TIO", 7LL, false},
-    {"NVML_CC_SYSTEM_GPUS_CC_NOT_CAPABLE", 0LL, false},
-    {"NVML_CC_SYSTEM_GPUS_CC_CAPABLE", 1LL, false},
-    {"NVML_CC_SYSTEM_GPUS_CC_BMSAI_CAPABLE", 2LL, false},
-    {"NVML_CC_SYSTEM_DEVTOOLS_MODE_OFF", 0LL, false},
-    {"NVML_CC_SYSTEM_DEVTOOLS_MODE_ON", 1LL, false},
-    {"NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE", 0LL, false},
-    {"NVML_CC_SYSTEM_ENVIRONMENT_SIM", 1LL, false},
-    {"NVML_CC_SYSTEM_ENVIRONMENT_PROD", 2LL, false},
-    {"NVML_CC_SYSTEM_FEATURE_DISABLED", 0LL, false},
-    {"NVML_CC_SYSTEM_FEATURE_ENABLED", 1LL, false},
-    {"NVML_CC_SYSTEM_FEATURE_BMSAI_ENABLED", 2LL, false},
-    {"NVML_CC_SYSTEM_MULTIGPU_NONE", 0LL, false},
-    {"NVML_CC_SYSTEM_MULTIGPU_PROTECTED_PCIE", 1LL, false},
-    {"NVML_CC_SYSTEM_MULTIGPU_NVLE", 2LL, false},
-    {"NVML_CC_SYSTEM_TDISP_STATE_DISABLED", 0LL, false},
-    {"NVML_CC_SYSTEM_TDISP_STATE_NOT_READY", 1LL, false},
-    {"NVML_CC_SYSTEM_TDISP_STATE_READY", 2LL, false},
-    {"NVML_CC_ACCEPTING_CLIENT_REQUESTS_FALSE", 0LL, false},
-    {"NVML_CC_ACCEPTING_CLIENT_REQUESTS_TRUE", 1LL, false},
-    {"NVML_GPU_CERT_CHAIN_SIZE", 4096LL, false},
-    {"NVML_GPU_ATTESTATION_CERT_CHAIN_SIZE", 5120LL, false},
-    {"NVML_CC_GPU_CEC_NONCE_SIZE", 32LL, false},
-    {"NVML_CC_GPU_ATTESTATION_REPORT_SIZE", 8192LL, false},
-    {"NVML_CC_GPU_CEC_ATTESTATION_REPORT_SIZE", 4096LL, false},
-    {"NVML_CC_CEC_ATTESTATION_REPORT_NOT_PRESENT", 0LL, false},
-    {"NVML_CC_CEC_ATTESTATION_REPORT_PRESENT", 1LL, false},
-    {"NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MIN", 50LL, false},
-    {"NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MAX", 65LL, false},
-    {"NVML_GPU_FABRIC_UUID_LEN", 16LL, false},
-    {"NVML_GPU_FABRIC_STATE_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_STATE_NOT_STARTED", 1LL, false},
-    {"NVML_GPU_FABRIC_STATE_IN_PROGRESS", 2LL, false},
-    {"NVML_GPU_FABRIC_STATE_COMPLETED", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_FALSE", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_TRUE", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_FALSE", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_RECOVERY", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_FALSE", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY", 4LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_TRUE", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_FALSE", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY", 6LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ACCESS_TIMEOUT_RECOVERY", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_SYSGUID", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_CHASSIS_SN", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NO_PARTITION", 4LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INSUFFICIENT_NVLINKS", 5LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCOMPATIBLE_GPU_FW", 6LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INVALID_LOCATION", 7LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_GPU_STATE_INVALID", 8LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION", 8LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_INCORRECT_CONFIGURATION", 15LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_TRUE", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_FALSE", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_PARTITION_ASSIGNED", 12LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_PARTITION_ASSIGNED", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_CONNECTED", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_DISCONNECTED", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_GFM_STATE", 14LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_GFM_STATE", 3LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED", 0LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY", 1LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY", 2LL, false},
-    {"NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY", 3LL, false},
-    {"NVML_GPU_FABRIC_CLIQUE_MAX", 64LL, false},
-    {"NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER", 0LL, false},
-    {"NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_POINTER", 1LL, false},
-    {"NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT", 2LL, false},
-    {"NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT", 3LL, false},
-    {"NVML_INIT_FLAG_NO_GPUS", 1LL, false},
-    {"NVML_INIT_FLAG_NO_ATTACH", 2LL, false},
-    {"NVML_INIT_FLAG_FORCE_INIT", 4LL, false},
-    {"NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE", 16LL, false},
-    {"NVML_DEVICE_UUID_BUFFER_SIZE", 80LL, false},
-    {"NVML_DEVICE_UUID_V2_BUFFER_SIZE", 96LL, false},
-    {"NVML_DEVICE_PART_NUMBER_BUFFER_SIZE", 80LL, false},
-    {"NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE", 80LL, false},
-    {"NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE", 80LL, false},
-    {"NVML_DEVICE_NAME_BUFFER_SIZE", 64LL, false},
-    {"NVML_DEVICE_NAME_V2_BUFFER_SIZE", 96LL, false},
-    {"NVML_DEVICE_SERIAL_BUFFER_SIZE", 30LL, false},
-    {"NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE", 32LL, false},
-    {"NVML_NVLINK_BER_MANTISSA_SHIFT", 8LL, false},
-    {"NVML_NVLINK_BER_MANTISSA_WIDTH", 15LL, false},
-    {"NVML_NVLINK_BER_EXP_SHIFT", 0LL, false},
-    {"NVML_NVLINK_BER_EXP_WIDTH", 255LL, false},
-    {"NVML_NVLINK_STATE_INACTIVE", 0LL, false},
-    {"NVML_NVLINK_STATE_ACTIVE", 1LL, false},
-    {"NVML_NVLINK_STATE_SLEEP", 2LL, false},
-    {"NVML_NVLINK_STATE_ACTIVE_TRAFFIC_DISABLED", 3LL, false},
-    {"NVML_NVLINK_TOTAL_SUPPORTED_BW_MODES", 23LL, false},
-    {"NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE", 1LL, false},
-    {"NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR", 2LL, false},
-    {"NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_UPHY", 3LL, false},
-    {"NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_CLN", 4LL, false},
-    {"NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_DLN", 5LL, false},
-    {"NVML_NVLINK_FIRMWARE_VERSION_LENGTH", 100LL, false},
-    {"NVML_NVLINK_MAX_REMAP_TABLE_ENTRIES_V2", 4096LL, false},
-    {"NVML_NVLINK_REMAP_TABLE_ENTRIES_CHUNK", 128LL, false},
-    {"NVML_NVLINK_NVLE_PRIVATE_INFO_SIZE", 256LL, false},
-    {"NVML_NVLINK_NVLE_AES_256_GCM_KEY_SIZE_BYTES", 32LL, false},
-    {"NVML_PRM_DATA_MAX_SIZE", 496LL, false},
-    {"NVML_DEVICE_MIG_DISABLE", 0LL, false},
-    {"NVML_DEVICE_MIG_ENABLE", 1LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_1_SLICE", 0LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_2_SLICE", 1LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_3_SLICE", 2LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_4_SLICE", 3LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_7_SLICE", 4LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_8_SLICE", 5LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_6_SLICE", 6LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1", 7LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1", 8LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2", 9LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_1_SLICE_GFX", 10LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_2_SLICE_GFX", 11LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_4_SLICE_GFX", 12LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_1_SLICE_NO_ME", 13LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_2_SLICE_NO_ME", 14LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME", 15LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME", 16LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_3_SLICE_GFX", 17LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_COUNT", 18LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_CAPS_P2P", 1LL, false},
-    {"NVML_GPU_INTSTANCE_PROFILE_CAPS_P2P", 1LL, false},
-    {"NVML_GPU_INSTANCE_PROFILE_CAPS_GFX", 2LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_CAPS_GFX", 1LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE", 0LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE", 1LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE", 2LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE", 3LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE", 4LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE", 5LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE", 6LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1", 7LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE_NVL", 8LL, false},
-    {"NVML_COMPUTE_INSTANCE_PROFILE_COUNT", 9LL, false},
-    {"NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED", 0LL, false},
-    {"NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT", 1LL, false},
-    {"NVML_GPM_METRICS_GET_VERSION", 1LL, false},
-    {"NVML_GPM_SUPPORT_VERSION", 1LL, false},
-    {"NVML_DEV_CAP_EGM", 1LL, false},
-    {"NVML_255_MASK_BITS_PER_ELEM", 32LL, false},
-    {"NVML_255_MASK_NUM_ELEMS", 8LL, false},
-    {"NVML_WORKLOAD_POWER_MAX_PROFILES", 255LL, false},
-    {"NVML_POWER_SMOOTHING_MAX_NUM_PROFILES", 5LL, false},
-    {"NVML_POWER_SMOOTHING_NUM_PROFILE_PARAMS", 8LL, false},
-    {"NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET", 4294967295LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_PERCENT_TMP_FLOOR", 0LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_UP_RATE", 1LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_RATE", 2LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_HYSTERESIS", 3LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_SECONDARY_POWER_FLOOR", 4LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_WIN_MULT", 5LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_TAR_WIN_MULT", 6LL, false},
-    {"NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_OFFSET", 7LL, false},
+    {13LL, false},
+    {-1LL, false},
+    {32LL, false},
+    {16LL, false},
+    {(long long)18446744073709551615ULL, true},
+    {36LL, false},
+    {40LL, false},
+    {128LL, false},
+    {3LL, false},
+    {41LL, false},
+    {16LL, false},
+    {2LL, false},
+    {8LL, false},
+    {3LL, false},
+    {4LL, false},
+    {3LL, false},
+    {4LL, false},
+    {13LL, false},
+    {32LL, false},
+    {16LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1024LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {16LL, false},
+    {2048LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {64LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {8LL, false},
+    {16LL, false},
+    {32LL, false},
+    {64LL, false},
+    {128LL, false},
+    {(long long)18446744073709551615ULL, true},
+    {64LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {6LL, false},
+    {0LL, false},
+    {1LL, false},
+    {8LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {8LL, false},
+    {16LL, false},
+    {32LL, false},
+    {64LL, false},
+    {7LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {128LL, false},
+    {64LL, false},
+    {3LL, false},
+    {65535LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {3LL, false},
+    {200LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {1LL, false},
+    {8191LL, false},
+    {4294967295LL, false},
+    {4294967295LL, false},
+    {0LL, false},
+    {1LL, false},
+    {4294967295LL, false},
+    {4294967295LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {8LL, false},
+    {16LL, false},
+    {32LL, false},
+    {64LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {8LL, false},
+    {16LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {6LL, false},
+    {7LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {4096LL, false},
+    {5120LL, false},
+    {32LL, false},
+    {8192LL, false},
+    {4096LL, false},
+    {0LL, false},
+    {1LL, false},
+    {50LL, false},
+    {65LL, false},
+    {16LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {2LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {6LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {6LL, false},
+    {7LL, false},
+    {8LL, false},
+    {8LL, false},
+    {15LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {12LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {14LL, false},
+    {3LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {64LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {16LL, false},
+    {80LL, false},
+    {96LL, false},
+    {80LL, false},
+    {80LL, false},
+    {80LL, false},
+    {64LL, false},
+    {96LL, false},
+    {30LL, false},
+    {32LL, false},
+    {8LL, false},
+    {15LL, false},
+    {0LL, false},
+    {255LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {23LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {100LL, false},
+    {4096LL, false},
+    {128LL, false},
+    {256LL, false},
+    {32LL, false},
+    {496LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {6LL, false},
+    {7LL, false},
+    {8LL, false},
+    {9LL, false},
+    {10LL, false},
+    {11LL, false},
+    {12LL, false},
+    {13LL, false},
+    {14LL, false},
+    {15LL, false},
+    {16LL, false},
+    {17LL, false},
+    {18LL, false},
+    {1LL, false},
+    {1LL, false},
+    {2LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {6LL, false},
+    {7LL, false},
+    {8LL, false},
+    {9LL, false},
+    {0LL, false},
+    {1LL, false},
+    {1LL, false},
+    {1LL, false},
+    {1LL, false},
+    {32LL, false},
+    {8LL, false},
+    {255LL, false},
+    {5LL, false},
+    {8LL, false},
+    {4294967295LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {4LL, false},
+    {5LL, false},
+    {6LL, false},
+    {7LL, false},
     {0}};
+static const char constant_names[] =
+    "NVML_API_VERSION\0"
+    "NVML_VALUE_NOT_AVAILABLE\0"
+    "NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE\0"
+    "NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE\0"
+    "NVML_DEVICE_MEMORY_LIMIT_MAX\0"
+    "NVML_NVLINK_MAX_LINKS\0"
+    "NVML_TOPOLOGY_CPU\0"
+    "NVML_MAX_PHYSICAL_BRIDGE\0"
+    "NVML_MAX_THERMAL_SENSORS_PER_GPU\0"
+    "NVML_DEVICE_UUID_ASCII_LEN\0"
+    "NVML_DEVICE_UUID_BINARY_LEN\0"
+    "NVML_PERF_METRICS_PWR_MODEL_DLPPM_1X_MAX_CORE_RAILS\0"
+    "NVML_PERF_METRICS_NNE_DESC_INFERENCE_LOOPS_MAX\0"
+    "NVML_PERF_METRICS_PWR_MODEL_METRICS_DLPPM_1X_OBESRVED_INTIAL_DRAMCLK_ESTIMATES_MAX\0"
+    "NVML_PERF_METRICS_CONTROLLER_DLPPC_2X_PWR_POLICY_RELATIONSHIP_SET_LIMITS_MAX\0"
+    "NVML_PERF_METRICS_CONTROLLER_STATUS_DLPPC_2X_DRAMCLK_NUM\0"
+    "NVML_PERF_METRICS_CONTROLLER_SAMPLE_CONTROLLER_MAX_NUM\0"
+    "NVML_PERF_METRICS_SAMPLE_COUNT\0"
+    "NVML_PERF_METRICS_PWR_MODEL_SCALE_LOOPS_MAX_PFPP_1X\0"
+    "NVML_PERF_METRICS_PWR_MODEL_SCALE_METRICS_INPUT_MAX\0"
+    "NVML_PERF_METRICS_CONTROLLER_TYPE_DLPPC_2X\0"
+    "NVML_PERF_METRICS_CONTROLLER_TYPE_PFPP_1X\0"
+    "NVML_PERF_METRICS_PWR_MODEL_SCALE_METRICS_PFPP_1X_GPCCLK_IDX\0"
+    "NVML_PERF_CF_PM_SENSOR_MAX_SIGNALS\0"
+    "nvmlFlagDefault\0"
+    "nvmlFlagForce\0"
+    "NVML_SINGLE_BIT_ECC\0"
+    "NVML_DOUBLE_BIT_ECC\0"
+    "NVML_MAX_GPU_PERF_PSTATES\0"
+    "NVML_PERF_MODES_BUFFER_SIZE\0"
+    "NVML_POWER_MIZER_MODE_ADAPTIVE\0"
+    "NVML_POWER_MIZER_MODE_PREFER_MAXIMUM_PERFORMANCE\0"
+    "NVML_POWER_MIZER_MODE_AUTO\0"
+    "NVML_POWER_MIZER_MODE_PREFER_CONSISTENT_PERFORMANCE\0"
+    "NVML_DEVICE_HOSTNAME_BUFFER_SIZE\0"
+    "NVML_RUSD_POLL_NONE\0"
+    "NVML_RUSD_POLL_CLOCK\0"
+    "NVML_RUSD_POLL_PERF\0"
+    "NVML_RUSD_POLL_MEMORY\0"
+    "NVML_RUSD_POLL_POWER\0"
+    "NVML_RUSD_POLL_THERMAL\0"
+    "NVML_RUSD_POLL_PCI\0"
+    "NVML_RUSD_POLL_FAN\0"
+    "NVML_RUSD_POLL_PROC_UTIL\0"
+    "NVML_RUSD_POLL_ALL\0"
+    "NVML_GSP_FIRMWARE_VERSION_BUF_SIZE\0"
+    "NVML_PCIE_LINK_MAX_SPEED_INVALID\0"
+    "NVML_PCIE_LINK_MAX_SPEED_2500MBPS\0"
+    "NVML_PCIE_LINK_MAX_SPEED_5000MBPS\0"
+    "NVML_PCIE_LINK_MAX_SPEED_8000MBPS\0"
+    "NVML_PCIE_LINK_MAX_SPEED_16000MBPS\0"
+    "NVML_PCIE_LINK_MAX_SPEED_32000MBPS\0"
+    "NVML_PCIE_LINK_MAX_SPEED_64000MBPS\0"
+    "NVML_ADAPTIVE_CLOCKING_INFO_STATUS_DISABLED\0"
+    "NVML_ADAPTIVE_CLOCKING_INFO_STATUS_ENABLED\0"
+    "NVML_MAX_GPU_UTILIZATIONS\0"
+    "NVML_PCIE_ATOMICS_CAP_FETCHADD32\0"
+    "NVML_PCIE_ATOMICS_CAP_FETCHADD64\0"
+    "NVML_PCIE_ATOMICS_CAP_SWAP32\0"
+    "NVML_PCIE_ATOMICS_CAP_SWAP64\0"
+    "NVML_PCIE_ATOMICS_CAP_CAS32\0"
+    "NVML_PCIE_ATOMICS_CAP_CAS64\0"
+    "NVML_PCIE_ATOMICS_CAP_CAS128\0"
+    "NVML_PCIE_ATOMICS_OPS_MAX\0"
+    "NVML_POWER_SCOPE_GPU\0"
+    "NVML_POWER_SCOPE_MODULE\0"
+    "NVML_POWER_SCOPE_MEMORY\0"
+    "NVML_POWER_SCOPE_GPU_BASE\0"
+    "NVML_POWER_SCOPE_COUNT\0"
+    "NVML_GRID_LICENSE_EXPIRY_NOT_AVAILABLE\0"
+    "NVML_GRID_LICENSE_EXPIRY_INVALID\0"
+    "NVML_GRID_LICENSE_EXPIRY_VALID\0"
+    "NVML_GRID_LICENSE_EXPIRY_NOT_APPLICABLE\0"
+    "NVML_GRID_LICENSE_EXPIRY_PERMANENT\0"
+    "NVML_GRID_LICENSE_BUFFER_SIZE\0"
+    "NVML_VGPU_NAME_BUFFER_SIZE\0"
+    "NVML_GRID_LICENSE_FEATURE_MAX_COUNT\0"
+    "NVML_INVALID_VGPU_PLACEMENT_ID\0"
+    "NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_NO\0"
+    "NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_YES\0"
+    "NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_NO\0"
+    "NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_YES\0"
+    "NVML_VGPU_PGPU_HETEROGENEOUS_MODE\0"
+    "NVML_VGPU_PGPU_HOMOGENEOUS_MODE\0"
+    "NVML_VGPU_SCHEDULER_POLICY_UNKNOWN\0"
+    "NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT\0"
+    "NVML_VGPU_SCHEDULER_POLICY_EQUAL_SHARE\0"
+    "NVML_VGPU_SCHEDULER_POLICY_FIXED_SHARE\0"
+    "NVML_SUPPORTED_VGPU_SCHEDULER_POLICY_COUNT\0"
+    "NVML_SCHEDULER_SW_MAX_LOG_ENTRIES\0"
+    "NVML_VGPU_SCHEDULER_ARR_DEFAULT\0"
+    "NVML_VGPU_SCHEDULER_ARR_DISABLE\0"
+    "NVML_VGPU_SCHEDULER_ARR_ENABLE\0"
+    "NVML_VGPU_SCHEDULER_ENGINE_TYPE_GRAPHICS\0"
+    "NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC1\0"
+    "NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC0\0"
+    "NVML_GRID_LICENSE_STATE_UNKNOWN\0"
+    "NVML_GRID_LICENSE_STATE_UNINITIALIZED\0"
+    "NVML_GRID_LICENSE_STATE_UNLICENSED_UNRESTRICTED\0"
+    "NVML_GRID_LICENSE_STATE_UNLICENSED_RESTRICTED\0"
+    "NVML_GRID_LICENSE_STATE_UNLICENSED\0"
+    "NVML_GRID_LICENSE_STATE_LICENSED\0"
+    "NVML_MCLK_SWITCH_TYPE_NOT_SUPPORTED\0"
+    "NVML_MCLK_SWITCH_TYPE_DEFERRED\0"
+    "NVML_MCLK_SWITCH_TYPE_RUNTIME\0"
+    "NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US\0"
+    "NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_50US\0"
+    "NVML_NVLINK_POWER_STATE_HIGH_SPEED\0"
+    "NVML_NVLINK_POWER_STATE_LOW\0"
+    "NVML_NVLINK_LOW_POWER_THRESHOLD_MIN\0"
+    "NVML_NVLINK_LOW_POWER_THRESHOLD_MAX\0"
+    "NVML_NVLINK_LOW_POWER_THRESHOLD_RESET\0"
+    "NVML_NVLINK_LOW_POWER_THRESHOLD_DEFAULT\0"
+    "NVML_C2C_POWER_STATE_FULL_POWER\0"
+    "NVML_C2C_POWER_STATE_LOW_POWER\0"
+    "NVML_GPU_INSTANCE_ID_ANY\0"
+    "NVML_COMPUTE_INSTANCE_ID_ANY\0"
+    "NVML_OPERATIONAL_EVENT_ATTR_UNCONTAINED\0"
+    "NVML_OPERATIONAL_EVENT_ATTR_LATENT\0"
+    "NVML_OPERATIONAL_EVENT_ATTR_PROPAGATED\0"
+    "NVML_OPERATIONAL_EVENT_ATTR_COMPONENT_RESET\0"
+    "NVML_OPERATIONAL_EVENT_ATTR_THRESHOLD_EXCEEDED\0"
+    "NVML_OPERATIONAL_EVENT_ATTR_PRIMARY\0"
+    "NVML_OPERATIONAL_EVENT_ATTR_OVERFLOW\0"
+    "NVML_OPERATIONAL_EVENT_GROUP_ATTR_RECOVERED\0"
+    "NVML_OPERATIONAL_EVENT_GROUP_ATTR_PREVERR\0"
+    "NVML_OPERATIONAL_EVENT_GROUP_ATTR_SIMULATED\0"
+    "NVML_NVFBC_SESSION_FLAG_DIFFMAP_ENABLED\0"
+    "NVML_NVFBC_SESSION_FLAG_CLASSIFICATIONMAP_ENABLED\0"
+    "NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_NO_WAIT\0"
+    "NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_INFINITE\0"
+    "NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_TIMEOUT\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_NONE\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_SNP\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SNP_VTOM\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_ARM_CCA\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX_CONNECT\0"
+    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_TIO\0"
+    "NVML_CC_SYSTEM_GPUS_CC_NOT_CAPABLE\0"
+    "NVML_CC_SYSTEM_GPUS_CC_CAPABLE\0"
+    "NVML_CC_SYSTEM_GPUS_CC_BMSAI_CAPABLE\0"
+    "NVML_CC_SYSTEM_DEVTOOLS_MODE_OFF\0"
+    "NVML_CC_SYSTEM_DEVTOOLS_MODE_ON\0"
+    "NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE\0"
+    "NVML_CC_SYSTEM_ENVIRONMENT_SIM\0"
+    "NVML_CC_SYSTEM_ENVIRONMENT_PROD\0"
+    "NVML_CC_SYSTEM_FEATURE_DISABLED\0"
+    "NVML_CC_SYSTEM_FEATURE_ENABLED\0"
+    "NVML_CC_SYSTEM_FEATURE_BMSAI_ENABLED\0"
+    "NVML_CC_SYSTEM_MULTIGPU_NONE\0"
+    "NVML_CC_SYSTEM_MULTIGPU_PROTECTED_PCIE\0"
+    "NVML_CC_SYSTEM_MULTIGPU_NVLE\0"
+    "NVML_CC_SYSTEM_TDISP_STATE_DISABLED\0"
+    "NVML_CC_SYSTEM_TDISP_STATE_NOT_READY\0"
+    "NVML_CC_SYSTEM_TDISP_STATE_READY\0"
+    "NVML_CC_ACCEPTING_CLIENT_REQUESTS_FALSE\0"
+    "NVML_CC_ACCEPTING_CLIENT_REQUESTS_TRUE\0"
+    "NVML_GPU_CERT_CHAIN_SIZE\0"
+    "NVML_GPU_ATTESTATION_CERT_CHAIN_SIZE\0"
+    "NVML_CC_GPU_CEC_NONCE_SIZE\0"
+    "NVML_CC_GPU_ATTESTATION_REPORT_SIZE\0"
+    "NVML_CC_GPU_CEC_ATTESTATION_REPORT_SIZE\0"
+    "NVML_CC_CEC_ATTESTATION_REPORT_NOT_PRESENT\0"
+    "NVML_CC_CEC_ATTESTATION_REPORT_PRESENT\0"
+    "NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MIN\0"
+    "NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MAX\0"
+    "NVML_GPU_FABRIC_UUID_LEN\0"
+    "NVML_GPU_FABRIC_STATE_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_STATE_NOT_STARTED\0"
+    "NVML_GPU_FABRIC_STATE_IN_PROGRESS\0"
+    "NVML_GPU_FABRIC_STATE_COMPLETED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_FALSE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_TRUE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_FALSE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_RECOVERY\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_FALSE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_TRUE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_FALSE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ACCESS_TIMEOUT_RECOVERY\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_SYSGUID\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_CHASSIS_SN\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NO_PARTITION\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INSUFFICIENT_NVLINKS\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCOMPATIBLE_GPU_FW\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INVALID_LOCATION\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_GPU_STATE_INVALID\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_INCORRECT_CONFIGURATION\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_TRUE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_FALSE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_PARTITION_ASSIGNED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_PARTITION_ASSIGNED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_CONNECTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_DISCONNECTED\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_GFM_STATE\0"
+    "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_GFM_STATE\0"
+    "NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED\0"
+    "NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY\0"
+    "NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY\0"
+    "NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY\0"
+    "NVML_GPU_FABRIC_CLIQUE_MAX\0"
+    "NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER\0"
+    "NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_POINTER\0"
+    "NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT\0"
+    "NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT\0"
+    "NVML_INIT_FLAG_NO_GPUS\0"
+    "NVML_INIT_FLAG_NO_ATTACH\0"
+    "NVML_INIT_FLAG_FORCE_INIT\0"
+    "NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE\0"
+    "NVML_DEVICE_UUID_BUFFER_SIZE\0"
+    "NVML_DEVICE_UUID_V2_BUFFER_SIZE\0"
+    "NVML_DEVICE_PART_NUMBER_BUFFER_SIZE\0"
+    "NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE\0"
+    "NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE\0"
+    "NVML_DEVICE_NAME_BUFFER_SIZE\0"
+    "NVML_DEVICE_NAME_V2_BUFFER_SIZE\0"
+    "NVML_DEVICE_SERIAL_BUFFER_SIZE\0"
+    "NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE\0"
+    "NVML_NVLINK_BER_MANTISSA_SHIFT\0"
+    "NVML_NVLINK_BER_MANTISSA_WIDTH\0"
+    "NVML_NVLINK_BER_EXP_SHIFT\0"
+    "NVML_NVLINK_BER_EXP_WIDTH\0"
+    "NVML_NVLINK_STATE_INACTIVE\0"
+    "NVML_NVLINK_STATE_ACTIVE\0"
+    "NVML_NVLINK_STATE_SLEEP\0"
+    "NVML_NVLINK_STATE_ACTIVE_TRAFFIC_DISABLED\0"
+    "NVML_NVLINK_TOTAL_SUPPORTED_BW_MODES\0"
+    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE\0"
+    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR\0"
+    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_UPHY\0"
+    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_CLN\0"
+    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_DLN\0"
+    "NVML_NVLINK_FIRMWARE_VERSION_LENGTH\0"
+    "NVML_NVLINK_MAX_REMAP_TABLE_ENTRIES_V2\0"
+    "NVML_NVLINK_REMAP_TABLE_ENTRIES_CHUNK\0"
+    "NVML_NVLINK_NVLE_PRIVATE_INFO_SIZE\0"
+    "NVML_NVLINK_NVLE_AES_256_GCM_KEY_SIZE_BYTES\0"
+    "NVML_PRM_DATA_MAX_SIZE\0"
+    "NVML_DEVICE_MIG_DISABLE\0"
+    "NVML_DEVICE_MIG_ENABLE\0"
+    "NVML_GPU_INSTANCE_PROFILE_1_SLICE\0"
+    "NVML_GPU_INSTANCE_PROFILE_2_SLICE\0"
+    "NVML_GPU_INSTANCE_PROFILE_3_SLICE\0"
+    "NVML_GPU_INSTANCE_PROFILE_4_SLICE\0"
+    "NVML_GPU_INSTANCE_PROFILE_7_SLICE\0"
+    "NVML_GPU_INSTANCE_PROFILE_8_SLICE\0"
+    "NVML_GPU_INSTANCE_PROFILE_6_SLICE\0"
+    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1\0"
+    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1\0"
+    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2\0"
+    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_GFX\0"
+    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_GFX\0"
+    "NVML_GPU_INSTANCE_PROFILE_4_SLICE_GFX\0"
+    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_NO_ME\0"
+    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_NO_ME\0"
+    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME\0"
+    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME\0"
+    "NVML_GPU_INSTANCE_PROFILE_3_SLICE_GFX\0"
+    "NVML_GPU_INSTANCE_PROFILE_COUNT\0"
+    "NVML_GPU_INSTANCE_PROFILE_CAPS_P2P\0"
+    "NVML_GPU_INTSTANCE_PROFILE_CAPS_P2P\0"
+    "NVML_GPU_INSTANCE_PROFILE_CAPS_GFX\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_CAPS_GFX\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE_NVL\0"
+    "NVML_COMPUTE_INSTANCE_PROFILE_COUNT\0"
+    "NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED\0"
+    "NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT\0"
+    "NVML_GPM_METRICS_GET_VERSION\0"
+    "NVML_GPM_SUPPORT_VERSION\0"
+    "NVML_DEV_CAP_EGM\0"
+    "NVML_255_MASK_BITS_PER_ELEM\0"
+    "NVML_255_MASK_NUM_ELEMS\0"
+    "NVML_WORKLOAD_POWER_MAX_PROFILES\0"
+    "NVML_POWER_SMOOTHING_MAX_NUM_PROFILES\0"
+    "NVML_POWER_SMOOTHING_NUM_PROFILE_PARAMS\0"
+    "NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PERCENT_TMP_FLOOR\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_UP_RATE\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_RATE\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_HYSTERESIS\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_SECONDARY_POWER_FLOOR\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_WIN_MULT\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_TAR_WIN_MULT\0"
+    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_OFFSET\0"
+    "";
 static const FunctionInfo function_infos[] = {
-    {"nvmlInit_v2", "nvmlInit_v2", NULL, NULL, NULL, 0, false, "init_v2", NULL, 0},
-    {"nvmlInitWithFlags", "nvmlInitWithFlags", NULL, NULL, NULL, 0, false, "init_with_flags", NULL, 0},
-    {"nvmlShutdown", "nvmlShutdown", NULL, NULL, NULL, 0, false, "shutdown", NULL, 0},
-    {"nvmlErrorString", "nvmlErrorString", NULL, NULL, NULL, 0, false, "error_string", NULL, 0},
-    {"nvmlSystemGetDriverVersion", "nvmlSystemGetDriverVersion", NULL, NULL, NULL, 0, false, "system_get_driver_version", NULL, 0},
-    {"nvmlSystemGetNVMLVersion", "nvmlSystemGetNVMLVersion", NULL, NULL, NULL, 0, false, "system_get_nvml_version", NULL, 0},
-    {"nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion", NULL, NULL, NULL, 0, false, "system_get_cuda_driver_version", "nvmlSystemGetCudaDriverVersion_v2 nvmlSystemGetCudaDriverVersion", 0},
-    {"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion_v2", NULL, NULL, NULL, 0, false, "system_get_cuda_driver_version_v2", "nvmlSystemGetCudaDriverVersion_v2 nvmlSystemGetCudaDriverVersion", 0},
-    {"nvmlSystemGetProcessName", "nvmlSystemGetProcessName", NULL, NULL, NULL, 0, false, "system_get_process_name", NULL, 0},
-    {"nvmlSystemGetHicVersion", "nvmlSystemGetHicVersion", NULL, NULL, NULL, 0, false, "system_get_hic_version", NULL, 0},
-    {"nvmlSystemGetTopologyGpuSet", "nvmlSystemGetTopologyGpuSet", NULL, NULL, NULL, 0, false, "system_get_topology_gpu_set", NULL, 0},
-    {"nvmlSystemGetDriverBranch", "nvmlSystemGetDriverBranch", NULL, NULL, NULL, 0, false, "system_get_driver_branch", NULL, 0},
-    {"nvmlSystemGetCPER_v1", "nvmlSystemGetCPER_v1", NULL, NULL, NULL, 0, false, "system_get_cper_v1", NULL, 13},
-    {"nvmlUnitGetCount", "nvmlUnitGetCount", NULL, NULL, NULL, 0, false, "unit_get_count", NULL, 0},
-    {"nvmlUnitGetHandleByIndex", "nvmlUnitGetHandleByIndex", NULL, NULL, NULL, 0, false, "unit_get_handle_by_index", NULL, 0},
-    {"nvmlUnitGetUnitInfo", "nvmlUnitGetUnitInfo", NULL, NULL, NULL, 0, false, "unit_get_unit_info", NULL, 0},
-    {"nvmlUnitGetLedState", "nvmlUnitGetLedState", NULL, NULL, NULL, 0, false, "unit_get_led_state", NULL, 0},
-    {"nvmlUnitGetPsuInfo", "nvmlUnitGetPsuInfo", NULL, NULL, NULL, 0, false, "unit_get_psu_info", NULL, 0},
-    {"nvmlUnitGetTemperature", "nvmlUnitGetTemperature", NULL, NULL, NULL, 0, false, "unit_get_temperature", NULL, 0},
-    {"nvmlUnitGetFanSpeedInfo", "nvmlUnitGetFanSpeedInfo", NULL, NULL, NULL, 0, false, "unit_get_fan_speed_info", NULL, 0},
-    {"nvmlUnitGetDevices", "nvmlUnitGetDevices", NULL, NULL, NULL, 0, false, "unit_get_devices", NULL, 0},
-    {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount_v2", NULL, NULL, NULL, 0, false, "device_get_count_v2", NULL, 0},
-    {"nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes_v2", NULL, NULL, NULL, 0, false, "device_get_attributes_v2", NULL, 0},
-    {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex_v2", NULL, NULL, NULL, 0, false, "device_get_handle_by_index_v2", NULL, 0},
-    {"nvmlDeviceGetHandleBySerial", "nvmlDeviceGetHandleBySerial", NULL, NULL, NULL, 0, false, "device_get_handle_by_serial", NULL, 0},
-    {"nvmlDeviceGetHandleByUUID", "nvmlDeviceGetHandleByUUID", NULL, NULL, NULL, 0, false, "device_get_handle_by_uuid", NULL, 0},
-    {"nvmlDeviceGetHandleByUUIDV", "nvmlDeviceGetHandleByUUIDV", NULL, NULL, NULL, 0, false, "device_get_handle_by_uuidv", NULL, 0},
-    {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId_v2", NULL, NULL, NULL, 0, false, "device_get_handle_by_pci_bus_id_v2", NULL, 0},
-    {"nvmlDeviceGetName", "nvmlDeviceGetName", NULL, NULL, NULL, 0, false, "device_get_name", NULL, 0},
-    {"nvmlDeviceGetBrand", "nvmlDeviceGetBrand", NULL, NULL, NULL, 0, false, "device_get_brand", NULL, 0},
-    {"nvmlDeviceGetIndex", "nvmlDeviceGetIndex", NULL, NULL, NULL, 0, false, "device_get_index", NULL, 0},
-    {"nvmlDeviceGetSerial", "nvmlDeviceGetSerial", NULL, NULL, NULL, 0, false, "device_get_serial", NULL, 0},
-    {"nvmlDeviceGetModuleId", "nvmlDeviceGetModuleId", NULL, NULL, NULL, 0, false, "device_get_module_id", NULL, 0},
-    {"nvmlDeviceGetC2cModeInfoV", "nvmlDeviceGetC2cModeInfoV", NULL, NULL, NULL, 0, false, "device_get_c2c_mode_info_v", NULL, 0},
-    {"nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetMemoryAffinity", NULL, NULL, NULL, 0, false, "device_get_memory_affinity", NULL, 0},
-    {"nvmlDeviceGetCpuAffinityWithinScope", "nvmlDeviceGetCpuAffinityWithinScope", NULL, NULL, NULL, 0, false, "device_get_cpu_affinity_within_scope", NULL, 0},
-    {"nvmlDeviceGetCpuAffinity", "nvmlDeviceGetCpuAffinity", NULL, NULL, NULL, 0, false, "device_get_cpu_affinity", NULL, 0},
-    {"nvmlDeviceSetCpuAffinity", "nvmlDeviceSetCpuAffinity", NULL, NULL, NULL, 0, false, "device_set_cpu_affinity", NULL, 0},
-    {"nvmlDeviceClearCpuAffinity", "nvmlDeviceClearCpuAffinity", NULL, NULL, NULL, 0, false, "device_clear_cpu_affinity", NULL, 0},
-    {"nvmlDeviceGetNumaNodeId", "nvmlDeviceGetNumaNodeId", NULL, NULL, NULL, 0, false, "device_get_numa_node_id", NULL, 0},
-    {"nvmlDeviceGetAddressingMode", "nvmlDeviceGetAddressingMode", NULL, NULL, NULL, 0, false, "device_get_addressing_mode", NULL, 13},
-    {"nvmlDeviceGetRepairStatus", "nvmlDeviceGetRepairStatus", NULL, NULL, NULL, 0, false, "device_get_repair_status", NULL, 13},
-    {"nvmlDeviceGetUnrepairableMemoryFlag_v1", "nvmlDeviceGetUnrepairableMemoryFlag_v1", NULL, NULL, NULL, 0, false, "device_get_unrepairable_memory_flag_v1", NULL, 13},
-    {"nvmlDeviceGetTopologyCommonAncestor", "nvmlDeviceGetTopologyCommonAncestor", NULL, NULL, NULL, 0, false, "device_get_topology_common_ancestor", NULL, 0},
-    {"nvmlDeviceGetTopologyNearestGpus", "nvmlDeviceGetTopologyNearestGpus", NULL, NULL, NULL, 0, false, "device_get_topology_nearest_gpus", NULL, 0},
-    {"nvmlDeviceGetP2PStatus", "nvmlDeviceGetP2PStatus", NULL, NULL, NULL, 0, false, "device_get_p2p_status", NULL, 0},
-    {"nvmlDeviceGetUUID", "nvmlDeviceGetUUID", NULL, NULL, NULL, 0, false, "device_get_uuid", NULL, 0},
-    {"nvmlDeviceGetMinorNumber", "nvmlDeviceGetMinorNumber", NULL, NULL, NULL, 0, false, "device_get_minor_number", NULL, 0},
-    {"nvmlDeviceGetBoardPartNumber", "nvmlDeviceGetBoardPartNumber", NULL, NULL, NULL, 0, false, "device_get_board_part_number", NULL, 0},
-    {"nvmlDeviceGetInforomVersion", "nvmlDeviceGetInforomVersion", NULL, NULL, NULL, 0, false, "device_get_inforom_version", NULL, 0},
-    {"nvmlDeviceGetInforomImageVersion", "nvmlDeviceGetInforomImageVersion", NULL, NULL, NULL, 0, false, "device_get_inforom_image_version", NULL, 0},
-    {"nvmlDeviceGetInforomConfigurationChecksum", "nvmlDeviceGetInforomConfigurationChecksum", NULL, NULL, NULL, 0, false, "device_get_inforom_configuration_checksum", NULL, 0},
-    {"nvmlDeviceValidateInforom", "nvmlDeviceValidateInforom", NULL, NULL, NULL, 0, false, "device_validate_inforom", NULL, 0},
-    {"nvmlDeviceGetLastBBXFlushTime", "nvmlDeviceGetLastBBXFlushTime", NULL, NULL, NULL, 0, false, "device_get_last_bbx_flush_time", NULL, 0},
-    {"nvmlDeviceGetBBXTimeData_v1", "nvmlDeviceGetBBXTimeData_v1", NULL, NULL, NULL, 0, false, "device_get_bbx_time_data_v1", NULL, 13},
-    {"nvmlDeviceGetGpuUptime_v1", "nvmlDeviceGetGpuUptime_v1", NULL, NULL, NULL, 0, false, "device_get_gpu_uptime_v1", NULL, 13},
-    {"nvmlDeviceGetDisplayMode", "nvmlDeviceGetDisplayMode", NULL, NULL, NULL, 0, false, "device_get_display_mode", NULL, 0},
-    {"nvmlDeviceGetDisplayActive", "nvmlDeviceGetDisplayActive", NULL, NULL, NULL, 0, false, "device_get_display_active", NULL, 0},
-    {"nvmlDeviceGetPersistenceMode", "nvmlDeviceGetPersistenceMode", NULL, NULL, NULL, 0, false, "device_get_persistence_mode", NULL, 0},
-    {"nvmlDeviceGetPciInfoExt", "nvmlDeviceGetPciInfoExt", NULL, NULL, NULL, 0, false, "device_get_pci_info_ext", NULL, 0},
-    {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v3", NULL, NULL, NULL, 0, false, "device_get_pci_info_v3", NULL, 0},
-    {"nvmlDeviceGetMaxPcieLinkGeneration", "nvmlDeviceGetMaxPcieLinkGeneration", NULL, NULL, NULL, 0, false, "device_get_max_pcie_link_generation", NULL, 0},
-    {"nvmlDeviceGetGpuMaxPcieLinkGeneration", "nvmlDeviceGetGpuMaxPcieLinkGeneration", NULL, NULL, NULL, 0, false, "device_get_gpu_max_pcie_link_generation", NULL, 0},
-    {"nvmlDeviceGetMaxPcieLinkWidth", "nvmlDeviceGetMaxPcieLinkWidth", NULL, NULL, NULL, 0, false, "device_get_max_pcie_link_width", NULL, 0},
-    {"nvmlDeviceGetCurrPcieLinkGeneration", "nvmlDeviceGetCurrPcieLinkGeneration", NULL, NULL, NULL, 0, false, "device_get_curr_pcie_link_generation", NULL, 0},
-    {"nvmlDeviceGetCurrPcieLinkWidth", "nvmlDeviceGetCurrPcieLinkWidth", NULL, NULL, NULL, 0, false, "device_get_curr_pcie_link_width", NULL, 0},
-    {"nvmlDeviceGetPcieThroughput", "nvmlDeviceGetPcieThroughput", NULL, NULL, NULL, 0, false, "device_get_pcie_throughput", NULL, 0},
-    {"nvmlDeviceGetPcieReplayCounter", "nvmlDeviceGetPcieReplayCounter", NULL, NULL, NULL, 0, false, "device_get_pcie_replay_counter", NULL, 0},
-    {"nvmlDeviceGetClockInfo", "nvmlDeviceGetClockInfo", NULL, NULL, NULL, 0, false, "device_get_clock_info", NULL, 0},
-    {"nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetMaxClockInfo", NULL, NULL, NULL, 0, false, "device_get_max_clock_info", NULL, 0},
-    {"nvmlDeviceGetGpcClkVfOffset", "nvmlDeviceGetGpcClkVfOffset", NULL, NULL, NULL, 0, false, "device_get_gpc_clk_vf_offset", NULL, 0},
-    {"nvmlDeviceGetApplicationsClock", "nvmlDeviceGetApplicationsClock", NULL, NULL, NULL, 0, false, "device_get_applications_clock", NULL, 0},
-    {"nvmlDeviceGetDefaultApplicationsClock", "nvmlDeviceGetDefaultApplicationsClock", NULL, NULL, NULL, 0, false, "device_get_default_applications_clock", NULL, 0},
-    {"nvmlDeviceGetClock", "nvmlDeviceGetClock", NULL, NULL, NULL, 0, false, "device_get_clock", NULL, 0},
-    {"nvmlDeviceGetMaxCustomerBoostClock", "nvmlDeviceGetMaxCustomerBoostClock", NULL, NULL, NULL, 0, false, "device_get_max_customer_boost_clock", NULL, 0},
-    {"nvmlDeviceGetSupportedMemoryClocks", "nvmlDeviceGetSupportedMemoryClocks", NULL, NULL, NULL, 0, false, "device_get_supported_memory_clocks", NULL, 0},
-    {"nvmlDeviceGetSupportedGraphicsClocks", "nvmlDeviceGetSupportedGraphicsClocks", NULL, NULL, NULL, 0, false, "device_get_supported_graphics_clocks", NULL, 0},
-    {"nvmlDeviceGetAutoBoostedClocksEnabled", "nvmlDeviceGetAutoBoostedClocksEnabled", NULL, NULL, NULL, 0, false, "device_get_auto_boosted_clocks_enabled", NULL, 0},
-    {"nvmlDeviceGetFanSpeed", "nvmlDeviceGetFanSpeed", NULL, NULL, NULL, 0, false, "device_get_fan_speed", NULL, 0},
-    {"nvmlDeviceGetFanSpeed_v2", "nvmlDeviceGetFanSpeed_v2", NULL, NULL, NULL, 0, false, "device_get_fan_speed_v2", NULL, 0},
-    {"nvmlDeviceGetFanSpeedRPM", "nvmlDeviceGetFanSpeedRPM", NULL, NULL, NULL, 0, false, "device_get_fan_speed_rpm", NULL, 0},
-    {"nvmlDeviceGetTargetFanSpeed", "nvmlDeviceGetTargetFanSpeed", NULL, NULL, NULL, 0, false, "device_get_target_fan_speed", NULL, 0},
-    {"nvmlDeviceGetMinMaxFanSpeed", "nvmlDeviceGetMinMaxFanSpeed", NULL, NULL, NULL, 0, false, "device_get_min_max_fan_speed", NULL, 0},
-    {"nvmlDeviceGetFanControlPolicy_v2", "nvmlDeviceGetFanControlPolicy_v2", NULL, NULL, NULL, 0, false, "device_get_fan_control_policy_v2", NULL, 0},
-    {"nvmlDeviceGetNumFans", "nvmlDeviceGetNumFans", NULL, NULL, NULL, 0, false, "device_get_num_fans", NULL, 0},
-    {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperature", NULL, NULL, NULL, 0, false, "device_get_temperature", NULL, 0},
-    {"nvmlDeviceGetCoolerInfo", "nvmlDeviceGetCoolerInfo", NULL, NULL, NULL, 0, false, "device_get_cooler_info", NULL, 0},
-    {"nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperatureV", NULL, NULL, NULL, 0, false, "device_get_temperature_v", NULL, 0},
-    {"nvmlDeviceGetTemperatureThreshold", "nvmlDeviceGetTemperatureThreshold", NULL, NULL, NULL, 0, false, "device_get_temperature_threshold", NULL, 0},
-    {"nvmlDeviceGetMarginTemperature", "nvmlDeviceGetMarginTemperature", NULL, NULL, NULL, 0, false, "device_get_margin_temperature", NULL, 0},
-    {"nvmlDeviceGetThermalSettings", "nvmlDeviceGetThermalSettings", NULL, NULL, NULL, 0, false, "device_get_thermal_settings", NULL, 0},
-    {"nvmlDeviceGetPerformanceState", "nvmlDeviceGetPerformanceState", NULL, NULL, NULL, 0, false, "device_get_performance_state", NULL, 0},
-    {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksEventReasons", NULL, NULL, NULL, 0, false, "device_get_current_clocks_event_reasons", NULL, 0},
-    {"nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetCurrentClocksThrottleReasons", NULL, NULL, NULL, 0, false, "device_get_current_clocks_throttle_reasons", NULL, 0},
-    {"nvmlDeviceGetSupportedClocksEventReasons", "nvmlDeviceGetSupportedClocksEventReasons", NULL, NULL, NULL, 0, false, "device_get_supported_clocks_event_reasons", NULL, 0},
-    {"nvmlDeviceGetSupportedClocksThrottleReasons", "nvmlDeviceGetSupportedClocksThrottleReasons", NULL, NULL, NULL, 0, false, "device_get_supported_clocks_throttle_reasons", NULL, 0},
-    {"nvmlDeviceGetPowerState", "nvmlDeviceGetPowerState", NULL, NULL, NULL, 0, false, "device_get_power_state", NULL, 0},
-    {"nvmlDeviceGetDynamicPstatesInfo", "nvmlDeviceGetDynamicPstatesInfo", NULL, NULL, NULL, 0, false, "device_get_dynamic_pstates_info", NULL, 0},
-    {"nvmlDeviceGetMemClkVfOffset", "nvmlDeviceGetMemClkVfOffset", NULL, NULL, NULL, 0, false, "device_get_mem_clk_vf_offset", NULL, 0},
-    {"nvmlDeviceGetMinMaxClockOfPState", "nvmlDeviceGetMinMaxClockOfPState", NULL, NULL, NULL, 0, false, "device_get_min_max_clock_of_p_state", NULL, 0},
-    {"nvmlDeviceGetSupportedPerformanceStates", "nvmlDeviceGetSupportedPerformanceStates", NULL, NULL, NULL, 0, false, "device_get_supported_performance_states", NULL, 0},
-    {"nvmlDeviceGetGpcClkMinMaxVfOffset", "nvmlDeviceGetGpcClkMinMaxVfOffset", NULL, NULL, NULL, 0, false, "device_get_gpc_clk_min_max_vf_offset", NULL, 0},
-    {"nvmlDeviceGetMemClkMinMaxVfOffset", "nvmlDeviceGetMemClkMinMaxVfOffset", NULL, NULL, NULL, 0, false, "device_get_mem_clk_min_max_vf_offset", NULL, 0},
-    {"nvmlDeviceGetClockOffsets", "nvmlDeviceGetClockOffsets", NULL, NULL, NULL, 0, false, "device_get_clock_offsets", NULL, 0},
-    {"nvmlDeviceSetClockOffsets", "nvmlDeviceSetClockOffsets", NULL, NULL, NULL, 0, false, "device_set_clock_offsets", NULL, 0},
-    {"nvmlDeviceGetPerformanceModes", "nvmlDeviceGetPerformanceModes", NULL, NULL, NULL, 0, false, "device_get_performance_modes", NULL, 0},
-    {"nvmlDeviceGetCurrentClockFreqs", "nvmlDeviceGetCurrentClockFreqs", NULL, NULL, NULL, 0, false, "device_get_current_clock_freqs", NULL, 0},
-    {"nvmlDeviceGetPowerManagementMode", "nvmlDeviceGetPowerManagementMode", NULL, NULL, NULL, 0, false, "device_get_power_management_mode", NULL, 0},
-    {"nvmlDeviceGetPowerManagementLimit", "nvmlDeviceGetPowerManagementLimit", NULL, NULL, NULL, 0, false, "device_get_power_management_limit", NULL, 0},
-    {"nvmlDeviceGetPowerManagementLimitConstraints", "nvmlDeviceGetPowerManagementLimitConstraints", NULL, NULL, NULL, 0, false, "device_get_power_management_limit_constraints", NULL, 0},
-    {"nvmlDeviceGetPowerManagementDefaultLimit", "nvmlDeviceGetPowerManagementDefaultLimit", NULL, NULL, NULL, 0, false, "device_get_power_management_default_limit", NULL, 0},
-    {"nvmlDeviceGetPowerUsage", "nvmlDeviceGetPowerUsage", NULL, NULL, NULL, 0, false, "device_get_power_usage", NULL, 0},
-    {"nvmlDeviceGetPowerMizerMode_v1", "nvmlDeviceGetPowerMizerMode_v1", NULL, NULL, NULL, 0, false, "device_get_power_mizer_mode_v1", NULL, 13},
-    {"nvmlDeviceSetPowerMizerMode_v1", "nvmlDeviceSetPowerMizerMode_v1", NULL, NULL, NULL, 0, false, "device_set_power_mizer_mode_v1", NULL, 13},
-    {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetTotalEnergyConsumption", NULL, NULL, NULL, 0, false, "device_get_total_energy_consumption", NULL, 0},
-    {"nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetEnforcedPowerLimit", NULL, NULL, NULL, 0, false, "device_get_enforced_power_limit", NULL, 0},
-    {"nvmlDeviceSetAdaptiveTgpMode_v1", "nvmlDeviceSetAdaptiveTgpMode_v1", NULL, NULL, NULL, 0, false, "device_set_adaptive_tgp_mode_v1", NULL, 13},
-    {"nvmlDeviceGetAdaptiveTgpModeInfo_v1", "nvmlDeviceGetAdaptiveTgpModeInfo_v1", NULL, NULL, NULL, 0, false, "device_get_adaptive_tgp_mode_info_v1", NULL, 13},
-    {"nvmlDeviceGetGpuOperationMode", "nvmlDeviceGetGpuOperationMode", NULL, NULL, NULL, 0, false, "device_get_gpu_operation_mode", NULL, 0},
-    {"nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo", NULL, NULL, NULL, 0, false, "device_get_memory_info", NULL, 0},
-    {"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo_v2", NULL, NULL, NULL, 0, false, "device_get_memory_info_v2", NULL, 0},
-    {"nvmlDeviceSetMemoryLimits_v1", "nvmlDeviceSetMemoryLimits_v1", NULL, NULL, NULL, 0, false, "device_set_memory_limits_v1", NULL, 13},
-    {"nvmlDeviceGetMemoryLimits_v1", "nvmlDeviceGetMemoryLimits_v1", NULL, NULL, NULL, 0, false, "device_get_memory_limits_v1", NULL, 13},
-    {"nvmlDeviceGetComputeMode", "nvmlDeviceGetComputeMode", NULL, NULL, NULL, 0, false, "device_get_compute_mode", NULL, 0},
-    {"nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetCudaComputeCapability", NULL, NULL, NULL, 0, false, "device_get_cuda_compute_capability", NULL, 0},
-    {"nvmlDeviceGetDramEncryptionMode", "nvmlDeviceGetDramEncryptionMode", NULL, NULL, NULL, 0, false, "device_get_dram_encryption_mode", NULL, 0},
-    {"nvmlDeviceSetDramEncryptionMode", "nvmlDeviceSetDramEncryptionMode", NULL, NULL, NULL, 0, false, "device_set_dram_encryption_mode", NULL, 0},
-    {"nvmlDeviceGetEccMode", "nvmlDeviceGetEccMode", NULL, NULL, NULL, 0, false, "device_get_ecc_mode", NULL, 0},
-    {"nvmlDeviceGetDefaultEccMode", "nvmlDeviceGetDefaultEccMode", NULL, NULL, NULL, 0, false, "device_get_default_ecc_mode", NULL, 0},
-    {"nvmlDeviceGetBoardId", "nvmlDeviceGetBoardId", NULL, NULL, NULL, 0, false, "device_get_board_id", NULL, 0},
-    {"nvmlDeviceGetMultiGpuBoard", "nvmlDeviceGetMultiGpuBoard", NULL, NULL, NULL, 0, false, "device_get_multi_gpu_board", NULL, 0},
-    {"nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetTotalEccErrors", NULL, NULL, NULL, 0, false, "device_get_total_ecc_errors", NULL, 0},
-    {"nvmlDeviceGetDetailedEccErrors", "nvmlDeviceGetDetailedEccErrors", NULL, NULL, NULL, 0, false, "device_get_detailed_ecc_errors", NULL, 0},
-    {"nvmlDeviceGetMemoryErrorCounter", "nvmlDeviceGetMemoryErrorCounter", NULL, NULL, NULL, 0, false, "device_get_memory_error_counter", NULL, 0},
-    {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetUtilizationRates", NULL, NULL, NULL, 0, false, "device_get_utilization_rates", NULL, 0},
-    {"nvmlDeviceGetEncoderUtilization", "nvmlDeviceGetEncoderUtilization", NULL, NULL, NULL, 0, false, "device_get_encoder_utilization", NULL, 0},
-    {"nvmlDeviceGetEncoderCapacity", "nvmlDeviceGetEncoderCapacity", NULL, NULL, NULL, 0, false, "device_get_encoder_capacity", NULL, 0},
-    {"nvmlDeviceGetEncoderStats", "nvmlDeviceGetEncoderStats", NULL, NULL, NULL, 0, false, "device_get_encoder_stats", NULL, 0},
-    {"nvmlDeviceGetEncoderSessions", "nvmlDeviceGetEncoderSessions", NULL, NULL, NULL, 0, false, "device_get_encoder_sessions", NULL, 0},
-    {"nvmlDeviceGetDecoderUtilization", "nvmlDeviceGetDecoderUtilization", NULL, NULL, NULL, 0, false, "device_get_decoder_utilization", NULL, 0},
-    {"nvmlDeviceGetJpgUtilization", "nvmlDeviceGetJpgUtilization", NULL, NULL, NULL, 0, false, "device_get_jpg_utilization", NULL, 0},
-    {"nvmlDeviceGetOfaUtilization", "nvmlDeviceGetOfaUtilization", NULL, NULL, NULL, 0, false, "device_get_ofa_utilization", NULL, 0},
-    {"nvmlDeviceGetFBCStats", "nvmlDeviceGetFBCStats", NULL, NULL, NULL, 0, false, "device_get_fbc_stats", NULL, 0},
-    {"nvmlDeviceGetFBCSessions", "nvmlDeviceGetFBCSessions", NULL, NULL, NULL, 0, false, "device_get_fbc_sessions", NULL, 0},
-    {"nvmlDeviceGetDriverModel_v2", "nvmlDeviceGetDriverModel_v2", NULL, NULL, NULL, 0, false, "device_get_driver_model_v2", NULL, 0},
-    {"nvmlDeviceGetVbiosVersion", "nvmlDeviceGetVbiosVersion", NULL, NULL, NULL, 0, false, "device_get_vbios_version", NULL, 0},
-    {"nvmlDeviceGetBridgeChipInfo", "nvmlDeviceGetBridgeChipInfo", NULL, NULL, NULL, 0, false, "device_get_bridge_chip_info", NULL, 0},
-    {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v3", NULL, NULL, NULL, 0, false, "device_get_compute_running_processes_v3", NULL, 0},
-    {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3", NULL, NULL, NULL, 0, false, "device_get_graphics_running_processes_v3", NULL, 0},
-    {"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3", NULL, NULL, NULL, 0, false, "device_get_mps_compute_running_processes_v3", NULL, 0},
-    {"nvmlDeviceGetRunningProcessDetailList", "nvmlDeviceGetRunningProcessDetailList", NULL, NULL, NULL, 0, false, "device_get_running_process_detail_list", NULL, 0},
-    {"nvmlDeviceOnSameBoard", "nvmlDeviceOnSameBoard", NULL, NULL, NULL, 0, false, "device_on_same_board", NULL, 0},
-    {"nvmlDeviceGetAPIRestriction", "nvmlDeviceGetAPIRestriction", NULL, NULL, NULL, 0, false, "device_get_api_restriction", NULL, 0},
-    {"nvmlDeviceGetSamples", "nvmlDeviceGetSamples", NULL, NULL, NULL, 0, false, "device_get_samples", NULL, 0},
-    {"nvmlDeviceGetBAR1MemoryInfo", "nvmlDeviceGetBAR1MemoryInfo", NULL, NULL, NULL, 0, false, "device_get_bar1_memory_info", NULL, 0},
-    {"nvmlDeviceGetViolationStatus", "nvmlDeviceGetViolationStatus", NULL, NULL, NULL, 0, false, "device_get_violation_status", NULL, 0},
-    {"nvmlDeviceGetIrqNum", "nvmlDeviceGetIrqNum", NULL, NULL, NULL, 0, false, "device_get_irq_num", NULL, 0},
-    {"nvmlDeviceGetNumGpuCores", "nvmlDeviceGetNumGpuCores", NULL, NULL, NULL, 0, false, "device_get_num_gpu_cores", NULL, 0},
-    {"nvmlDeviceGetPowerSource", "nvmlDeviceGetPowerSource", NULL, NULL, NULL, 0, false, "device_get_power_source", NULL, 0},
-    {"nvmlDeviceGetMemoryBusWidth", "nvmlDeviceGetMemoryBusWidth", NULL, NULL, NULL, 0, false, "device_get_memory_bus_width", NULL, 0},
-    {"nvmlDeviceGetPcieLinkMaxSpeed", "nvmlDeviceGetPcieLinkMaxSpeed", NULL, NULL, NULL, 0, false, "device_get_pcie_link_max_speed", NULL, 0},
-    {"nvmlDeviceGetPcieSpeed", "nvmlDeviceGetPcieSpeed", NULL, NULL, NULL, 0, false, "device_get_pcie_speed", NULL, 0},
-    {"nvmlDeviceGetAdaptiveClockInfoStatus", "nvmlDeviceGetAdaptiveClockInfoStatus", NULL, NULL, NULL, 0, false, "device_get_adaptive_clock_info_status", NULL, 0},
-    {"nvmlDeviceGetBusType", "nvmlDeviceGetBusType", NULL, NULL, NULL, 0, false, "device_get_bus_type", NULL, 0},
-    {"nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfo", NULL, NULL, NULL, 0, false, "device_get_gpu_fabric_info", NULL, 0},
-    {"nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetGpuFabricInfoV", NULL, NULL, NULL, 0, false, "device_get_gpu_fabric_info_v", NULL, 0},
-    {"nvmlDeviceGetGpuFabricInfo_v4", "nvmlDeviceGetGpuFabricInfo_v4", NULL, NULL, NULL, 0, false, "device_get_gpu_fabric_info_v4", NULL, 13},
-    {"nvmlSystemGetConfComputeCapabilities", "nvmlSystemGetConfComputeCapabilities", NULL, NULL, NULL, 0, false, "system_get_conf_compute_capabilities", NULL, 0},
-    {"nvmlSystemGetConfComputeState", "nvmlSystemGetConfComputeState", NULL, NULL, NULL, 0, false, "system_get_conf_compute_state", NULL, 0},
-    {"nvmlDeviceGetConfComputeMemSizeInfo", "nvmlDeviceGetConfComputeMemSizeInfo", NULL, NULL, NULL, 0, false, "device_get_conf_compute_mem_size_info", NULL, 0},
-    {"nvmlSystemGetConfComputeGpusReadyState", "nvmlSystemGetConfComputeGpusReadyState", NULL, NULL, NULL, 0, false, "system_get_conf_compute_gpus_ready_state", NULL, 0},
-    {"nvmlDeviceGetConfComputeProtectedMemoryUsage", "nvmlDeviceGetConfComputeProtectedMemoryUsage", NULL, NULL, NULL, 0, false, "device_get_conf_compute_protected_memory_usage", NULL, 0},
-    {"nvmlDeviceGetConfComputeGpuCertificate", "nvmlDeviceGetConfComputeGpuCertificate", NULL, NULL, NULL, 0, false, "device_get_conf_compute_gpu_certificate", NULL, 0},
-    {"nvmlDeviceGetConfComputeGpuAttestationReport", "nvmlDeviceGetConfComputeGpuAttestationReport", NULL, NULL, NULL, 0, false, "device_get_conf_compute_gpu_attestation_report", NULL, 0},
-    {"nvmlSystemGetConfComputeKeyRotationThresholdInfo", "nvmlSystemGetConfComputeKeyRotationThresholdInfo", NULL, NULL, NULL, 0, false, "system_get_conf_compute_key_rotation_threshold_info", NULL, 0},
-    {"nvmlDeviceSetConfComputeUnprotectedMemSize", "nvmlDeviceSetConfComputeUnprotectedMemSize", NULL, NULL, NULL, 0, false, "device_set_conf_compute_unprotected_mem_size", NULL, 0},
-    {"nvmlSystemSetConfComputeGpusReadyState", "nvmlSystemSetConfComputeGpusReadyState", NULL, NULL, NULL, 0, false, "system_set_conf_compute_gpus_ready_state", NULL, 0},
-    {"nvmlSystemSetConfComputeKeyRotationThresholdInfo", "nvmlSystemSetConfComputeKeyRotationThresholdInfo", NULL, NULL, NULL, 0, false, "system_set_conf_compute_key_rotation_threshold_info", NULL, 0},
-    {"nvmlSystemGetConfComputeSettings", "nvmlSystemGetConfComputeSettings", NULL, NULL, NULL, 0, false, "system_get_conf_compute_settings", NULL, 0},
-    {"nvmlSystemGetConfComputeSettings_v2", "nvmlSystemGetConfComputeSettings_v2", NULL, NULL, NULL, 0, false, "system_get_conf_compute_settings_v2", NULL, 13},
-    {"nvmlDeviceGetGspFirmwareVersion", "nvmlDeviceGetGspFirmwareVersion", NULL, NULL, NULL, 0, false, "device_get_gsp_firmware_version", NULL, 0},
-    {"nvmlDeviceGetGspFirmwareMode", "nvmlDeviceGetGspFirmwareMode", NULL, NULL, NULL, 0, false, "device_get_gsp_firmware_mode", NULL, 0},
-    {"nvmlDeviceGetSramEccErrorStatus", "nvmlDeviceGetSramEccErrorStatus", NULL, NULL, NULL, 0, false, "device_get_sram_ecc_error_status", NULL, 0},
-    {"nvmlDeviceSetPowerManagementLimit_v2", "nvmlDeviceSetPowerManagementLimit_v2", NULL, NULL, NULL, 0, false, "device_set_power_management_limit_v2", NULL, 0},
-    {"nvmlDeviceGetAccountingMode", "nvmlDeviceGetAccountingMode", NULL, NULL, NULL, 0, false, "device_get_accounting_mode", NULL, 0},
-    {"nvmlDeviceGetAccountingStats", "nvmlDeviceGetAccountingStats", NULL, NULL, NULL, 0, false, "device_get_accounting_stats", NULL, 0},
-    {"nvmlDeviceGetAccountingPids", "nvmlDeviceGetAccountingPids", NULL, NULL, NULL, 0, false, "device_get_accounting_pids", NULL, 0},
-    {"nvmlDeviceGetAccountingBufferSize", "nvmlDeviceGetAccountingBufferSize", NULL, NULL, NULL, 0, false, "device_get_accounting_buffer_size", NULL, 0},
-    {"nvmlDeviceGetAccountingStats_v2", "nvmlDeviceGetAccountingStats_v2", NULL, NULL, NULL, 0, false, "device_get_accounting_stats_v2", NULL, 13},
-    {"nvmlDeviceGetRetiredPages", "nvmlDeviceGetRetiredPages", NULL, NULL, NULL, 0, false, "device_get_retired_pages", NULL, 0},
-    {"nvmlDeviceGetRetiredPages_v2", "nvmlDeviceGetRetiredPages_v2", NULL, NULL, NULL, 0, false, "device_get_retired_pages_v2", NULL, 0},
-    {"nvmlDeviceGetRetiredPagesPendingStatus", "nvmlDeviceGetRetiredPagesPendingStatus", NULL, NULL, NULL, 0, false, "device_get_retired_pages_pending_status", NULL, 0},
-    {"nvmlDeviceGetRemappedRows", "nvmlDeviceGetRemappedRows", NULL, NULL, NULL, 0, false, "device_get_remapped_rows", NULL, 0},
-    {"nvmlDeviceGetRowRemapperHistogram", "nvmlDeviceGetRowRemapperHistogram", NULL, NULL, NULL, 0, false, "device_get_row_remapper_histogram", NULL, 0},
-    {"nvmlDeviceGetArchitecture", "nvmlDeviceGetArchitecture", NULL, NULL, NULL, 0, false, "device_get_architecture", NULL, 0},
-    {"nvmlDeviceGetClkMonStatus", "nvmlDeviceGetClkMonStatus", NULL, NULL, NULL, 0, false, "device_get_clk_mon_status", NULL, 0},
-    {"nvmlDeviceGetProcessUtilization", "nvmlDeviceGetProcessUtilization", NULL, NULL, NULL, 0, false, "device_get_process_utilization", NULL, 0},
-    {"nvmlDeviceGetProcessesUtilizationInfo", "nvmlDeviceGetProcessesUtilizationInfo", NULL, NULL, NULL, 0, false, "device_get_processes_utilization_info", NULL, 0},
-    {"nvmlDeviceGetPlatformInfo", "nvmlDeviceGetPlatformInfo", NULL, NULL, NULL, 0, false, "device_get_platform_info", NULL, 0},
-    {"nvmlDeviceGetPdi", "nvmlDeviceGetPdi", NULL, NULL, NULL, 0, false, "device_get_pdi", NULL, 13},
-    {"nvmlDeviceSetHostname_v1", "nvmlDeviceSetHostname_v1", NULL, NULL, NULL, 0, false, "device_set_hostname_v1", NULL, 13},
-    {"nvmlDeviceGetHostname_v1", "nvmlDeviceGetHostname_v1", NULL, NULL, NULL, 0, false, "device_get_hostname_v1", NULL, 13},
-    {"nvmlDevicePerfMetricsGetSamples_v1", "nvmlDevicePerfMetricsGetSamples_v1", NULL, NULL, NULL, 0, false, "device_perf_metrics_get_samples_v1", NULL, 13},
-    {"nvmlUnitSetLedState", "nvmlUnitSetLedState", NULL, NULL, NULL, 0, false, "unit_set_led_state", NULL, 0},
-    {"nvmlDeviceSetPersistenceMode", "nvmlDeviceSetPersistenceMode", NULL, NULL, NULL, 0, false, "device_set_persistence_mode", NULL, 0},
-    {"nvmlDeviceSetComputeMode", "nvmlDeviceSetComputeMode", NULL, NULL, NULL, 0, false, "device_set_compute_mode", NULL, 0},
-    {"nvmlDeviceSetEccMode", "nvmlDeviceSetEccMode", NULL, NULL, NULL, 0, false, "device_set_ecc_mode", NULL, 0},
-    {"nvmlDeviceClearEccErrorCounts", "nvmlDeviceClearEccErrorCounts", NULL, NULL, NULL, 0, false, "device_clear_ecc_error_counts", NULL, 0},
-    {"nvmlDeviceSetDriverModel", "nvmlDeviceSetDriverModel", NULL, NULL, NULL, 0, false, "device_set_driver_model", NULL, 0},
-    {"nvmlDeviceSetGpuLockedClocks", "nvmlDeviceSetGpuLockedClocks", NULL, NULL, NULL, 0, false, "device_set_gpu_locked_clocks", NULL, 0},
-    {"nvmlDeviceResetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks", NULL, NULL, NULL, 0, false, "device_reset_gpu_locked_clocks", NULL, 0},
-    {"nvmlDeviceSetMemoryLockedClocks", "nvmlDeviceSetMemoryLockedClocks", NULL, NULL, NULL, 0, false, "device_set_memory_locked_clocks", NULL, 0},
-    {"nvmlDeviceResetMemoryLockedClocks", "nvmlDeviceResetMemoryLockedClocks", NULL, NULL, NULL, 0, false, "device_reset_memory_locked_clocks", NULL, 0},
-    {"nvmlDeviceSetApplicationsClocks", "nvmlDeviceSetApplicationsClocks", NULL, NULL, NULL, 0, false, "device_set_applications_clocks", NULL, 0},
-    {"nvmlDeviceResetApplicationsClocks", "nvmlDeviceResetApplicationsClocks", NULL, NULL, NULL, 0, false, "device_reset_applications_clocks", NULL, 0},
-    {"nvmlDeviceSetAutoBoostedClocksEnabled", "nvmlDeviceSetAutoBoostedClocksEnabled", NULL, NULL, NULL, 0, false, "device_set_auto_boosted_clocks_enabled", NULL, 0},
-    {"nvmlDeviceSetDefaultAutoBoostedClocksEnabled", "nvmlDeviceSetDefaultAutoBoostedClocksEnabled", NULL, NULL, NULL, 0, false, "device_set_default_auto_boosted_clocks_enabled", NULL, 0},
-    {"nvmlDeviceSetDefaultFanSpeed_v2", "nvmlDeviceSetDefaultFanSpeed_v2", NULL, NULL, NULL, 0, false, "device_set_default_fan_speed_v2", NULL, 0},
-    {"nvmlDeviceSetFanControlPolicy", "nvmlDeviceSetFanControlPolicy", NULL, NULL, NULL, 0, false, "device_set_fan_control_policy", NULL, 0},
-    {"nvmlDeviceSetTemperatureThreshold", "nvmlDeviceSetTemperatureThreshold", NULL, NULL, NULL, 0, false, "device_set_temperature_threshold", NULL, 0},
-    {"nvmlDeviceSetPowerManagementLimit", "nvmlDeviceSetPowerManagementLimit", NULL, NULL, NULL, 0, false, "device_set_power_management_limit", NULL, 0},
-    {"nvmlDeviceSetGpuOperationMode", "nvmlDeviceSetGpuOperationMode", NULL, NULL, NULL, 0, false, "device_set_gpu_operation_mode", NULL, 0},
-    {"nvmlDeviceSetAPIRestriction", "nvmlDeviceSetAPIRestriction", NULL, NULL, NULL, 0, false, "device_set_api_restriction", NULL, 0},
-    {"nvmlDeviceSetFanSpeed_v2", "nvmlDeviceSetFanSpeed_v2", NULL, NULL, NULL, 0, false, "device_set_fan_speed_v2", NULL, 0},
-    {"nvmlDeviceSetGpcClkVfOffset", "nvmlDeviceSetGpcClkVfOffset", NULL, NULL, NULL, 0, false, "device_set_gpc_clk_vf_offset", NULL, 0},
-    {"nvmlDeviceSetMemClkVfOffset", "nvmlDeviceSetMemClkVfOffset", NULL, NULL, NULL, 0, false, "device_set_mem_clk_vf_offset", NULL, 0},
-    {"nvmlDeviceSetAccountingMode", "nvmlDeviceSetAccountingMode", NULL, NULL, NULL, 0, false, "device_set_accounting_mode", NULL, 0},
-    {"nvmlDeviceClearAccountingPids", "nvmlDeviceClearAccountingPids", NULL, NULL, NULL, 0, false, "device_clear_accounting_pids", NULL, 0},
-    {"nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkState", NULL, NULL, NULL, 0, false, "device_get_nvlink_state", NULL, 0},
-    {"nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetNvLinkVersion", NULL, NULL, NULL, 0, false, "device_get_nvlink_version", NULL, 0},
-    {"nvmlDeviceGetNvLinkCapability", "nvmlDeviceGetNvLinkCapability", NULL, NULL, NULL, 0, false, "device_get_nvlink_capability", NULL, 0},
-    {"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo_v2", NULL, NULL, NULL, 0, false, "device_get_nvlink_remote_pci_info_v2", NULL, 0},
-    {"nvmlDeviceGetNvLinkErrorCounter", "nvmlDeviceGetNvLinkErrorCounter", NULL, NULL, NULL, 0, false, "device_get_nvlink_error_counter", NULL, 0},
-    {"nvmlDeviceResetNvLinkErrorCounters", "nvmlDeviceResetNvLinkErrorCounters", NULL, NULL, NULL, 0, false, "device_reset_nvlink_error_counters", NULL, 0},
-    {"nvmlDeviceSetNvLinkUtilizationControl", "nvmlDeviceSetNvLinkUtilizationControl", NULL, NULL, NULL, 0, false, "device_set_nvlink_utilization_control", NULL, 0},
-    {"nvmlDeviceGetNvLinkUtilizationControl", "nvmlDeviceGetNvLinkUtilizationControl", NULL, NULL, NULL, 0, false, "device_get_nvlink_utilization_control", NULL, 0},
-    {"nvmlDeviceGetNvLinkUtilizationCounter", "nvmlDeviceGetNvLinkUtilizationCounter", NULL, NULL, NULL, 0, false, "device_get_nvlink_utilization_counter", NULL, 0},
-    {"nvmlDeviceFreezeNvLinkUtilizationCounter", "nvmlDeviceFreezeNvLinkUtilizationCounter", NULL, NULL, NULL, 0, false, "device_freeze_nvlink_utilization_counter", NULL, 0},
-    {"nvmlDeviceResetNvLinkUtilizationCounter", "nvmlDeviceResetNvLinkUtilizationCounter", NULL, NULL, NULL, 0, false, "device_reset_nvlink_utilization_counter", NULL, 0},
-    {"nvmlDeviceGetNvLinkRemoteDeviceType", "nvmlDeviceGetNvLinkRemoteDeviceType", NULL, NULL, NULL, 0, false, "device_get_nvlink_remote_device_type", NULL, 0},
-    {"nvmlDeviceSetNvLinkDeviceLowPowerThreshold", "nvmlDeviceSetNvLinkDeviceLowPowerThreshold", NULL, NULL, NULL, 0, false, "device_set_nvlink_device_low_power_threshold", NULL, 0},
-    {"nvmlSystemSetNvlinkBwMode", "nvmlSystemSetNvlinkBwMode", NULL, NULL, NULL, 0, false, "system_set_nvlink_bw_mode", NULL, 0},
-    {"nvmlSystemGetNvlinkBwMode", "nvmlSystemGetNvlinkBwMode", NULL, NULL, NULL, 0, false, "system_get_nvlink_bw_mode", NULL, 0},
-    {"nvmlDeviceGetNvlinkSupportedBwModes", "nvmlDeviceGetNvlinkSupportedBwModes", NULL, NULL, NULL, 0, false, "device_get_nvlink_supported_bw_modes", NULL, 0},
-    {"nvmlDeviceGetNvlinkBwMode", "nvmlDeviceGetNvlinkBwMode", NULL, NULL, NULL, 0, false, "device_get_nvlink_bw_mode", NULL, 0},
-    {"nvmlDeviceSetNvlinkBwMode", "nvmlDeviceSetNvlinkBwMode", NULL, NULL, NULL, 0, false, "device_set_nvlink_bw_mode", NULL, 0},
-    {"nvmlDeviceSetNvlinkBwModeAsync_v1", "nvmlDeviceSetNvlinkBwModeAsync_v1", NULL, NULL, NULL, 0, false, "device_set_nvlink_bw_mode_async_v1", NULL, 13},
-    {"nvmlDeviceGetNvLinkInfo", "nvmlDeviceGetNvLinkInfo", NULL, NULL, NULL, 0, false, "device_get_nvlink_info", NULL, 13},
-    {"nvmlDeviceGetNvLinkInfo_v3", "nvmlDeviceGetNvLinkInfo_v3", NULL, NULL, NULL, 0, false, "device_get_nvlink_info_v3", NULL, 13},
-    {"nvmlDeviceGetNvLinkTelemetrySamples_v1", "nvmlDeviceGetNvLinkTelemetrySamples_v1", NULL, NULL, NULL, 0, false, "device_get_nv_link_telemetry_samples_v1", NULL, 13},
-    {"nvmlDeviceGetNvlinkRemapTableInfo_v1", "nvmlDeviceGetNvlinkRemapTableInfo_v1", NULL, NULL, NULL, 0, false, "device_get_nvlink_remap_table_info_v1", NULL, 13},
-    {"nvmlDeviceSetNvlinkNvleReady_v1", "nvmlDeviceSetNvlinkNvleReady_v1", NULL, NULL, NULL, 0, false, "device_set_nvlink_nvle_ready_v1", NULL, 13},
-    {"nvmlDeviceLockNvlinkRemapTable_v1", "nvmlDeviceLockNvlinkRemapTable_v1", NULL, NULL, NULL, 0, false, "device_lock_nvlink_remap_table_v1", NULL, 13},
-    {"nvmlDeviceSetupNvlinkNvleEncryptionKey_v1", "nvmlDeviceSetupNvlinkNvleEncryptionKey_v1", NULL, NULL, NULL, 0, false, "device_setup_nvlink_nvle_encryption_key_v1", NULL, 13},
-    {"nvmlDeviceGetNvlinkNvlePrivateInfo_v1", "nvmlDeviceGetNvlinkNvlePrivateInfo_v1", NULL, NULL, NULL, 0, false, "device_get_nvlink_nvle_private_info_v1", NULL, 13},
-    {"nvmlEventSetCreate", "nvmlEventSetCreate", NULL, NULL, NULL, 0, false, "event_set_create", NULL, 0},
-    {"nvmlDeviceRegisterEvents", "nvmlDeviceRegisterEvents", NULL, NULL, NULL, 0, false, "device_register_events", NULL, 0},
-    {"nvmlDeviceGetSupportedEventTypes", "nvmlDeviceGetSupportedEventTypes", NULL, NULL, NULL, 0, false, "device_get_supported_event_types", NULL, 0},
-    {"nvmlEventSetWait_v2", "nvmlEventSetWait_v2", NULL, NULL, NULL, 0, false, "event_set_wait_v2", NULL, 0},
-    {"nvmlEventSetRegisterGpuOperationalEvents_v1", "nvmlEventSetRegisterGpuOperationalEvents_v1", NULL, NULL, NULL, 0, false, "event_set_register_gpu_operational_events_v1", NULL, 13},
-    {"nvmlEventSetWait_v3", "nvmlEventSetWait_v3", NULL, NULL, NULL, 0, false, "event_set_wait_v3", NULL, 13},
-    {"nvmlEventSetGetContextCount_v1", "nvmlEventSetGetContextCount_v1", NULL, NULL, NULL, 0, false, "event_set_get_context_count_v1", NULL, 13},
-    {"nvmlEventSetGetContextInfo_v1", "nvmlEventSetGetContextInfo_v1", NULL, NULL, NULL, 0, false, "event_set_get_context_info_v1", NULL, 13},
-    {"nvmlEventSetGetContextData_v1", "nvmlEventSetGetContextData_v1", NULL, NULL, NULL, 0, false, "event_set_get_context_data_v1", NULL, 13},
-    {"nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1", "nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1", NULL, NULL, NULL, 0, false, "event_set_get_gpu_operational_event_context_legacy_xid_v1", NULL, 13},
-    {"nvmlEventSetFree", "nvmlEventSetFree", NULL, NULL, NULL, 0, false, "event_set_free", NULL, 0},
-    {"nvmlSystemEventSetCreate", "nvmlSystemEventSetCreate", NULL, NULL, NULL, 0, false, "system_event_set_create", NULL, 0},
-    {"nvmlSystemEventSetFree", "nvmlSystemEventSetFree", NULL, NULL, NULL, 0, false, "system_event_set_free", NULL, 0},
-    {"nvmlSystemRegisterEvents", "nvmlSystemRegisterEvents", NULL, NULL, NULL, 0, false, "system_register_events", NULL, 0},
-    {"nvmlSystemEventSetWait", "nvmlSystemEventSetWait", NULL, NULL, NULL, 0, false, "system_event_set_wait", NULL, 0},
-    {"nvmlDeviceModifyDrainState", "nvmlDeviceModifyDrainState", NULL, NULL, NULL, 0, false, "device_modify_drain_state", NULL, 0},
-    {"nvmlDeviceQueryDrainState", "nvmlDeviceQueryDrainState", NULL, NULL, NULL, 0, false, "device_query_drain_state", NULL, 0},
-    {"nvmlDeviceRemoveGpu_v2", "nvmlDeviceRemoveGpu_v2", NULL, NULL, NULL, 0, false, "device_remove_gpu_v2", NULL, 0},
-    {"nvmlDeviceDiscoverGpus", "nvmlDeviceDiscoverGpus", NULL, NULL, NULL, 0, false, "device_discover_gpus", NULL, 0},
-    {"nvmlDeviceGetFieldValues", "nvmlDeviceGetFieldValues", NULL, NULL, NULL, 0, false, "device_get_field_values", NULL, 0},
-    {"nvmlDeviceClearFieldValues", "nvmlDeviceClearFieldValues", NULL, NULL, NULL, 0, false, "device_clear_field_values", NULL, 0},
-    {"nvmlDeviceGetVirtualizationMode", "nvmlDeviceGetVirtualizationMode", NULL, NULL, NULL, 0, false, "device_get_virtualization_mode", NULL, 0},
-    {"nvmlDeviceGetHostVgpuMode", "nvmlDeviceGetHostVgpuMode", NULL, NULL, NULL, 0, false, "device_get_host_vgpu_mode", NULL, 0},
-    {"nvmlDeviceSetVirtualizationMode", "nvmlDeviceSetVirtualizationMode", NULL, NULL, NULL, 0, false, "device_set_virtualization_mode", NULL, 0},
-    {"nvmlDeviceGetVgpuHeterogeneousMode", "nvmlDeviceGetVgpuHeterogeneousMode", NULL, NULL, NULL, 0, false, "device_get_vgpu_heterogeneous_mode", NULL, 0},
-    {"nvmlDeviceSetVgpuHeterogeneousMode", "nvmlDeviceSetVgpuHeterogeneousMode", NULL, NULL, NULL, 0, false, "device_set_vgpu_heterogeneous_mode", NULL, 0},
-    {"nvmlVgpuInstanceGetPlacementId", "nvmlVgpuInstanceGetPlacementId", NULL, NULL, NULL, 0, false, "vgpu_instance_get_placement_id", NULL, 0},
-    {"nvmlDeviceGetVgpuTypeSupportedPlacements", "nvmlDeviceGetVgpuTypeSupportedPlacements", NULL, NULL, NULL, 0, false, "device_get_vgpu_type_supported_placements", NULL, 0},
-    {"nvmlDeviceGetVgpuTypeCreatablePlacements", "nvmlDeviceGetVgpuTypeCreatablePlacements", NULL, NULL, NULL, 0, false, "device_get_vgpu_type_creatable_placements", NULL, 0},
-    {"nvmlVgpuTypeGetGspHeapSize", "nvmlVgpuTypeGetGspHeapSize", NULL, NULL, NULL, 0, false, "vgpu_type_get_gsp_heap_size", NULL, 0},
-    {"nvmlVgpuTypeGetFbReservation", "nvmlVgpuTypeGetFbReservation", NULL, NULL, NULL, 0, false, "vgpu_type_get_fb_reservation", NULL, 0},
-    {"nvmlVgpuInstanceGetRuntimeStateSize", "nvmlVgpuInstanceGetRuntimeStateSize", NULL, NULL, NULL, 0, false, "vgpu_instance_get_runtime_state_size", NULL, 0},
-    {"nvmlDeviceSetVgpuCapabilities", "nvmlDeviceSetVgpuCapabilities", NULL, NULL, NULL, 0, false, "device_set_vgpu_capabilities", NULL, 0},
-    {"nvmlDeviceVgpuForceGspUnload", "nvmlDeviceVgpuForceGspUnload", NULL, NULL, NULL, 0, false, "device_vgpu_force_gsp_unload", NULL, 13},
-    {"nvmlDeviceGetGridLicensableFeatures_v4", "nvmlDeviceGetGridLicensableFeatures_v4", NULL, NULL, NULL, 0, false, "device_get_grid_licensable_features_v4", NULL, 0},
-    {"nvmlGetVgpuDriverCapabilities", "nvmlGetVgpuDriverCapabilities", NULL, NULL, NULL, 0, false, "get_vgpu_driver_capabilities", NULL, 0},
-    {"nvmlDeviceGetVgpuCapabilities", "nvmlDeviceGetVgpuCapabilities", NULL, NULL, NULL, 0, false, "device_get_vgpu_capabilities", NULL, 0},
-    {"nvmlDeviceGetSupportedVgpus", "nvmlDeviceGetSupportedVgpus", NULL, NULL, NULL, 0, false, "device_get_supported_vgpus", NULL, 0},
-    {"nvmlDeviceGetCreatableVgpus", "nvmlDeviceGetCreatableVgpus", NULL, NULL, NULL, 0, false, "device_get_creatable_vgpus", NULL, 0},
-    {"nvmlVgpuTypeGetClass", "nvmlVgpuTypeGetClass", NULL, NULL, NULL, 0, false, "vgpu_type_get_class", NULL, 0},
-    {"nvmlVgpuTypeGetName", "nvmlVgpuTypeGetName", NULL, NULL, NULL, 0, false, "vgpu_type_get_name", NULL, 0},
-    {"nvmlVgpuTypeGetGpuInstanceProfileId", "nvmlVgpuTypeGetGpuInstanceProfileId", NULL, NULL, NULL, 0, false, "vgpu_type_get_gpu_instance_profile_id", NULL, 0},
-    {"nvmlVgpuTypeGetDeviceID", "nvmlVgpuTypeGetDeviceID", NULL, NULL, NULL, 0, false, "vgpu_type_get_device_id", NULL, 0},
-    {"nvmlVgpuTypeGetFramebufferSize", "nvmlVgpuTypeGetFramebufferSize", NULL, NULL, NULL, 0, false, "vgpu_type_get_framebuffer_size", NULL, 0},
-    {"nvmlVgpuTypeGetNumDisplayHeads", "nvmlVgpuTypeGetNumDisplayHeads", NULL, NULL, NULL, 0, false, "vgpu_type_get_num_display_heads", NULL, 0},
-    {"nvmlVgpuTypeGetResolution", "nvmlVgpuTypeGetResolution", NULL, NULL, NULL, 0, false, "vgpu_type_get_resolution", NULL, 0},
-    {"nvmlVgpuTypeGetLicense", "nvmlVgpuTypeGetLicense", NULL, NULL, NULL, 0, false, "vgpu_type_get_license", NULL, 0},
-    {"nvmlVgpuTypeGetFrameRateLimit", "nvmlVgpuTypeGetFrameRateLimit", NULL, NULL, NULL, 0, false, "vgpu_type_get_frame_rate_limit", NULL, 0},
-    {"nvmlVgpuTypeGetMaxInstances", "nvmlVgpuTypeGetMaxInstances", NULL, NULL, NULL, 0, false, "vgpu_type_get_max_instances", NULL, 0},
-    {"nvmlVgpuTypeGetMaxInstancesPerVm", "nvmlVgpuTypeGetMaxInstancesPerVm", NULL, NULL, NULL, 0, false, "vgpu_type_get_max_instances_per_vm", NULL, 0},
-    {"nvmlVgpuTypeGetBAR1Info", "nvmlVgpuTypeGetBAR1Info", NULL, NULL, NULL, 0, false, "vgpu_type_get_bar1_info", NULL, 0},
-    {"nvmlDeviceGetActiveVgpus", "nvmlDeviceGetActiveVgpus", NULL, NULL, NULL, 0, false, "device_get_active_vgpus", NULL, 0},
-    {"nvmlVgpuInstanceGetVmID", "nvmlVgpuInstanceGetVmID", NULL, NULL, NULL, 0, false, "vgpu_instance_get_vm_id", NULL, 0},
-    {"nvmlVgpuInstanceGetUUID", "nvmlVgpuInstanceGetUUID", NULL, NULL, NULL, 0, false, "vgpu_instance_get_uuid", NULL, 0},
-    {"nvmlVgpuInstanceGetVmDriverVersion", "nvmlVgpuInstanceGetVmDriverVersion", NULL, NULL, NULL, 0, false, "vgpu_instance_get_vm_driver_version", NULL, 0},
-    {"nvmlVgpuInstanceGetFbUsage", "nvmlVgpuInstanceGetFbUsage", NULL, NULL, NULL, 0, false, "vgpu_instance_get_fb_usage", NULL, 0},
-    {"nvmlVgpuInstanceGetLicenseStatus", "nvmlVgpuInstanceGetLicenseStatus", NULL, NULL, NULL, 0, false, "vgpu_instance_get_license_status", NULL, 0},
-    {"nvmlVgpuInstanceGetType", "nvmlVgpuInstanceGetType", NULL, NULL, NULL, 0, false, "vgpu_instance_get_type", NULL, 0},
-    {"nvmlVgpuInstanceGetFrameRateLimit", "nvmlVgpuInstanceGetFrameRateLimit", NULL, NULL, NULL, 0, false, "vgpu_instance_get_frame_rate_limit", NULL, 0},
-    {"nvmlVgpuInstanceGetEccMode", "nvmlVgpuInstanceGetEccMode", NULL, NULL, NULL, 0, false, "vgpu_instance_get_ecc_mode", NULL, 0},
-    {"nvmlVgpuInstanceGetEncoderCapacity", "nvmlVgpuInstanceGetEncoderCapacity", NULL, NULL, NULL, 0, false, "vgpu_instance_get_encoder_capacity", NULL, 0},
-    {"nvmlVgpuInstanceSetEncoderCapacity", "nvmlVgpuInstanceSetEncoderCapacity", NULL, NULL, NULL, 0, false, "vgpu_instance_set_encoder_capacity", NULL, 0},
-    {"nvmlVgpuInstanceGetEncoderStats", "nvmlVgpuInstanceGetEncoderStats", NULL, NULL, NULL, 0, false, "vgpu_instance_get_encoder_stats", NULL, 0},
-    {"nvmlVgpuInstanceGetEncoderSessions", "nvmlVgpuInstanceGetEncoderSessions", NULL, NULL, NULL, 0, false, "vgpu_instance_get_encoder_sessions", NULL, 0},
-    {"nvmlVgpuInstanceGetFBCStats", "nvmlVgpuInstanceGetFBCStats", NULL, NULL, NULL, 0, false, "vgpu_instance_get_fbc_stats", NULL, 0},
-    {"nvmlVgpuInstanceGetFBCSessions", "nvmlVgpuInstanceGetFBCSessions", NULL, NULL, NULL, 0, false, "vgpu_instance_get_fbc_sessions", NULL, 0},
-    {"nvmlVgpuInstanceGetGpuInstanceId", "nvmlVgpuInstanceGetGpuInstanceId", NULL, NULL, NULL, 0, false, "vgpu_instance_get_gpu_instance_id", NULL, 0},
-    {"nvmlVgpuInstanceGetGpuPciId", "nvmlVgpuInstanceGetGpuPciId", NULL, NULL, NULL, 0, false, "vgpu_instance_get_gpu_pci_id", NULL, 0},
-    {"nvmlVgpuTypeGetCapabilities", "nvmlVgpuTypeGetCapabilities", NULL, NULL, NULL, 0, false, "vgpu_type_get_capabilities", NULL, 0},
-    {"nvmlVgpuInstanceGetMdevUUID", "nvmlVgpuInstanceGetMdevUUID", NULL, NULL, NULL, 0, false, "vgpu_instance_get_mdev_uuid", NULL, 0},
-    {"nvmlGpuInstanceGetCreatableVgpus", "nvmlGpuInstanceGetCreatableVgpus", NULL, NULL, NULL, 0, false, "gpu_instance_get_creatable_vgpus", NULL, 0},
-    {"nvmlVgpuTypeGetMaxInstancesPerGpuInstance", "nvmlVgpuTypeGetMaxInstancesPerGpuInstance", NULL, NULL, NULL, 0, false, "vgpu_type_get_max_instances_per_gpu_instance", NULL, 0},
-    {"nvmlGpuInstanceGetActiveVgpus", "nvmlGpuInstanceGetActiveVgpus", NULL, NULL, NULL, 0, false, "gpu_instance_get_active_vgpus", NULL, 0},
-    {"nvmlGpuInstanceSetVgpuSchedulerState", "nvmlGpuInstanceSetVgpuSchedulerState", NULL, NULL, NULL, 0, false, "gpu_instance_set_vgpu_scheduler_state", NULL, 0},
-    {"nvmlGpuInstanceGetVgpuSchedulerState", "nvmlGpuInstanceGetVgpuSchedulerState", NULL, NULL, NULL, 0, false, "gpu_instance_get_vgpu_scheduler_state", NULL, 0},
-    {"nvmlGpuInstanceGetVgpuSchedulerLog", "nvmlGpuInstanceGetVgpuSchedulerLog", NULL, NULL, NULL, 0, false, "gpu_instance_get_vgpu_scheduler_log", NULL, 0},
-    {"nvmlGpuInstanceGetVgpuTypeCreatablePlacements", "nvmlGpuInstanceGetVgpuTypeCreatablePlacements", NULL, NULL, NULL, 0, false, "gpu_instance_get_vgpu_type_creatable_placements", NULL, 0},
-    {"nvmlGpuInstanceGetVgpuHeterogeneousMode", "nvmlGpuInstanceGetVgpuHeterogeneousMode", NULL, NULL, NULL, 0, false, "gpu_instance_get_vgpu_heterogeneous_mode", NULL, 0},
-    {"nvmlGpuInstanceSetVgpuHeterogeneousMode", "nvmlGpuInstanceSetVgpuHeterogeneousMode", NULL, NULL, NULL, 0, false, "gpu_instance_set_vgpu_heterogeneous_mode", NULL, 0},
-    {"nvmlDeviceGetVgpuSchedulerState_v2", "nvmlDeviceGetVgpuSchedulerState_v2", NULL, NULL, NULL, 0, false, "device_get_vgpu_scheduler_state_v2", NULL, 13},
-    {"nvmlGpuInstanceGetVgpuSchedulerState_v2", "nvmlGpuInstanceGetVgpuSchedulerState_v2", NULL, NULL, NULL, 0, false, "gpu_instance_get_vgpu_scheduler_state_v2", NULL, 13},
-    {"nvmlDeviceGetVgpuSchedulerLog_v2", "nvmlDeviceGetVgpuSchedulerLog_v2", NULL, NULL, NULL, 0, false, "device_get_vgpu_scheduler_log_v2", NULL, 13},
-    {"nvmlGpuInstanceGetVgpuSchedulerLog_v2", "nvmlGpuInstanceGetVgpuSchedulerLog_v2", NULL, NULL, NULL, 0, false, "gpu_instance_get_vgpu_scheduler_log_v2", NULL, 13},
-    {"nvmlDeviceSetVgpuSchedulerState_v2", "nvmlDeviceSetVgpuSchedulerState_v2", NULL, NULL, NULL, 0, false, "device_set_vgpu_scheduler_state_v2", NULL, 13},
-    {"nvmlGpuInstanceSetVgpuSchedulerState_v2", "nvmlGpuInstanceSetVgpuSchedulerState_v2", NULL, NULL, NULL, 0, false, "gpu_instance_set_vgpu_scheduler_state_v2", NULL, 13},
-    {"nvmlVgpuInstanceGetMetadata", "nvmlVgpuInstanceGetMetadata", NULL, NULL, NULL, 0, false, "vgpu_instance_get_metadata", NULL, 0},
-    {"nvmlDeviceGetVgpuMetadata", "nvmlDeviceGetVgpuMetadata", NULL, NULL, NULL, 0, false, "device_get_vgpu_metadata", NULL, 0},
-    {"nvmlGetVgpuCompatibility", "nvmlGetVgpuCompatibility", NULL, NULL, NULL, 0, false, "get_vgpu_compatibility", NULL, 0},
-    {"nvmlDeviceGetPgpuMetadataString", "nvmlDeviceGetPgpuMetadataString", NULL, NULL, NULL, 0, false, "device_get_pgpu_metadata_string", NULL, 0},
-    {"nvmlDeviceGetVgpuSchedulerLog", "nvmlDeviceGetVgpuSchedulerLog", NULL, NULL, NULL, 0, false, "device_get_vgpu_scheduler_log", NULL, 0},
-    {"nvmlDeviceGetVgpuSchedulerState", "nvmlDeviceGetVgpuSchedulerState", NULL, NULL, NULL, 0, false, "device_get_vgpu_scheduler_state", NULL, 0},
-    {"nvmlDeviceSetVgpuSchedulerState", "nvmlDeviceSetVgpuSchedulerState", NULL, NULL, NULL, 0, false, "device_set_vgpu_scheduler_state", NULL, 0},
-    {"nvmlDeviceGetVgpuSchedulerCapabilities", "nvmlDeviceGetVgpuSchedulerCapabilities", NULL, NULL, NULL, 0, false, "device_get_vgpu_scheduler_capabilities", NULL, 0},
-    {"nvmlGetVgpuVersion", "nvmlGetVgpuVersion", NULL, NULL, NULL, 0, false, "get_vgpu_version", NULL, 0},
-    {"nvmlSetVgpuVersion", "nvmlSetVgpuVersion", NULL, NULL, NULL, 0, false, "set_vgpu_version", NULL, 0},
-    {"nvmlDeviceGetVgpuUtilization", "nvmlDeviceGetVgpuUtilization", NULL, NULL, NULL, 0, false, "device_get_vgpu_utilization", NULL, 0},
-    {"nvmlDeviceGetVgpuInstancesUtilizationInfo", "nvmlDeviceGetVgpuInstancesUtilizationInfo", NULL, NULL, NULL, 0, false, "device_get_vgpu_instances_utilization_info", NULL, 0},
-    {"nvmlDeviceGetVgpuProcessUtilization", "nvmlDeviceGetVgpuProcessUtilization", NULL, NULL, NULL, 0, false, "device_get_vgpu_process_utilization", NULL, 0},
-    {"nvmlDeviceGetVgpuProcessesUtilizationInfo", "nvmlDeviceGetVgpuProcessesUtilizationInfo", NULL, NULL, NULL, 0, false, "device_get_vgpu_processes_utilization_info", NULL, 0},
-    {"nvmlVgpuInstanceGetAccountingMode", "nvmlVgpuInstanceGetAccountingMode", NULL, NULL, NULL, 0, false, "vgpu_instance_get_accounting_mode", NULL, 0},
-    {"nvmlVgpuInstanceGetAccountingPids", "nvmlVgpuInstanceGetAccountingPids", NULL, NULL, NULL, 0, false, "vgpu_instance_get_accounting_pids", NULL, 0},
-    {"nvmlVgpuInstanceGetAccountingStats", "nvmlVgpuInstanceGetAccountingStats", NULL, NULL, NULL, 0, false, "vgpu_instance_get_accounting_stats", NULL, 0},
-    {"nvmlVgpuInstanceClearAccountingPids", "nvmlVgpuInstanceClearAccountingPids", NULL, NULL, NULL, 0, false, "vgpu_instance_clear_accounting_pids", NULL, 0},
-    {"nvmlVgpuInstanceGetLicenseInfo_v2", "nvmlVgpuInstanceGetLicenseInfo_v2", NULL, NULL, NULL, 0, false, "vgpu_instance_get_license_info_v2", NULL, 0},
-    {"nvmlGetExcludedDeviceCount", "nvmlGetExcludedDeviceCount", NULL, NULL, NULL, 0, false, "get_excluded_device_count", NULL, 0},
-    {"nvmlGetExcludedDeviceInfoByIndex", "nvmlGetExcludedDeviceInfoByIndex", NULL, NULL, NULL, 0, false, "get_excluded_device_info_by_index", NULL, 0},
-    {"nvmlDeviceReadWritePRM_v1", "nvmlDeviceReadWritePRM_v1", NULL, NULL, NULL, 0, false, "device_read_write_prm_v1", NULL, 13},
-    {"nvmlDeviceReadPRMCounters_v1", "nvmlDeviceReadPRMCounters_v1", NULL, NULL, NULL, 0, false, "device_read_prm_counters_v1", NULL, 13},
-    {"nvmlDeviceSetMigMode", "nvmlDeviceSetMigMode", NULL, NULL, NULL, 0, false, "device_set_mig_mode", NULL, 0},
-    {"nvmlDeviceGetMigMode", "nvmlDeviceGetMigMode", NULL, NULL, NULL, 0, false, "device_get_mig_mode", NULL, 0},
-    {"nvmlDeviceGetGpuInstanceProfileInfo", "nvmlDeviceGetGpuInstanceProfileInfo", NULL, NULL, NULL, 0, false, "device_get_gpu_instance_profile_info", NULL, 0},
-    {"nvmlDeviceGetGpuInstanceProfileInfoV", "nvmlDeviceGetGpuInstanceProfileInfoV", NULL, NULL, NULL, 0, false, "device_get_gpu_instance_profile_info_v", NULL, 0},
-    {"nvmlDeviceGetGpuInstanceProfileInfoByIdV", "nvmlDeviceGetGpuInstanceProfileInfoByIdV", NULL, NULL, NULL, 0, false, "device_get_gpu_instance_profile_info_by_id_v", NULL, 13},
-    {"nvmlDeviceGetGpuInstancePossiblePlacements_v2", "nvmlDeviceGetGpuInstancePossiblePlacements_v2", NULL, NULL, NULL, 0, false, "device_get_gpu_instance_possible_placements_v2", NULL, 0},
-    {"nvmlDeviceGetGpuInstanceRemainingCapacity", "nvmlDeviceGetGpuInstanceRemainingCapacity", NULL, NULL, NULL, 0, false, "device_get_gpu_instance_remaining_capacity", NULL, 0},
-    {"nvmlDeviceCreateGpuInstance", "nvmlDeviceCreateGpuInstance", NULL, NULL, NULL, 0, false, "device_create_gpu_instance", NULL, 0},
-    {"nvmlDeviceCreateGpuInstanceWithPlacement", "nvmlDeviceCreateGpuInstanceWithPlacement", NULL, NULL, NULL, 0, false, "device_create_gpu_instance_with_placement", NULL, 0},
-    {"nvmlGpuInstanceDestroy", "nvmlGpuInstanceDestroy", NULL, NULL, NULL, 0, false, "gpu_instance_destroy", NULL, 0},
-    {"nvmlDeviceGetGpuInstances", "nvmlDeviceGetGpuInstances", NULL, NULL, NULL, 0, false, "device_get_gpu_instances", NULL, 0},
-    {"nvmlDeviceGetGpuInstanceById", "nvmlDeviceGetGpuInstanceById", NULL, NULL, NULL, 0, false, "device_get_gpu_instance_by_id", NULL, 0},
-    {"nvmlGpuInstanceGetInfo", "nvmlGpuInstanceGetInfo", NULL, NULL, NULL, 0, false, "gpu_instance_get_info", NULL, 0},
-    {"nvmlGpuInstanceGetComputeInstanceProfileInfo", "nvmlGpuInstanceGetComputeInstanceProfileInfo", NULL, NULL, NULL, 0, false, "gpu_instance_get_compute_instance_profile_info", NULL, 0},
-    {"nvmlGpuInstanceGetComputeInstanceProfileInfoV", "nvmlGpuInstanceGetComputeInstanceProfileInfoV", NULL, NULL, NULL, 0, false, "gpu_instance_get_compute_instance_profile_info_v", NULL, 0},
-    {"nvmlGpuInstanceGetComputeInstanceRemainingCapacity", "nvmlGpuInstanceGetComputeInstanceRemainingCapacity", NULL, NULL, NULL, 0, false, "gpu_instance_get_compute_instance_remaining_capacity", NULL, 0},
-    {"nvmlGpuInstanceGetComputeInstancePossiblePlacements", "nvmlGpuInstanceGetComputeInstancePossiblePlacements", NULL, NULL, NULL, 0, false, "gpu_instance_get_compute_instance_possible_placements", NULL, 0},
-    {"nvmlGpuInstanceCreateComputeInstance", "nvmlGpuInstanceCreateComputeInstance", NULL, NULL, NULL, 0, false, "gpu_instance_create_compute_instance", NULL, 0},
-    {"nvmlGpuInstanceCreateComputeInstanceWithPlacement", "nvmlGpuInstanceCreateComputeInstanceWithPlacement", NULL, NULL, NULL, 0, false, "gpu_instance_create_compute_instance_with_placement", NULL, 0},
-    {"nvmlComputeInstanceDestroy", "nvmlComputeInstanceDestroy", NULL, NULL, NULL, 0, false, "compute_instance_destroy", NULL, 0},
-    {"nvmlGpuInstanceGetComputeInstances", "nvmlGpuInstanceGetComputeInstances", NULL, NULL, NULL, 0, false, "gpu_instance_get_compute_instances", NULL, 0},
-    {"nvmlGpuInstanceGetComputeInstanceById", "nvmlGpuInstanceGetComputeInstanceById", NULL, NULL, NULL, 0, false, "gpu_instance_get_compute_instance_by_id", NULL, 0},
-    {"nvmlComputeInstanceGetInfo_v2", "nvmlComputeInstanceGetInfo_v2", NULL, NULL, NULL, 0, false, "compute_instance_get_info_v2", NULL, 0},
-    {"nvmlDeviceIsMigDeviceHandle", "nvmlDeviceIsMigDeviceHandle", NULL, NULL, NULL, 0, false, "device_is_mig_device_handle", NULL, 0},
-    {"nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetGpuInstanceId", NULL, NULL, NULL, 0, false, "device_get_gpu_instance_id", NULL, 0},
-    {"nvmlDeviceGetComputeInstanceId", "nvmlDeviceGetComputeInstanceId", NULL, NULL, NULL, 0, false, "device_get_compute_instance_id", NULL, 0},
-    {"nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMaxMigDeviceCount", NULL, NULL, NULL, 0, false, "device_get_max_mig_device_count", NULL, 0},
-    {"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetMigDeviceHandleByIndex", NULL, NULL, NULL, 0, false, "device_get_mig_device_handle_by_index", NULL, 0},
-    {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle", "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", NULL, NULL, NULL, 0, false, "device_get_device_handle_from_mig_device_handle", NULL, 0},
-    {"nvmlGpmMetricsGet", "nvmlGpmMetricsGet", NULL, NULL, NULL, 0, false, "gpm_metrics_get", NULL, 0},
-    {"nvmlGpmSampleFree", "nvmlGpmSampleFree", NULL, NULL, NULL, 0, false, "gpm_sample_free", NULL, 0},
-    {"nvmlGpmSampleAlloc", "nvmlGpmSampleAlloc", NULL, NULL, NULL, 0, false, "gpm_sample_alloc", NULL, 0},
-    {"nvmlGpmSampleGet", "nvmlGpmSampleGet", NULL, NULL, NULL, 0, false, "gpm_sample_get", NULL, 0},
-    {"nvmlGpmMigSampleGet", "nvmlGpmMigSampleGet", NULL, NULL, NULL, 0, false, "gpm_mig_sample_get", NULL, 0},
-    {"nvmlGpmQueryDeviceSupport", "nvmlGpmQueryDeviceSupport", NULL, NULL, NULL, 0, false, "gpm_query_device_support", NULL, 0},
-    {"nvmlGpmQueryIfStreamingEnabled", "nvmlGpmQueryIfStreamingEnabled", NULL, NULL, NULL, 0, false, "gpm_query_if_streaming_enabled", NULL, 0},
-    {"nvmlGpmSetStreamingEnabled", "nvmlGpmSetStreamingEnabled", NULL, NULL, NULL, 0, false, "gpm_set_streaming_enabled", NULL, 0},
-    {"nvmlDeviceGetCapabilities", "nvmlDeviceGetCapabilities", NULL, NULL, NULL, 0, false, "device_get_capabilities", NULL, 0},
-    {"nvmlDeviceWorkloadPowerProfileGetProfilesInfo", "nvmlDeviceWorkloadPowerProfileGetProfilesInfo", NULL, NULL, NULL, 0, false, "device_workload_power_profile_get_profiles_info", NULL, 0},
-    {"nvmlDeviceWorkloadPowerProfileGetCurrentProfiles", "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles", NULL, NULL, NULL, 0, false, "device_workload_power_profile_get_current_profiles", NULL, 0},
-    {"nvmlDeviceWorkloadPowerProfileSetRequestedProfiles", "nvmlDeviceWorkloadPowerProfileSetRequestedProfiles", NULL, NULL, NULL, 0, false, "device_workload_power_profile_set_requested_profiles", NULL, 0},
-    {"nvmlDeviceWorkloadPowerProfileClearRequestedProfiles", "nvmlDeviceWorkloadPowerProfileClearRequestedProfiles", NULL, NULL, NULL, 0, false, "device_workload_power_profile_clear_requested_profiles", NULL, 0},
-    {"nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1", "nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1", NULL, NULL, NULL, 0, false, "device_workload_power_profile_update_profiles_v1", NULL, 13},
-    {"nvmlDevicePowerSmoothingActivatePresetProfile", "nvmlDevicePowerSmoothingActivatePresetProfile", NULL, NULL, NULL, 0, false, "device_power_smoothing_activate_preset_profile", NULL, 0},
-    {"nvmlDevicePowerSmoothingUpdatePresetProfileParam", "nvmlDevicePowerSmoothingUpdatePresetProfileParam", NULL, NULL, NULL, 0, false, "device_power_smoothing_update_preset_profile_param", NULL, 0},
-    {"nvmlDevicePowerSmoothingSetState", "nvmlDevicePowerSmoothingSetState", NULL, NULL, NULL, 0, false, "device_power_smoothing_set_state", NULL, 0},
-    {"nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts", "nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts", NULL, NULL, NULL, 0, false, "device_get_sram_unique_uncorrected_ecc_error_counts", NULL, 13},
-    {"nvmlDeviceGetRemappedRows_v2", "nvmlDeviceGetRemappedRows_v2", NULL, NULL, NULL, 0, false, "device_get_remapped_rows_v2", NULL, 13},
-    {"nvmlDeviceSetRusdSettings_v1", "nvmlDeviceSetRusdSettings_v1", NULL, NULL, NULL, 0, false, "device_set_rusd_settings_v1", NULL, 13},
-    {"nvmlDeviceGetBankRemapperStatus_v1", "nvmlDeviceGetBankRemapperStatus_v1", NULL, NULL, NULL, 0, false, "device_get_bank_remapper_status_v1", NULL, 13},
+    {"nvmlInit_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlInitWithFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlShutdown\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlErrorString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetDriverVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetNVMLVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetCudaDriverVersion\0" "=\0" "\0" "\0" "\0" "nvmlSystemGetCudaDriverVersion_v2 nvmlSystemGetCudaDriverVersion\0", 0, 0, true, false},
+    {"nvmlSystemGetCudaDriverVersion_v2\0" "=\0" "\0" "\0" "\0" "nvmlSystemGetCudaDriverVersion_v2 nvmlSystemGetCudaDriverVersion\0", 0, 0, true, false},
+    {"nvmlSystemGetProcessName\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetHicVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetTopologyGpuSet\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetDriverBranch\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetCPER_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlUnitGetCount\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlUnitGetHandleByIndex\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlUnitGetUnitInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlUnitGetLedState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlUnitGetPsuInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlUnitGetTemperature\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlUnitGetFanSpeedInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlUnitGetDevices\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCount_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAttributes_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetHandleByIndex_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetHandleBySerial\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetHandleByUUID\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetHandleByUUIDV\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetHandleByPciBusId_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetName\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetBrand\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetIndex\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSerial\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetModuleId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetC2cModeInfoV\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMemoryAffinity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCpuAffinityWithinScope\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCpuAffinity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetCpuAffinity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceClearCpuAffinity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNumaNodeId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAddressingMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetRepairStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetUnrepairableMemoryFlag_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetTopologyCommonAncestor\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetTopologyNearestGpus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetP2PStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetUUID\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMinorNumber\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetBoardPartNumber\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetInforomVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetInforomImageVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetInforomConfigurationChecksum\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceValidateInforom\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetLastBBXFlushTime\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetBBXTimeData_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetGpuUptime_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetDisplayMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDisplayActive\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPersistenceMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPciInfoExt\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPciInfo_v3\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMaxPcieLinkGeneration\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuMaxPcieLinkGeneration\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMaxPcieLinkWidth\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCurrPcieLinkGeneration\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCurrPcieLinkWidth\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPcieThroughput\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPcieReplayCounter\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetClockInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMaxClockInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpcClkVfOffset\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetApplicationsClock\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDefaultApplicationsClock\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetClock\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMaxCustomerBoostClock\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSupportedMemoryClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSupportedGraphicsClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAutoBoostedClocksEnabled\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetFanSpeed\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetFanSpeed_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetFanSpeedRPM\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetTargetFanSpeed\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMinMaxFanSpeed\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetFanControlPolicy_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNumFans\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetTemperature\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCoolerInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetTemperatureV\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetTemperatureThreshold\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMarginTemperature\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetThermalSettings\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPerformanceState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCurrentClocksEventReasons\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCurrentClocksThrottleReasons\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSupportedClocksEventReasons\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSupportedClocksThrottleReasons\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDynamicPstatesInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMemClkVfOffset\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMinMaxClockOfPState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSupportedPerformanceStates\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpcClkMinMaxVfOffset\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMemClkMinMaxVfOffset\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetClockOffsets\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetClockOffsets\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPerformanceModes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCurrentClockFreqs\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerManagementMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerManagementLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerManagementLimitConstraints\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerManagementDefaultLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerUsage\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerMizerMode_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceSetPowerMizerMode_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetTotalEnergyConsumption\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetEnforcedPowerLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetAdaptiveTgpMode_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetAdaptiveTgpModeInfo_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetGpuOperationMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMemoryInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMemoryInfo_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetMemoryLimits_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetMemoryLimits_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetComputeMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCudaComputeCapability\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDramEncryptionMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetDramEncryptionMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetEccMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDefaultEccMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetBoardId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMultiGpuBoard\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetTotalEccErrors\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDetailedEccErrors\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMemoryErrorCounter\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetUtilizationRates\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetEncoderUtilization\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetEncoderCapacity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetEncoderStats\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetEncoderSessions\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDecoderUtilization\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetJpgUtilization\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetOfaUtilization\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetFBCStats\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetFBCSessions\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDriverModel_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVbiosVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetBridgeChipInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetComputeRunningProcesses_v3\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGraphicsRunningProcesses_v3\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMPSComputeRunningProcesses_v3\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetRunningProcessDetailList\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceOnSameBoard\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAPIRestriction\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSamples\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetBAR1MemoryInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetViolationStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetIrqNum\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNumGpuCores\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPowerSource\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMemoryBusWidth\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPcieLinkMaxSpeed\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPcieSpeed\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAdaptiveClockInfoStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetBusType\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuFabricInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuFabricInfoV\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuFabricInfo_v4\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlSystemGetConfComputeCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetConfComputeState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetConfComputeMemSizeInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetConfComputeGpusReadyState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetConfComputeProtectedMemoryUsage\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetConfComputeGpuCertificate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetConfComputeGpuAttestationReport\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetConfComputeKeyRotationThresholdInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetConfComputeUnprotectedMemSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemSetConfComputeGpusReadyState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemSetConfComputeKeyRotationThresholdInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetConfComputeSettings\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetConfComputeSettings_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetGspFirmwareVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGspFirmwareMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSramEccErrorStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetPowerManagementLimit_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAccountingMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAccountingStats\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAccountingPids\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAccountingBufferSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetAccountingStats_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetRetiredPages\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetRetiredPages_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetRetiredPagesPendingStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetRemappedRows\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetRowRemapperHistogram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetArchitecture\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetClkMonStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetProcessUtilization\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetProcessesUtilizationInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPlatformInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPdi\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceSetHostname_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetHostname_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDevicePerfMetricsGetSamples_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlUnitSetLedState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetPersistenceMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetComputeMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetEccMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceClearEccErrorCounts\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetDriverModel\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetGpuLockedClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceResetGpuLockedClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetMemoryLockedClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceResetMemoryLockedClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetApplicationsClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceResetApplicationsClocks\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetAutoBoostedClocksEnabled\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetDefaultAutoBoostedClocksEnabled\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetDefaultFanSpeed_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetFanControlPolicy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetTemperatureThreshold\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetPowerManagementLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetGpuOperationMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetAPIRestriction\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetFanSpeed_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetGpcClkVfOffset\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetMemClkVfOffset\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetAccountingMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceClearAccountingPids\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkCapability\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkRemotePciInfo_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkErrorCounter\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceResetNvLinkErrorCounters\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetNvLinkUtilizationControl\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkUtilizationControl\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkUtilizationCounter\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceFreezeNvLinkUtilizationCounter\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceResetNvLinkUtilizationCounter\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvLinkRemoteDeviceType\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetNvLinkDeviceLowPowerThreshold\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemSetNvlinkBwMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemGetNvlinkBwMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvlinkSupportedBwModes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetNvlinkBwMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetNvlinkBwMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetNvlinkBwModeAsync_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetNvLinkInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetNvLinkInfo_v3\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetNvLinkTelemetrySamples_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetNvlinkRemapTableInfo_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceSetNvlinkNvleReady_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceLockNvlinkRemapTable_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceSetupNvlinkNvleEncryptionKey_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetNvlinkNvlePrivateInfo_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlEventSetCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceRegisterEvents\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSupportedEventTypes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlEventSetWait_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlEventSetRegisterGpuOperationalEvents_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlEventSetWait_v3\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlEventSetGetContextCount_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlEventSetGetContextInfo_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlEventSetGetContextData_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlEventSetFree\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemEventSetCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemEventSetFree\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemRegisterEvents\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSystemEventSetWait\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceModifyDrainState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceQueryDrainState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceRemoveGpu_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceDiscoverGpus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetFieldValues\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceClearFieldValues\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVirtualizationMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetHostVgpuMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetVirtualizationMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuHeterogeneousMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetVgpuHeterogeneousMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetPlacementId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuTypeSupportedPlacements\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuTypeCreatablePlacements\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetGspHeapSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetFbReservation\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetRuntimeStateSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetVgpuCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceVgpuForceGspUnload\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetGridLicensableFeatures_v4\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGetVgpuDriverCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSupportedVgpus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCreatableVgpus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetClass\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetName\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetGpuInstanceProfileId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetDeviceID\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetFramebufferSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetNumDisplayHeads\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetResolution\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetLicense\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetFrameRateLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetMaxInstances\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetMaxInstancesPerVm\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetBAR1Info\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetActiveVgpus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetVmID\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetUUID\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetVmDriverVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetFbUsage\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetLicenseStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetType\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetFrameRateLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetEccMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetEncoderCapacity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceSetEncoderCapacity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetEncoderStats\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetEncoderSessions\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetFBCStats\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetFBCSessions\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetGpuInstanceId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetGpuPciId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetMdevUUID\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetCreatableVgpus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuTypeGetMaxInstancesPerGpuInstance\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetActiveVgpus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceSetVgpuSchedulerState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetVgpuSchedulerState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetVgpuSchedulerLog\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetVgpuTypeCreatablePlacements\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetVgpuHeterogeneousMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceSetVgpuHeterogeneousMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuSchedulerState_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlGpuInstanceGetVgpuSchedulerState_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetVgpuSchedulerLog_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlGpuInstanceGetVgpuSchedulerLog_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceSetVgpuSchedulerState_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlGpuInstanceSetVgpuSchedulerState_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlVgpuInstanceGetMetadata\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuMetadata\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGetVgpuCompatibility\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetPgpuMetadataString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuSchedulerLog\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuSchedulerState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceSetVgpuSchedulerState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuSchedulerCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGetVgpuVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlSetVgpuVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuUtilization\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuInstancesUtilizationInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuProcessUtilization\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetVgpuProcessesUtilizationInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetAccountingMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetAccountingPids\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetAccountingStats\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceClearAccountingPids\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlVgpuInstanceGetLicenseInfo_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGetExcludedDeviceCount\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGetExcludedDeviceInfoByIndex\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceReadWritePRM_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceReadPRMCounters_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceSetMigMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMigMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuInstanceProfileInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuInstanceProfileInfoV\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuInstanceProfileInfoByIdV\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetGpuInstancePossiblePlacements_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuInstanceRemainingCapacity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceCreateGpuInstance\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceCreateGpuInstanceWithPlacement\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuInstances\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuInstanceById\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetComputeInstanceProfileInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetComputeInstanceProfileInfoV\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetComputeInstanceRemainingCapacity\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetComputeInstancePossiblePlacements\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceCreateComputeInstance\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceCreateComputeInstanceWithPlacement\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlComputeInstanceDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetComputeInstances\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpuInstanceGetComputeInstanceById\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlComputeInstanceGetInfo_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceIsMigDeviceHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetGpuInstanceId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetComputeInstanceId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMaxMigDeviceCount\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetMigDeviceHandleByIndex\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmMetricsGet\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmSampleFree\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmSampleAlloc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmSampleGet\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmMigSampleGet\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmQueryDeviceSupport\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmQueryIfStreamingEnabled\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlGpmSetStreamingEnabled\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceWorkloadPowerProfileGetProfilesInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceWorkloadPowerProfileGetCurrentProfiles\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceWorkloadPowerProfileSetRequestedProfiles\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceWorkloadPowerProfileClearRequestedProfiles\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDevicePowerSmoothingActivatePresetProfile\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDevicePowerSmoothingUpdatePresetProfileParam\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDevicePowerSmoothingSetState\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetRemappedRows_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceSetRusdSettings_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvmlDeviceGetBankRemapperStatus_v1\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
 };
 static const Adapter adapters[] = {
     {0}};
@@ -6202,38 +7550,11 @@ static const ErrorSubclass subclasses[] = {
     {"cupola.bindings.nvml.UnknownError", "", "//!< An internal driver error occurred", 999LL},
 };
 static const ErrorInfo error = {"cupola.bindings.nvml.NvmlError", "A function of NVML failed; `status` is the number of its status.", describe, subclasses, 31, NVML_ERROR_INSUFFICIENT_SIZE, false};
-
-const ModuleInfo module_info = {
-    .name = "cupola.bindings.nvml",
-    .library = "nvml",
-    .version = 13050,
-    .enums = enums,
-    .handles = handles,
-    .records = records,
-    .constants = constants,
-    .functions = function_infos,
-    .adapters = adapters,
-    .function_aliases = function_aliases,
-    .enum_aliases = enum_aliases,
-    .record_aliases = record_aliases,
-    .enum_count = 76,
-    .handle_count = 0,
-    .record_count = 206,
-    .constant_count = 310,
-    .function_count = 413,
-    .status = 33,
-    .methods = NULL,
-    .error = &error,
-    .table = &table.head,
-    .slots = (void **)&table.nvmlInit_v2,
-};
-
 static PyObject *call_nvmlInit_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("init_v2", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("init_v2", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6245,10 +7566,9 @@ static PyObject *call_nvmlInit_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlInitWithFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("init_with_flags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("init_with_flags", "flags\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_flags = 0;
@@ -6261,10 +7581,9 @@ static PyObject *call_nvmlInitWithFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlShutdown(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("shutdown", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("shutdown", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6276,10 +7595,9 @@ static PyObject *call_nvmlShutdown(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlErrorString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"result"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("error_string", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("error_string", "result\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_result = 0;
@@ -6293,10 +7611,9 @@ static PyObject *call_nvmlErrorString(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlSystemGetDriverVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_driver_version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_driver_version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6317,10 +7634,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetNVMLVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_nvml_version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_nvml_version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6341,10 +7657,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetCudaDriverVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_cuda_driver_version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_cuda_driver_version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6358,10 +7673,9 @@ static PyObject *call_nvmlSystemGetCudaDriverVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlSystemGetCudaDriverVersion_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_cuda_driver_version_v2", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_cuda_driver_version_v2", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6375,10 +7689,9 @@ static PyObject *call_nvmlSystemGetCudaDriverVersion_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlSystemGetProcessName(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pid"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("system_get_process_name", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_process_name", "pid\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6400,10 +7713,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetHicVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_hic_version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_hic_version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6435,10 +7747,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetTopologyGpuSet(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"cpu_number"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("system_get_topology_gpu_set", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_topology_gpu_set", "cpu_number\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6468,10 +7779,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetDriverBranch(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_driver_branch", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_driver_branch", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6493,10 +7803,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetCPER_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_cper_v1", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_cper_v1", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6525,10 +7834,9 @@ done:
 }
 static PyObject *call_nvmlUnitGetCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("unit_get_count", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_count", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6542,10 +7850,9 @@ static PyObject *call_nvmlUnitGetCount(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlUnitGetHandleByIndex(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"index"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("unit_get_handle_by_index", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_handle_by_index", "index\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_index = 0;
@@ -6560,10 +7867,9 @@ static PyObject *call_nvmlUnitGetHandleByIndex(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlUnitGetUnitInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"unit"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("unit_get_unit_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_unit_info", "unit\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6583,10 +7889,9 @@ done:
 }
 static PyObject *call_nvmlUnitGetLedState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"unit"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("unit_get_led_state", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_led_state", "unit\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6606,10 +7911,9 @@ done:
 }
 static PyObject *call_nvmlUnitGetPsuInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"unit"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("unit_get_psu_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_psu_info", "unit\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6629,10 +7933,9 @@ done:
 }
 static PyObject *call_nvmlUnitGetTemperature(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"unit", "type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("unit_get_temperature", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_temperature", "unit\0type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_unit = 0;
@@ -6649,10 +7952,9 @@ static PyObject *call_nvmlUnitGetTemperature(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlUnitGetFanSpeedInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"unit"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("unit_get_fan_speed_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_fan_speed_info", "unit\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6672,10 +7974,9 @@ done:
 }
 static PyObject *call_nvmlUnitGetDevices(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"unit"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("unit_get_devices", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_get_devices", "unit\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6705,10 +8006,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetCount_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("device_get_count_v2", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_count_v2", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6722,10 +8022,9 @@ static PyObject *call_nvmlDeviceGetCount_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetAttributes_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_attributes_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_attributes_v2", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6745,10 +8044,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetHandleByIndex_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"index"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_handle_by_index_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_handle_by_index_v2", "index\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_index = 0;
@@ -6763,10 +8061,9 @@ static PyObject *call_nvmlDeviceGetHandleByIndex_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetHandleBySerial(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"serial"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_handle_by_serial", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_handle_by_serial", "serial\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     const char *c_serial = NULL;
@@ -6781,10 +8078,9 @@ static PyObject *call_nvmlDeviceGetHandleBySerial(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetHandleByUUID(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"uuid"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_handle_by_uuid", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_handle_by_uuid", "uuid\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     const char *c_uuid = NULL;
@@ -6799,10 +8095,9 @@ static PyObject *call_nvmlDeviceGetHandleByUUID(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetHandleByUUIDV(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"type", "uuid"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_handle_by_uuidv", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_handle_by_uuidv", "type\0uuid\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6829,10 +8124,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetHandleByPciBusId_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pci_bus_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_handle_by_pci_bus_id_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_handle_by_pci_bus_id_v2", "pci_bus_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     const char *c_pciBusId = NULL;
@@ -6847,10 +8141,9 @@ static PyObject *call_nvmlDeviceGetHandleByPciBusId_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetName(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_name", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_name", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6872,10 +8165,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetBrand(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_brand", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_brand", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -6890,10 +8182,9 @@ static PyObject *call_nvmlDeviceGetBrand(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetIndex(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_index", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_index", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -6908,10 +8199,9 @@ static PyObject *call_nvmlDeviceGetIndex(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSerial(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_serial", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_serial", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6933,10 +8223,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetModuleId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_module_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_module_id", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -6951,10 +8240,9 @@ static PyObject *call_nvmlDeviceGetModuleId(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetC2cModeInfoV(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_c2c_mode_info_v", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_c2c_mode_info_v", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6974,10 +8262,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetMemoryAffinity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "node_set_size", "scope"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_memory_affinity", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_memory_affinity", "device\0node_set_size\0scope\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7003,10 +8290,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetCpuAffinityWithinScope(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "cpu_set_size", "scope"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_cpu_affinity_within_scope", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_cpu_affinity_within_scope", "device\0cpu_set_size\0scope\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7032,10 +8318,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetCpuAffinity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "cpu_set_size"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_cpu_affinity", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_cpu_affinity", "device\0cpu_set_size\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7059,10 +8344,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetCpuAffinity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_set_cpu_affinity", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_cpu_affinity", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7075,10 +8359,9 @@ static PyObject *call_nvmlDeviceSetCpuAffinity(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceClearCpuAffinity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_clear_cpu_affinity", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_clear_cpu_affinity", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7091,10 +8374,9 @@ static PyObject *call_nvmlDeviceClearCpuAffinity(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNumaNodeId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_numa_node_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_numa_node_id", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7109,10 +8391,9 @@ static PyObject *call_nvmlDeviceGetNumaNodeId(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetAddressingMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_addressing_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_addressing_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7133,10 +8414,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetRepairStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_repair_status", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_repair_status", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7157,10 +8437,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetUnrepairableMemoryFlag_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_unrepairable_memory_flag_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_unrepairable_memory_flag_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7182,10 +8461,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetTopologyCommonAncestor(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device1", "device2"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_topology_common_ancestor", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_topology_common_ancestor", "device1\0device2\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device1 = 0;
@@ -7202,10 +8480,9 @@ static PyObject *call_nvmlDeviceGetTopologyCommonAncestor(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetTopologyNearestGpus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "level"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_topology_nearest_gpus", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_topology_nearest_gpus", "device\0level\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7237,10 +8514,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetP2PStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device1", "device2", "p2p_index"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_p2p_status", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_p2p_status", "device1\0device2\0p2p_index\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device1 = 0;
@@ -7259,10 +8535,9 @@ static PyObject *call_nvmlDeviceGetP2PStatus(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetUUID(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_uuid", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_uuid", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7284,10 +8559,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetMinorNumber(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_minor_number", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_minor_number", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7302,10 +8576,9 @@ static PyObject *call_nvmlDeviceGetMinorNumber(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetBoardPartNumber(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_board_part_number", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_board_part_number", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7327,10 +8600,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetInforomVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "object"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_inforom_version", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_inforom_version", "device\0object\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7354,10 +8626,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetInforomImageVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_inforom_image_version", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_inforom_image_version", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7379,10 +8650,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetInforomConfigurationChecksum(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_inforom_configuration_checksum", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_inforom_configuration_checksum", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7397,10 +8667,9 @@ static PyObject *call_nvmlDeviceGetInforomConfigurationChecksum(CALL_PARAMETERS)
 }
 static PyObject *call_nvmlDeviceValidateInforom(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_validate_inforom", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_validate_inforom", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7413,10 +8682,9 @@ static PyObject *call_nvmlDeviceValidateInforom(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetLastBBXFlushTime(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_last_bbx_flush_time", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_last_bbx_flush_time", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7432,10 +8700,9 @@ static PyObject *call_nvmlDeviceGetLastBBXFlushTime(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetBBXTimeData_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_bbx_time_data_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_bbx_time_data_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7455,10 +8722,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuUptime_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpu_uptime_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_uptime_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7478,10 +8744,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetDisplayMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_display_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_display_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7496,10 +8761,9 @@ static PyObject *call_nvmlDeviceGetDisplayMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetDisplayActive(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_display_active", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_display_active", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7514,10 +8778,9 @@ static PyObject *call_nvmlDeviceGetDisplayActive(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPersistenceMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_persistence_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_persistence_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7532,10 +8795,9 @@ static PyObject *call_nvmlDeviceGetPersistenceMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPciInfoExt(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_pci_info_ext", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pci_info_ext", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7556,10 +8818,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetPciInfo_v3(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_pci_info_v3", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pci_info_v3", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7579,10 +8840,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetMaxPcieLinkGeneration(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_max_pcie_link_generation", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_max_pcie_link_generation", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7597,10 +8857,9 @@ static PyObject *call_nvmlDeviceGetMaxPcieLinkGeneration(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetGpuMaxPcieLinkGeneration(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpu_max_pcie_link_generation", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_max_pcie_link_generation", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7615,10 +8874,9 @@ static PyObject *call_nvmlDeviceGetGpuMaxPcieLinkGeneration(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMaxPcieLinkWidth(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_max_pcie_link_width", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_max_pcie_link_width", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7633,10 +8891,9 @@ static PyObject *call_nvmlDeviceGetMaxPcieLinkWidth(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetCurrPcieLinkGeneration(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_curr_pcie_link_generation", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_curr_pcie_link_generation", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7651,10 +8908,9 @@ static PyObject *call_nvmlDeviceGetCurrPcieLinkGeneration(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetCurrPcieLinkWidth(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_curr_pcie_link_width", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_curr_pcie_link_width", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7669,10 +8925,9 @@ static PyObject *call_nvmlDeviceGetCurrPcieLinkWidth(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPcieThroughput(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "counter"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_pcie_throughput", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pcie_throughput", "device\0counter\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7689,10 +8944,9 @@ static PyObject *call_nvmlDeviceGetPcieThroughput(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPcieReplayCounter(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_pcie_replay_counter", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pcie_replay_counter", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7707,10 +8961,9 @@ static PyObject *call_nvmlDeviceGetPcieReplayCounter(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetClockInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_clock_info", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_clock_info", "device\0type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7727,10 +8980,9 @@ static PyObject *call_nvmlDeviceGetClockInfo(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMaxClockInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_max_clock_info", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_max_clock_info", "device\0type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7747,10 +8999,9 @@ static PyObject *call_nvmlDeviceGetMaxClockInfo(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetGpcClkVfOffset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpc_clk_vf_offset", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpc_clk_vf_offset", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7765,10 +9016,9 @@ static PyObject *call_nvmlDeviceGetGpcClkVfOffset(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetApplicationsClock(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "clock_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_applications_clock", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_applications_clock", "device\0clock_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7785,10 +9035,9 @@ static PyObject *call_nvmlDeviceGetApplicationsClock(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetDefaultApplicationsClock(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "clock_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_default_applications_clock", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_default_applications_clock", "device\0clock_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7805,10 +9054,9 @@ static PyObject *call_nvmlDeviceGetDefaultApplicationsClock(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetClock(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "clock_type", "clock_id"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_clock", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_clock", "device\0clock_type\0clock_id\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7827,10 +9075,9 @@ static PyObject *call_nvmlDeviceGetClock(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMaxCustomerBoostClock(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "clock_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_max_customer_boost_clock", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_max_customer_boost_clock", "device\0clock_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7847,10 +9094,9 @@ static PyObject *call_nvmlDeviceGetMaxCustomerBoostClock(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSupportedMemoryClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_supported_memory_clocks", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_supported_memory_clocks", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7880,10 +9126,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetSupportedGraphicsClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "memory_clock_m_hz"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_supported_graphics_clocks", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_supported_graphics_clocks", "device\0memory_clock_m_hz\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7915,10 +9160,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_auto_boosted_clocks_enabled", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_auto_boosted_clocks_enabled", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7934,10 +9178,9 @@ static PyObject *call_nvmlDeviceGetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetFanSpeed(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_fan_speed", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_fan_speed", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7952,10 +9195,9 @@ static PyObject *call_nvmlDeviceGetFanSpeed(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetFanSpeed_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "fan"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_fan_speed_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_fan_speed_v2", "device\0fan\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -7972,10 +9214,9 @@ static PyObject *call_nvmlDeviceGetFanSpeed_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetFanSpeedRPM(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "fan"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_fan_speed_rpm", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_fan_speed_rpm", "device\0fan\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8001,10 +9242,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetTargetFanSpeed(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "fan"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_target_fan_speed", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_target_fan_speed", "device\0fan\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8021,10 +9261,9 @@ static PyObject *call_nvmlDeviceGetTargetFanSpeed(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMinMaxFanSpeed(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_min_max_fan_speed", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_min_max_fan_speed", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8040,10 +9279,9 @@ static PyObject *call_nvmlDeviceGetMinMaxFanSpeed(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetFanControlPolicy_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "fan"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_fan_control_policy_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_fan_control_policy_v2", "device\0fan\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8060,10 +9298,9 @@ static PyObject *call_nvmlDeviceGetFanControlPolicy_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNumFans(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_num_fans", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_num_fans", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8078,10 +9315,9 @@ static PyObject *call_nvmlDeviceGetNumFans(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetTemperature(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "sensor_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_temperature", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_temperature", "device\0sensor_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8098,10 +9334,9 @@ static PyObject *call_nvmlDeviceGetTemperature(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetCoolerInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_cooler_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_cooler_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8122,10 +9357,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetTemperatureV(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "sensor_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_temperature_v", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_temperature_v", "device\0sensor_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8151,10 +9385,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetTemperatureThreshold(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "threshold_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_temperature_threshold", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_temperature_threshold", "device\0threshold_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8171,10 +9404,9 @@ static PyObject *call_nvmlDeviceGetTemperatureThreshold(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMarginTemperature(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_margin_temperature", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_margin_temperature", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8197,10 +9429,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetThermalSettings(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "sensor_index"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_thermal_settings", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_thermal_settings", "device\0sensor_index\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8222,10 +9453,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetPerformanceState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_performance_state", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_performance_state", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8240,10 +9470,9 @@ static PyObject *call_nvmlDeviceGetPerformanceState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetCurrentClocksEventReasons(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_current_clocks_event_reasons", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_current_clocks_event_reasons", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8258,10 +9487,9 @@ static PyObject *call_nvmlDeviceGetCurrentClocksEventReasons(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetCurrentClocksThrottleReasons(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_current_clocks_throttle_reasons", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_current_clocks_throttle_reasons", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8276,10 +9504,9 @@ static PyObject *call_nvmlDeviceGetCurrentClocksThrottleReasons(CALL_PARAMETERS)
 }
 static PyObject *call_nvmlDeviceGetSupportedClocksEventReasons(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_supported_clocks_event_reasons", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_supported_clocks_event_reasons", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8294,10 +9521,9 @@ static PyObject *call_nvmlDeviceGetSupportedClocksEventReasons(CALL_PARAMETERS) 
 }
 static PyObject *call_nvmlDeviceGetSupportedClocksThrottleReasons(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_supported_clocks_throttle_reasons", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_supported_clocks_throttle_reasons", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8312,10 +9538,9 @@ static PyObject *call_nvmlDeviceGetSupportedClocksThrottleReasons(CALL_PARAMETER
 }
 static PyObject *call_nvmlDeviceGetPowerState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_state", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_state", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8330,10 +9555,9 @@ static PyObject *call_nvmlDeviceGetPowerState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetDynamicPstatesInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_dynamic_pstates_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_dynamic_pstates_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8353,10 +9577,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetMemClkVfOffset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_mem_clk_vf_offset", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_mem_clk_vf_offset", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8371,10 +9594,9 @@ static PyObject *call_nvmlDeviceGetMemClkVfOffset(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMinMaxClockOfPState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "type", "pstate"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_min_max_clock_of_p_state", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_min_max_clock_of_p_state", "device\0type\0pstate\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8394,10 +9616,9 @@ static PyObject *call_nvmlDeviceGetMinMaxClockOfPState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSupportedPerformanceStates(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_supported_performance_states", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_supported_performance_states", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8419,10 +9640,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpcClkMinMaxVfOffset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpc_clk_min_max_vf_offset", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpc_clk_min_max_vf_offset", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8438,10 +9658,9 @@ static PyObject *call_nvmlDeviceGetGpcClkMinMaxVfOffset(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMemClkMinMaxVfOffset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_mem_clk_min_max_vf_offset", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_mem_clk_min_max_vf_offset", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8457,10 +9676,9 @@ static PyObject *call_nvmlDeviceGetMemClkMinMaxVfOffset(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetClockOffsets(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "clock_type", "pstate"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_clock_offsets", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_clock_offsets", "device\0clock_type\0pstate\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8489,10 +9707,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetClockOffsets(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "info"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_clock_offsets", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_clock_offsets", "device\0info\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8507,10 +9724,9 @@ static PyObject *call_nvmlDeviceSetClockOffsets(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPerformanceModes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_performance_modes", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_performance_modes", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8533,10 +9749,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetCurrentClockFreqs(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_current_clock_freqs", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_current_clock_freqs", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8559,10 +9774,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetPowerManagementMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_management_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_management_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8577,10 +9791,9 @@ static PyObject *call_nvmlDeviceGetPowerManagementMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPowerManagementLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_management_limit", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_management_limit", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8595,10 +9808,9 @@ static PyObject *call_nvmlDeviceGetPowerManagementLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPowerManagementLimitConstraints(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_management_limit_constraints", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_management_limit_constraints", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8614,10 +9826,9 @@ static PyObject *call_nvmlDeviceGetPowerManagementLimitConstraints(CALL_PARAMETE
 }
 static PyObject *call_nvmlDeviceGetPowerManagementDefaultLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_management_default_limit", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_management_default_limit", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8632,10 +9843,9 @@ static PyObject *call_nvmlDeviceGetPowerManagementDefaultLimit(CALL_PARAMETERS) 
 }
 static PyObject *call_nvmlDeviceGetPowerUsage(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_usage", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_usage", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8650,10 +9860,9 @@ static PyObject *call_nvmlDeviceGetPowerUsage(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPowerMizerMode_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_mizer_mode_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_mizer_mode_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8673,10 +9882,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetPowerMizerMode_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "power_mizer_mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_power_mizer_mode_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_power_mizer_mode_v1", "device\0power_mizer_mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8691,10 +9899,9 @@ static PyObject *call_nvmlDeviceSetPowerMizerMode_v1(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetTotalEnergyConsumption(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_total_energy_consumption", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_total_energy_consumption", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8709,10 +9916,9 @@ static PyObject *call_nvmlDeviceGetTotalEnergyConsumption(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetEnforcedPowerLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_enforced_power_limit", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_enforced_power_limit", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8727,10 +9933,9 @@ static PyObject *call_nvmlDeviceGetEnforcedPowerLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetAdaptiveTgpMode_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_adaptive_tgp_mode_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_adaptive_tgp_mode_v1", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8745,10 +9950,9 @@ static PyObject *call_nvmlDeviceSetAdaptiveTgpMode_v1(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetAdaptiveTgpModeInfo_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_adaptive_tgp_mode_info_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_adaptive_tgp_mode_info_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8768,10 +9972,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuOperationMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpu_operation_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_operation_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8787,10 +9990,9 @@ static PyObject *call_nvmlDeviceGetGpuOperationMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMemoryInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_memory_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_memory_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8810,10 +10012,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetMemoryInfo_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_memory_info_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_memory_info_v2", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8834,10 +10035,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetMemoryLimits_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "limits"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_memory_limits_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_memory_limits_v1", "device\0limits\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8852,10 +10052,9 @@ static PyObject *call_nvmlDeviceSetMemoryLimits_v1(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMemoryLimits_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_memory_limits_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_memory_limits_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8875,10 +10074,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetComputeMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_compute_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_compute_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8893,10 +10091,9 @@ static PyObject *call_nvmlDeviceGetComputeMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetCudaComputeCapability(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_cuda_compute_capability", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_cuda_compute_capability", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8912,10 +10109,9 @@ static PyObject *call_nvmlDeviceGetCudaComputeCapability(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetDramEncryptionMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_dram_encryption_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_dram_encryption_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8944,10 +10140,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetDramEncryptionMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "dram_encryption"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_dram_encryption_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_dram_encryption_mode", "device\0dram_encryption\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8972,10 +10167,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetEccMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_ecc_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_ecc_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -8991,10 +10185,9 @@ static PyObject *call_nvmlDeviceGetEccMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetDefaultEccMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_default_ecc_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_default_ecc_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9009,10 +10202,9 @@ static PyObject *call_nvmlDeviceGetDefaultEccMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetBoardId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_board_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_board_id", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9027,10 +10219,9 @@ static PyObject *call_nvmlDeviceGetBoardId(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMultiGpuBoard(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_multi_gpu_board", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_multi_gpu_board", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9045,10 +10236,9 @@ static PyObject *call_nvmlDeviceGetMultiGpuBoard(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetTotalEccErrors(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "error_type", "counter_type"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_total_ecc_errors", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_total_ecc_errors", "device\0error_type\0counter_type\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9067,10 +10257,9 @@ static PyObject *call_nvmlDeviceGetTotalEccErrors(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetDetailedEccErrors(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "error_type", "counter_type"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_detailed_ecc_errors", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_detailed_ecc_errors", "device\0error_type\0counter_type\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9094,10 +10283,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetMemoryErrorCounter(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "error_type", "counter_type", "location_type"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("device_get_memory_error_counter", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_memory_error_counter", "device\0error_type\0counter_type\0location_type\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9118,10 +10306,9 @@ static PyObject *call_nvmlDeviceGetMemoryErrorCounter(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetUtilizationRates(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_utilization_rates", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_utilization_rates", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9141,10 +10328,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetEncoderUtilization(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_encoder_utilization", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_encoder_utilization", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9160,10 +10346,9 @@ static PyObject *call_nvmlDeviceGetEncoderUtilization(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetEncoderCapacity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "encoder_query_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_encoder_capacity", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_encoder_capacity", "device\0encoder_query_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9180,10 +10365,9 @@ static PyObject *call_nvmlDeviceGetEncoderCapacity(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetEncoderStats(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_encoder_stats", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_encoder_stats", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9200,10 +10384,9 @@ static PyObject *call_nvmlDeviceGetEncoderStats(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetEncoderSessions(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_encoder_sessions", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_encoder_sessions", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9236,10 +10419,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetDecoderUtilization(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_decoder_utilization", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_decoder_utilization", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9255,10 +10437,9 @@ static PyObject *call_nvmlDeviceGetDecoderUtilization(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetJpgUtilization(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_jpg_utilization", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_jpg_utilization", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9274,10 +10455,9 @@ static PyObject *call_nvmlDeviceGetJpgUtilization(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetOfaUtilization(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_ofa_utilization", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_ofa_utilization", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9293,10 +10473,9 @@ static PyObject *call_nvmlDeviceGetOfaUtilization(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetFBCStats(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_fbc_stats", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_fbc_stats", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9316,10 +10495,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetFBCSessions(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_fbc_sessions", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_fbc_sessions", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9352,10 +10530,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetDriverModel_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_driver_model_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_driver_model_v2", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9371,10 +10548,9 @@ static PyObject *call_nvmlDeviceGetDriverModel_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetVbiosVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vbios_version", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vbios_version", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9396,10 +10572,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetBridgeChipInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_bridge_chip_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_bridge_chip_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9419,10 +10594,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetComputeRunningProcesses_v3(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_compute_running_processes_v3", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_compute_running_processes_v3", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9455,10 +10629,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGraphicsRunningProcesses_v3(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_graphics_running_processes_v3", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_graphics_running_processes_v3", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9491,10 +10664,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetMPSComputeRunningProcesses_v3(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_mps_compute_running_processes_v3", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_mps_compute_running_processes_v3", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9527,10 +10699,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetRunningProcessDetailList(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_running_process_detail_list", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_running_process_detail_list", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9564,10 +10735,9 @@ done:
 }
 static PyObject *call_nvmlDeviceOnSameBoard(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device1", "device2"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_on_same_board", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_on_same_board", "device1\0device2\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device1 = 0;
@@ -9584,10 +10754,9 @@ static PyObject *call_nvmlDeviceOnSameBoard(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetAPIRestriction(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "api_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_api_restriction", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_api_restriction", "device\0api_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9604,10 +10773,9 @@ static PyObject *call_nvmlDeviceGetAPIRestriction(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSamples(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "type", "last_seen_time_stamp"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_samples", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_samples", "device\0type\0last_seen_time_stamp\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9645,10 +10813,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetBAR1MemoryInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_bar1_memory_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_bar1_memory_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9668,10 +10835,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetViolationStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "perf_policy_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_violation_status", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_violation_status", "device\0perf_policy_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9693,10 +10859,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetIrqNum(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_irq_num", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_irq_num", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9711,10 +10876,9 @@ static PyObject *call_nvmlDeviceGetIrqNum(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNumGpuCores(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_num_gpu_cores", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_num_gpu_cores", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9729,10 +10893,9 @@ static PyObject *call_nvmlDeviceGetNumGpuCores(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPowerSource(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_power_source", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_power_source", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9747,10 +10910,9 @@ static PyObject *call_nvmlDeviceGetPowerSource(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMemoryBusWidth(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_memory_bus_width", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_memory_bus_width", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9765,10 +10927,9 @@ static PyObject *call_nvmlDeviceGetMemoryBusWidth(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPcieLinkMaxSpeed(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_pcie_link_max_speed", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pcie_link_max_speed", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9783,10 +10944,9 @@ static PyObject *call_nvmlDeviceGetPcieLinkMaxSpeed(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetPcieSpeed(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_pcie_speed", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pcie_speed", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9801,10 +10961,9 @@ static PyObject *call_nvmlDeviceGetPcieSpeed(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetAdaptiveClockInfoStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_adaptive_clock_info_status", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_adaptive_clock_info_status", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9819,10 +10978,9 @@ static PyObject *call_nvmlDeviceGetAdaptiveClockInfoStatus(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetBusType(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_bus_type", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_bus_type", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -9837,10 +10995,9 @@ static PyObject *call_nvmlDeviceGetBusType(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetGpuFabricInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpu_fabric_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_fabric_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9860,10 +11017,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuFabricInfoV(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpu_fabric_info_v", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_fabric_info_v", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9884,10 +11040,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuFabricInfo_v4(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpu_fabric_info_v4", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_fabric_info_v4", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9907,10 +11062,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetConfComputeCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_conf_compute_capabilities", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_conf_compute_capabilities", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -9929,10 +11083,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetConfComputeState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_conf_compute_state", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_conf_compute_state", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -9951,10 +11104,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetConfComputeMemSizeInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_conf_compute_mem_size_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_conf_compute_mem_size_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9974,10 +11126,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetConfComputeGpusReadyState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_conf_compute_gpus_ready_state", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_conf_compute_gpus_ready_state", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -9991,10 +11142,9 @@ static PyObject *call_nvmlSystemGetConfComputeGpusReadyState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetConfComputeProtectedMemoryUsage(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_conf_compute_protected_memory_usage", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_conf_compute_protected_memory_usage", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10014,10 +11164,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetConfComputeGpuCertificate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_conf_compute_gpu_certificate", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_conf_compute_gpu_certificate", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10037,10 +11186,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetConfComputeGpuAttestationReport(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "nonce"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_conf_compute_gpu_attestation_report", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_conf_compute_gpu_attestation_report", "device\0nonce\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10064,10 +11212,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetConfComputeKeyRotationThresholdInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_conf_compute_key_rotation_threshold_info", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_conf_compute_key_rotation_threshold_info", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -10089,10 +11236,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetConfComputeUnprotectedMemSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "size_ki_b"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_conf_compute_unprotected_mem_size", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_conf_compute_unprotected_mem_size", "device\0size_ki_b\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10107,10 +11253,9 @@ static PyObject *call_nvmlDeviceSetConfComputeUnprotectedMemSize(CALL_PARAMETERS
 }
 static PyObject *call_nvmlSystemSetConfComputeGpusReadyState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"is_accepting_work"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("system_set_conf_compute_gpus_ready_state", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_set_conf_compute_gpus_ready_state", "is_accepting_work\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_isAcceptingWork = 0;
@@ -10123,10 +11268,9 @@ static PyObject *call_nvmlSystemSetConfComputeGpusReadyState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlSystemSetConfComputeKeyRotationThresholdInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"max_attacker_advantage"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("system_set_conf_compute_key_rotation_threshold_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_set_conf_compute_key_rotation_threshold_info", "max_attacker_advantage\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10149,10 +11293,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetConfComputeSettings(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_conf_compute_settings", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_conf_compute_settings", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -10172,10 +11315,9 @@ done:
 }
 static PyObject *call_nvmlSystemGetConfComputeSettings_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_conf_compute_settings_v2", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_conf_compute_settings_v2", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -10195,10 +11337,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGspFirmwareVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gsp_firmware_version", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gsp_firmware_version", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10220,10 +11361,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGspFirmwareMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gsp_firmware_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gsp_firmware_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10239,10 +11379,9 @@ static PyObject *call_nvmlDeviceGetGspFirmwareMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSramEccErrorStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_sram_ecc_error_status", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_sram_ecc_error_status", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10263,10 +11402,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetPowerManagementLimit_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "power_scope", "power_value_mw"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_power_management_limit_v2", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_power_management_limit_v2", "device\0power_scope\0power_value_mw\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10294,10 +11432,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetAccountingMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_accounting_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_accounting_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10312,10 +11449,9 @@ static PyObject *call_nvmlDeviceGetAccountingMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetAccountingStats(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "pid"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_accounting_stats", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_accounting_stats", "device\0pid\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10337,10 +11473,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetAccountingPids(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_accounting_pids", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_accounting_pids", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10370,10 +11505,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetAccountingBufferSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_accounting_buffer_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_accounting_buffer_size", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10388,10 +11522,9 @@ static PyObject *call_nvmlDeviceGetAccountingBufferSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetAccountingStats_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_accounting_stats_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_accounting_stats_v2", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10411,10 +11544,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetRetiredPages(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "cause"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_retired_pages", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_retired_pages", "device\0cause\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10446,10 +11578,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetRetiredPages_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "cause"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_retired_pages_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_retired_pages_v2", "device\0cause\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10483,10 +11614,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetRetiredPagesPendingStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_retired_pages_pending_status", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_retired_pages_pending_status", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10501,10 +11631,9 @@ static PyObject *call_nvmlDeviceGetRetiredPagesPendingStatus(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetRemappedRows(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_remapped_rows", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_remapped_rows", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10522,10 +11651,9 @@ static PyObject *call_nvmlDeviceGetRemappedRows(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetRowRemapperHistogram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_row_remapper_histogram", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_row_remapper_histogram", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10545,10 +11673,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetArchitecture(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_architecture", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_architecture", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10563,10 +11690,9 @@ static PyObject *call_nvmlDeviceGetArchitecture(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetClkMonStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_clk_mon_status", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_clk_mon_status", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10586,10 +11712,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetProcessUtilization(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "last_seen_time_stamp"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_process_utilization", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_process_utilization", "device\0last_seen_time_stamp\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10624,10 +11749,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetProcessesUtilizationInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "last_seen_time_stamp"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_processes_utilization_info", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_processes_utilization_info", "device\0last_seen_time_stamp\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10661,10 +11785,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetPlatformInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_platform_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_platform_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10685,10 +11808,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetPdi(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_pdi", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pdi", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10711,10 +11833,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetHostname_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "hostname"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_hostname_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_hostname_v1", "device\0hostname\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10737,10 +11858,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetHostname_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_hostname_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_hostname_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10762,10 +11882,9 @@ done:
 }
 static PyObject *call_nvmlDevicePerfMetricsGetSamples_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_perf_metrics_get_samples_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_perf_metrics_get_samples_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10785,10 +11904,9 @@ done:
 }
 static PyObject *call_nvmlUnitSetLedState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"unit", "color"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("unit_set_led_state", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("unit_set_led_state", "unit\0color\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_unit = 0;
@@ -10803,10 +11921,9 @@ static PyObject *call_nvmlUnitSetLedState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetPersistenceMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_persistence_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_persistence_mode", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10821,10 +11938,9 @@ static PyObject *call_nvmlDeviceSetPersistenceMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetComputeMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_compute_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_compute_mode", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10839,10 +11955,9 @@ static PyObject *call_nvmlDeviceSetComputeMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetEccMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "ecc"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_ecc_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_ecc_mode", "device\0ecc\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10857,10 +11972,9 @@ static PyObject *call_nvmlDeviceSetEccMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceClearEccErrorCounts(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "counter_type"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_clear_ecc_error_counts", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_clear_ecc_error_counts", "device\0counter_type\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10875,10 +11989,9 @@ static PyObject *call_nvmlDeviceClearEccErrorCounts(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetDriverModel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "driver_model", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_driver_model", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_driver_model", "device\0driver_model\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10895,10 +12008,9 @@ static PyObject *call_nvmlDeviceSetDriverModel(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetGpuLockedClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "min_gpu_clock_m_hz", "max_gpu_clock_m_hz"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_gpu_locked_clocks", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_gpu_locked_clocks", "device\0min_gpu_clock_m_hz\0max_gpu_clock_m_hz\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10915,10 +12027,9 @@ static PyObject *call_nvmlDeviceSetGpuLockedClocks(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceResetGpuLockedClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_reset_gpu_locked_clocks", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_reset_gpu_locked_clocks", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10931,10 +12042,9 @@ static PyObject *call_nvmlDeviceResetGpuLockedClocks(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetMemoryLockedClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "min_mem_clock_m_hz", "max_mem_clock_m_hz"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_memory_locked_clocks", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_memory_locked_clocks", "device\0min_mem_clock_m_hz\0max_mem_clock_m_hz\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10951,10 +12061,9 @@ static PyObject *call_nvmlDeviceSetMemoryLockedClocks(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceResetMemoryLockedClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_reset_memory_locked_clocks", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_reset_memory_locked_clocks", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10967,10 +12076,9 @@ static PyObject *call_nvmlDeviceResetMemoryLockedClocks(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetApplicationsClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mem_clock_m_hz", "graphics_clock_m_hz"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_applications_clocks", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_applications_clocks", "device\0mem_clock_m_hz\0graphics_clock_m_hz\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -10987,10 +12095,9 @@ static PyObject *call_nvmlDeviceSetApplicationsClocks(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceResetApplicationsClocks(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_reset_applications_clocks", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_reset_applications_clocks", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11003,10 +12110,9 @@ static PyObject *call_nvmlDeviceResetApplicationsClocks(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "enabled"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_auto_boosted_clocks_enabled", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_auto_boosted_clocks_enabled", "device\0enabled\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11021,10 +12127,9 @@ static PyObject *call_nvmlDeviceSetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetDefaultAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "enabled", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_default_auto_boosted_clocks_enabled", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_default_auto_boosted_clocks_enabled", "device\0enabled\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11041,10 +12146,9 @@ static PyObject *call_nvmlDeviceSetDefaultAutoBoostedClocksEnabled(CALL_PARAMETE
 }
 static PyObject *call_nvmlDeviceSetDefaultFanSpeed_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "fan"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_default_fan_speed_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_default_fan_speed_v2", "device\0fan\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11059,10 +12163,9 @@ static PyObject *call_nvmlDeviceSetDefaultFanSpeed_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetFanControlPolicy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "fan", "policy"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_fan_control_policy", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_fan_control_policy", "device\0fan\0policy\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11079,10 +12182,9 @@ static PyObject *call_nvmlDeviceSetFanControlPolicy(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetTemperatureThreshold(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "threshold_type", "temp"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_temperature_threshold", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_temperature_threshold", "device\0threshold_type\0temp\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11101,10 +12203,9 @@ static PyObject *call_nvmlDeviceSetTemperatureThreshold(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetPowerManagementLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "limit"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_power_management_limit", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_power_management_limit", "device\0limit\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11119,10 +12220,9 @@ static PyObject *call_nvmlDeviceSetPowerManagementLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetGpuOperationMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_gpu_operation_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_gpu_operation_mode", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11137,10 +12237,9 @@ static PyObject *call_nvmlDeviceSetGpuOperationMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetAPIRestriction(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "api_type", "is_restricted"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_api_restriction", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_api_restriction", "device\0api_type\0is_restricted\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11157,10 +12256,9 @@ static PyObject *call_nvmlDeviceSetAPIRestriction(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetFanSpeed_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "fan", "speed"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_fan_speed_v2", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_fan_speed_v2", "device\0fan\0speed\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11177,10 +12275,9 @@ static PyObject *call_nvmlDeviceSetFanSpeed_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetGpcClkVfOffset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "offset"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_gpc_clk_vf_offset", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_gpc_clk_vf_offset", "device\0offset\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11195,10 +12292,9 @@ static PyObject *call_nvmlDeviceSetGpcClkVfOffset(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetMemClkVfOffset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "offset"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_mem_clk_vf_offset", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_mem_clk_vf_offset", "device\0offset\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11213,10 +12309,9 @@ static PyObject *call_nvmlDeviceSetMemClkVfOffset(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetAccountingMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_accounting_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_accounting_mode", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11231,10 +12326,9 @@ static PyObject *call_nvmlDeviceSetAccountingMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceClearAccountingPids(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_clear_accounting_pids", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_clear_accounting_pids", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11247,10 +12341,9 @@ static PyObject *call_nvmlDeviceClearAccountingPids(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvLinkState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_nvlink_state", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_state", "device\0link\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11267,10 +12360,9 @@ static PyObject *call_nvmlDeviceGetNvLinkState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvLinkVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_nvlink_version", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_version", "device\0link\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11287,10 +12379,9 @@ static PyObject *call_nvmlDeviceGetNvLinkVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvLinkCapability(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link", "capability"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_nvlink_capability", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_capability", "device\0link\0capability\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11309,10 +12400,9 @@ static PyObject *call_nvmlDeviceGetNvLinkCapability(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvLinkRemotePciInfo_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_nvlink_remote_pci_info_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_remote_pci_info_v2", "device\0link\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11334,10 +12424,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetNvLinkErrorCounter(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link", "counter"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_nvlink_error_counter", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_error_counter", "device\0link\0counter\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11356,10 +12445,9 @@ static PyObject *call_nvmlDeviceGetNvLinkErrorCounter(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceResetNvLinkErrorCounters(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_reset_nvlink_error_counters", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_reset_nvlink_error_counters", "device\0link\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11374,10 +12462,9 @@ static PyObject *call_nvmlDeviceResetNvLinkErrorCounters(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetNvLinkUtilizationControl(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link", "counter", "control", "reset"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("device_set_nvlink_utilization_control", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_nvlink_utilization_control", "device\0link\0counter\0control\0reset\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11398,10 +12485,9 @@ static PyObject *call_nvmlDeviceSetNvLinkUtilizationControl(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvLinkUtilizationControl(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link", "counter"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_nvlink_utilization_control", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_utilization_control", "device\0link\0counter\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11425,10 +12511,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetNvLinkUtilizationCounter(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link", "counter"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_nvlink_utilization_counter", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_utilization_counter", "device\0link\0counter\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11448,10 +12533,9 @@ static PyObject *call_nvmlDeviceGetNvLinkUtilizationCounter(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceFreezeNvLinkUtilizationCounter(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link", "counter", "freeze"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("device_freeze_nvlink_utilization_counter", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_freeze_nvlink_utilization_counter", "device\0link\0counter\0freeze\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11470,10 +12554,9 @@ static PyObject *call_nvmlDeviceFreezeNvLinkUtilizationCounter(CALL_PARAMETERS) 
 }
 static PyObject *call_nvmlDeviceResetNvLinkUtilizationCounter(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link", "counter"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_reset_nvlink_utilization_counter", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_reset_nvlink_utilization_counter", "device\0link\0counter\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11490,10 +12573,9 @@ static PyObject *call_nvmlDeviceResetNvLinkUtilizationCounter(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvLinkRemoteDeviceType(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "link"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_nvlink_remote_device_type", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_remote_device_type", "device\0link\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11510,10 +12592,9 @@ static PyObject *call_nvmlDeviceGetNvLinkRemoteDeviceType(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetNvLinkDeviceLowPowerThreshold(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "threshold"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_nvlink_device_low_power_threshold", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_nvlink_device_low_power_threshold", "device\0threshold\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11537,10 +12618,9 @@ done:
 }
 static PyObject *call_nvmlSystemSetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"nvlink_bw_mode"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("system_set_nvlink_bw_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_set_nvlink_bw_mode", "nvlink_bw_mode\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_nvlinkBwMode = 0;
@@ -11553,10 +12633,9 @@ static PyObject *call_nvmlSystemSetNvlinkBwMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlSystemGetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_get_nvlink_bw_mode", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_get_nvlink_bw_mode", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -11570,10 +12649,9 @@ static PyObject *call_nvmlSystemGetNvlinkBwMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvlinkSupportedBwModes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_nvlink_supported_bw_modes", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_supported_bw_modes", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11594,10 +12672,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_nvlink_bw_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_bw_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11618,10 +12695,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "set_bw_mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_nvlink_bw_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_nvlink_bw_mode", "device\0set_bw_mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11636,10 +12712,9 @@ static PyObject *call_nvmlDeviceSetNvlinkBwMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetNvlinkBwModeAsync_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_set_nvlink_bw_mode_async_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_nvlink_bw_mode_async_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11659,10 +12734,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetNvLinkInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_nvlink_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11683,10 +12757,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetNvLinkInfo_v3(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_nvlink_info_v3", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_info_v3", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11706,10 +12779,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetNvLinkTelemetrySamples_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "samples"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_nv_link_telemetry_samples_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nv_link_telemetry_samples_v1", "device\0samples\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11724,10 +12796,9 @@ static PyObject *call_nvmlDeviceGetNvLinkTelemetrySamples_v1(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetNvlinkRemapTableInfo_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_nvlink_remap_table_info_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_remap_table_info_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11747,10 +12818,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetNvlinkNvleReady_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "set_nvle_ready"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_nvlink_nvle_ready_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_nvlink_nvle_ready_v1", "device\0set_nvle_ready\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11765,10 +12835,9 @@ static PyObject *call_nvmlDeviceSetNvlinkNvleReady_v1(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceLockNvlinkRemapTable_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "remap_table_lock_info"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_lock_nvlink_remap_table_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_lock_nvlink_remap_table_v1", "device\0remap_table_lock_info\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11783,10 +12852,9 @@ static PyObject *call_nvmlDeviceLockNvlinkRemapTable_v1(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "encryption_key"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_setup_nvlink_nvle_encryption_key_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_setup_nvlink_nvle_encryption_key_v1", "device\0encryption_key\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11801,10 +12869,9 @@ static PyObject *call_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(CALL_PARAMETERS)
 }
 static PyObject *call_nvmlDeviceGetNvlinkNvlePrivateInfo_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_nvlink_nvle_private_info_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_nvlink_nvle_private_info_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11824,10 +12891,9 @@ done:
 }
 static PyObject *call_nvmlEventSetCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("event_set_create", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_create", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -11841,10 +12907,9 @@ static PyObject *call_nvmlEventSetCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceRegisterEvents(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "event_types", "set"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_register_events", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_register_events", "device\0event_types\0set\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11861,10 +12926,9 @@ static PyObject *call_nvmlDeviceRegisterEvents(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSupportedEventTypes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_supported_event_types", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_supported_event_types", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -11879,10 +12943,9 @@ static PyObject *call_nvmlDeviceGetSupportedEventTypes(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlEventSetWait_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"set", "timeoutms"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("event_set_wait_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_wait_v2", "set\0timeoutms\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11904,10 +12967,9 @@ done:
 }
 static PyObject *call_nvmlEventSetRegisterGpuOperationalEvents_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event_set", "config"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("event_set_register_gpu_operational_events_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_register_gpu_operational_events_v1", "event_set\0config\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_eventSet = 0;
@@ -11922,10 +12984,9 @@ static PyObject *call_nvmlEventSetRegisterGpuOperationalEvents_v1(CALL_PARAMETER
 }
 static PyObject *call_nvmlEventSetWait_v3(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"set", "timeout_ms"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("event_set_wait_v3", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_wait_v3", "set\0timeout_ms\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11950,10 +13011,9 @@ done:
 }
 static PyObject *call_nvmlEventSetGetContextCount_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"set"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("event_set_get_context_count_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_get_context_count_v1", "set\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11975,10 +13035,9 @@ done:
 }
 static PyObject *call_nvmlEventSetGetContextInfo_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"set", "index"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("event_set_get_context_info_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_get_context_info_v1", "set\0index\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12003,10 +13062,9 @@ done:
 }
 static PyObject *call_nvmlEventSetGetContextData_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"set", "index"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("event_set_get_context_data_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_get_context_data_v1", "set\0index\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12039,10 +13097,9 @@ done:
 }
 static PyObject *call_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"set", "index"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("event_set_get_gpu_operational_event_context_legacy_xid_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_get_gpu_operational_event_context_legacy_xid_v1", "set\0index\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12067,10 +13124,9 @@ done:
 }
 static PyObject *call_nvmlEventSetFree(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"set"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("event_set_free", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("event_set_free", "set\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_set = 0;
@@ -12083,10 +13139,9 @@ static PyObject *call_nvmlEventSetFree(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlSystemEventSetCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("system_event_set_create", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_event_set_create", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -12108,10 +13163,9 @@ done:
 }
 static PyObject *call_nvmlSystemEventSetFree(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event_set"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("system_event_set_free", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_event_set_free", "event_set\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12134,10 +13188,9 @@ done:
 }
 static PyObject *call_nvmlSystemRegisterEvents(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event_types", "event_set"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("system_register_events", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_register_events", "event_types\0event_set\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12163,10 +13216,9 @@ done:
 }
 static PyObject *call_nvmlSystemEventSetWait(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event_set", "timeout_ms", "buffer_size"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("system_event_set_wait", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("system_event_set_wait", "event_set\0timeout_ms\0buffer_size\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12197,10 +13249,9 @@ done:
 }
 static PyObject *call_nvmlDeviceModifyDrainState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pci_info", "new_state"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_modify_drain_state", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_modify_drain_state", "pci_info\0new_state\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_pciInfo = NULL;
@@ -12215,10 +13266,9 @@ static PyObject *call_nvmlDeviceModifyDrainState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceQueryDrainState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pci_info"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_query_drain_state", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_query_drain_state", "pci_info\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_pciInfo = NULL;
@@ -12233,10 +13283,9 @@ static PyObject *call_nvmlDeviceQueryDrainState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceRemoveGpu_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pci_info", "gpu_state", "link_state"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_remove_gpu_v2", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_remove_gpu_v2", "pci_info\0gpu_state\0link_state\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_pciInfo = NULL;
@@ -12253,10 +13302,9 @@ static PyObject *call_nvmlDeviceRemoveGpu_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceDiscoverGpus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pci_info"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_discover_gpus", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_discover_gpus", "pci_info\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_pciInfo = NULL;
@@ -12269,10 +13317,9 @@ static PyObject *call_nvmlDeviceDiscoverGpus(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetFieldValues(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "values"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_field_values", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_field_values", "device\0values\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12289,10 +13336,9 @@ static PyObject *call_nvmlDeviceGetFieldValues(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceClearFieldValues(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "values"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_clear_field_values", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_clear_field_values", "device\0values\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12308,10 +13354,9 @@ static PyObject *call_nvmlDeviceClearFieldValues(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetVirtualizationMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_virtualization_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_virtualization_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12326,10 +13371,9 @@ static PyObject *call_nvmlDeviceGetVirtualizationMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetHostVgpuMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_host_vgpu_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_host_vgpu_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12344,10 +13388,9 @@ static PyObject *call_nvmlDeviceGetHostVgpuMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceSetVirtualizationMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "virtual_mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_virtualization_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_virtualization_mode", "device\0virtual_mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12362,10 +13405,9 @@ static PyObject *call_nvmlDeviceSetVirtualizationMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_heterogeneous_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_heterogeneous_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12388,10 +13430,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_vgpu_heterogeneous_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_vgpu_heterogeneous_mode", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12416,10 +13457,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetPlacementId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_placement_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_placement_id", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12442,10 +13482,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuTypeSupportedPlacements(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "vgpu_type_id", "mode"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_vgpu_type_supported_placements", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_type_supported_placements", "device\0vgpu_type_id\0mode\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12481,10 +13520,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuTypeCreatablePlacements(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "vgpu_type_id", "mode"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_get_vgpu_type_creatable_placements", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_type_creatable_placements", "device\0vgpu_type_id\0mode\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12520,10 +13558,9 @@ done:
 }
 static PyObject *call_nvmlVgpuTypeGetGspHeapSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_gsp_heap_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_gsp_heap_size", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12538,10 +13575,9 @@ static PyObject *call_nvmlVgpuTypeGetGspHeapSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetFbReservation(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_fb_reservation", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_fb_reservation", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12556,10 +13592,9 @@ static PyObject *call_nvmlVgpuTypeGetFbReservation(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetRuntimeStateSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_runtime_state_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_runtime_state_size", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12582,10 +13617,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetVgpuCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "capability", "state"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_set_vgpu_capabilities", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_vgpu_capabilities", "device\0capability\0state\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12602,10 +13636,9 @@ static PyObject *call_nvmlDeviceSetVgpuCapabilities(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceVgpuForceGspUnload(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_vgpu_force_gsp_unload", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_vgpu_force_gsp_unload", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12618,10 +13651,9 @@ static PyObject *call_nvmlDeviceVgpuForceGspUnload(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetGridLicensableFeatures_v4(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_grid_licensable_features_v4", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_grid_licensable_features_v4", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12641,10 +13673,9 @@ done:
 }
 static PyObject *call_nvmlGetVgpuDriverCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"capability"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_vgpu_driver_capabilities", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_vgpu_driver_capabilities", "capability\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_capability = 0;
@@ -12659,10 +13690,9 @@ static PyObject *call_nvmlGetVgpuDriverCapabilities(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetVgpuCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "capability"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_vgpu_capabilities", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_capabilities", "device\0capability\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12679,10 +13709,9 @@ static PyObject *call_nvmlDeviceGetVgpuCapabilities(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSupportedVgpus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_supported_vgpus", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_supported_vgpus", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12712,10 +13741,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetCreatableVgpus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_creatable_vgpus", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_creatable_vgpus", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12745,10 +13773,9 @@ done:
 }
 static PyObject *call_nvmlVgpuTypeGetClass(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_class", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_class", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12771,10 +13798,9 @@ done:
 }
 static PyObject *call_nvmlVgpuTypeGetName(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_name", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_name", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12797,10 +13823,9 @@ done:
 }
 static PyObject *call_nvmlVgpuTypeGetGpuInstanceProfileId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_gpu_instance_profile_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_gpu_instance_profile_id", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12815,10 +13840,9 @@ static PyObject *call_nvmlVgpuTypeGetGpuInstanceProfileId(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetDeviceID(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_device_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_device_id", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12834,10 +13858,9 @@ static PyObject *call_nvmlVgpuTypeGetDeviceID(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetFramebufferSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_framebuffer_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_framebuffer_size", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12852,10 +13875,9 @@ static PyObject *call_nvmlVgpuTypeGetFramebufferSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetNumDisplayHeads(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_num_display_heads", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_num_display_heads", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12870,10 +13892,9 @@ static PyObject *call_nvmlVgpuTypeGetNumDisplayHeads(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetResolution(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id", "display_index"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("vgpu_type_get_resolution", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_resolution", "vgpu_type_id\0display_index\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12891,10 +13912,9 @@ static PyObject *call_nvmlVgpuTypeGetResolution(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetLicense(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_license", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_license", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12916,10 +13936,9 @@ done:
 }
 static PyObject *call_nvmlVgpuTypeGetFrameRateLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_frame_rate_limit", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_frame_rate_limit", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12934,10 +13953,9 @@ static PyObject *call_nvmlVgpuTypeGetFrameRateLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetMaxInstances(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "vgpu_type_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("vgpu_type_get_max_instances", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_max_instances", "device\0vgpu_type_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -12954,10 +13972,9 @@ static PyObject *call_nvmlVgpuTypeGetMaxInstances(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerVm(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_max_instances_per_vm", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_max_instances_per_vm", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -12972,10 +13989,9 @@ static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerVm(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuTypeGetBAR1Info(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_bar1_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_bar1_info", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12996,10 +14012,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetActiveVgpus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_active_vgpus", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_active_vgpus", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13029,10 +14044,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetVmID(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_vm_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_vm_id", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13055,10 +14069,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetUUID(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_uuid", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_uuid", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13080,10 +14093,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetVmDriverVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_vm_driver_version", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_vm_driver_version", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13105,10 +14117,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetFbUsage(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_fb_usage", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_fb_usage", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13123,10 +14134,9 @@ static PyObject *call_nvmlVgpuInstanceGetFbUsage(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetLicenseStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_license_status", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_license_status", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13141,10 +14151,9 @@ static PyObject *call_nvmlVgpuInstanceGetLicenseStatus(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetType(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_type", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_type", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13159,10 +14168,9 @@ static PyObject *call_nvmlVgpuInstanceGetType(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetFrameRateLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_frame_rate_limit", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_frame_rate_limit", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13177,10 +14185,9 @@ static PyObject *call_nvmlVgpuInstanceGetFrameRateLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetEccMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_ecc_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_ecc_mode", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13195,10 +14202,9 @@ static PyObject *call_nvmlVgpuInstanceGetEccMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetEncoderCapacity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_encoder_capacity", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_encoder_capacity", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13213,10 +14219,9 @@ static PyObject *call_nvmlVgpuInstanceGetEncoderCapacity(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceSetEncoderCapacity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance", "encoder_capacity"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("vgpu_instance_set_encoder_capacity", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_set_encoder_capacity", "vgpu_instance\0encoder_capacity\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13231,10 +14236,9 @@ static PyObject *call_nvmlVgpuInstanceSetEncoderCapacity(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetEncoderStats(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_encoder_stats", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_encoder_stats", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13251,10 +14255,9 @@ static PyObject *call_nvmlVgpuInstanceGetEncoderStats(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetEncoderSessions(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_encoder_sessions", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_encoder_sessions", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13287,10 +14290,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetFBCStats(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_fbc_stats", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_fbc_stats", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13310,10 +14312,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetFBCSessions(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_fbc_sessions", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_fbc_sessions", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13346,10 +14347,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetGpuInstanceId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_gpu_instance_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_gpu_instance_id", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -13364,10 +14364,9 @@ static PyObject *call_nvmlVgpuInstanceGetGpuInstanceId(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetGpuPciId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_gpu_pci_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_gpu_pci_id", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13390,10 +14389,9 @@ done:
 }
 static PyObject *call_nvmlVgpuTypeGetCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id", "capability"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("vgpu_type_get_capabilities", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_capabilities", "vgpu_type_id\0capability\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuTypeId = 0;
@@ -13410,10 +14408,9 @@ static PyObject *call_nvmlVgpuTypeGetCapabilities(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetMdevUUID(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_mdev_uuid", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_mdev_uuid", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13435,10 +14432,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetCreatableVgpus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_creatable_vgpus", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_creatable_vgpus", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13469,10 +14465,9 @@ done:
 }
 static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerGpuInstance(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_type_id"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_type_get_max_instances_per_gpu_instance", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_type_get_max_instances_per_gpu_instance", "vgpu_type_id\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13496,10 +14491,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetActiveVgpus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_active_vgpus", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_active_vgpus", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13530,10 +14524,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "p_scheduler"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_set_vgpu_scheduler_state", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_set_vgpu_scheduler_state", "gpu_instance\0p_scheduler\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpuInstance = 0;
@@ -13548,10 +14541,9 @@ static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_vgpu_scheduler_state", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_vgpu_scheduler_state", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13572,10 +14564,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerLog(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_vgpu_scheduler_log", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_vgpu_scheduler_log", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13596,10 +14587,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "vgpu_type_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_get_vgpu_type_creatable_placements", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_vgpu_type_creatable_placements", "gpu_instance\0vgpu_type_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13633,10 +14623,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_vgpu_heterogeneous_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_vgpu_heterogeneous_mode", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13659,10 +14648,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceSetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_set_vgpu_heterogeneous_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_set_vgpu_heterogeneous_mode", "gpu_instance\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13687,10 +14675,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_scheduler_state_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_scheduler_state_v2", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13710,10 +14697,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_vgpu_scheduler_state_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_vgpu_scheduler_state_v2", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13733,10 +14719,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuSchedulerLog_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_scheduler_log_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_scheduler_log_v2", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13756,10 +14741,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerLog_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_vgpu_scheduler_log_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_vgpu_scheduler_log_v2", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13779,10 +14763,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "p_scheduler_state"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_vgpu_scheduler_state_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_vgpu_scheduler_state_v2", "device\0p_scheduler_state\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -13797,10 +14780,9 @@ static PyObject *call_nvmlDeviceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "p_scheduler_state"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_set_vgpu_scheduler_state_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_set_vgpu_scheduler_state_v2", "gpu_instance\0p_scheduler_state\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpuInstance = 0;
@@ -13815,10 +14797,9 @@ static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetMetadata(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_metadata", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_metadata", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13847,10 +14828,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuMetadata(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_metadata", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_metadata", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13879,10 +14859,9 @@ done:
 }
 static PyObject *call_nvmlGetVgpuCompatibility(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_metadata", "pgpu_metadata"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_vgpu_compatibility", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_vgpu_compatibility", "vgpu_metadata\0pgpu_metadata\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13904,10 +14883,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetPgpuMetadataString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_pgpu_metadata_string", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_pgpu_metadata_string", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13937,10 +14915,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuSchedulerLog(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_scheduler_log", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_scheduler_log", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13960,10 +14937,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_scheduler_state", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_scheduler_state", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13983,10 +14959,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "p_scheduler_state"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_vgpu_scheduler_state", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_vgpu_scheduler_state", "device\0p_scheduler_state\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -14001,10 +14976,9 @@ static PyObject *call_nvmlDeviceSetVgpuSchedulerState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetVgpuSchedulerCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_scheduler_capabilities", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_scheduler_capabilities", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14024,10 +14998,9 @@ done:
 }
 static PyObject *call_nvmlGetVgpuVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("get_vgpu_version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_vgpu_version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -14049,10 +15022,9 @@ done:
 }
 static PyObject *call_nvmlSetVgpuVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_version"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("set_vgpu_version", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("set_vgpu_version", "vgpu_version\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_vgpuVersion = NULL;
@@ -14065,10 +15037,9 @@ static PyObject *call_nvmlSetVgpuVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetVgpuUtilization(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "last_seen_time_stamp"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_vgpu_utilization", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_utilization", "device\0last_seen_time_stamp\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14104,10 +15075,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuInstancesUtilizationInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_vgpu_instances_utilization_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_instances_utilization_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14138,10 +15108,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuProcessUtilization(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "last_seen_time_stamp"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_vgpu_process_utilization", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_process_utilization", "device\0last_seen_time_stamp\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14176,10 +15145,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetVgpuProcessesUtilizationInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "last_seen_time_stamp"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_vgpu_processes_utilization_info", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_vgpu_processes_utilization_info", "device\0last_seen_time_stamp\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14213,10 +15181,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetAccountingMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_accounting_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_accounting_mode", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -14231,10 +15198,9 @@ static PyObject *call_nvmlVgpuInstanceGetAccountingMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetAccountingPids(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_accounting_pids", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_accounting_pids", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14264,10 +15230,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceGetAccountingStats(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance", "pid"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("vgpu_instance_get_accounting_stats", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_accounting_stats", "vgpu_instance\0pid\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14289,10 +15254,9 @@ done:
 }
 static PyObject *call_nvmlVgpuInstanceClearAccountingPids(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_clear_accounting_pids", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_clear_accounting_pids", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_vgpuInstance = 0;
@@ -14305,10 +15269,9 @@ static PyObject *call_nvmlVgpuInstanceClearAccountingPids(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlVgpuInstanceGetLicenseInfo_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vgpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("vgpu_instance_get_license_info_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("vgpu_instance_get_license_info_v2", "vgpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14328,10 +15291,9 @@ done:
 }
 static PyObject *call_nvmlGetExcludedDeviceCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("get_excluded_device_count", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_excluded_device_count", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -14345,10 +15307,9 @@ static PyObject *call_nvmlGetExcludedDeviceCount(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGetExcludedDeviceInfoByIndex(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"index"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_excluded_device_info_by_index", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_excluded_device_info_by_index", "index\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14368,10 +15329,9 @@ done:
 }
 static PyObject *call_nvmlDeviceReadWritePRM_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "in_data"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_read_write_prm_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_read_write_prm_v1", "device\0in_data\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14396,10 +15356,9 @@ done:
 }
 static PyObject *call_nvmlDeviceReadPRMCounters_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "counters"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_read_prm_counters_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_read_prm_counters_v1", "device\0counters\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14425,10 +15384,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetMigMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_mig_mode", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_mig_mode", "device\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -14445,10 +15403,9 @@ static PyObject *call_nvmlDeviceSetMigMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMigMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_mig_mode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_mig_mode", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -14464,10 +15421,9 @@ static PyObject *call_nvmlDeviceGetMigMode(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_gpu_instance_profile_info", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instance_profile_info", "device\0profile\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14489,10 +15445,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfoV(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_gpu_instance_profile_info_v", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instance_profile_info_v", "device\0profile\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14515,10 +15470,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfoByIdV(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_gpu_instance_profile_info_by_id_v", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instance_profile_info_by_id_v", "device\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14541,10 +15495,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuInstancePossiblePlacements_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_gpu_instance_possible_placements_v2", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instance_possible_placements_v2", "device\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14579,10 +15532,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuInstanceRemainingCapacity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_gpu_instance_remaining_capacity", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instance_remaining_capacity", "device\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -14599,10 +15551,9 @@ static PyObject *call_nvmlDeviceGetGpuInstanceRemainingCapacity(CALL_PARAMETERS)
 }
 static PyObject *call_nvmlDeviceCreateGpuInstance(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_create_gpu_instance", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_create_gpu_instance", "device\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -14619,10 +15570,9 @@ static PyObject *call_nvmlDeviceCreateGpuInstance(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceCreateGpuInstanceWithPlacement(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile_id", "placement"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("device_create_gpu_instance_with_placement", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_create_gpu_instance_with_placement", "device\0profile_id\0placement\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -14641,10 +15591,9 @@ static PyObject *call_nvmlDeviceCreateGpuInstanceWithPlacement(CALL_PARAMETERS) 
 }
 static PyObject *call_nvmlGpuInstanceDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_destroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_destroy", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpuInstance = 0;
@@ -14657,10 +15606,9 @@ static PyObject *call_nvmlGpuInstanceDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetGpuInstances(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_gpu_instances", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instances", "device\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14692,10 +15640,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetGpuInstanceById(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_gpu_instance_by_id", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instance_by_id", "device\0id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -14712,10 +15659,9 @@ static PyObject *call_nvmlDeviceGetGpuInstanceById(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpuInstanceGetInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpu_instance_get_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_info", "gpu_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14735,10 +15681,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetComputeInstanceProfileInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "profile", "eng_profile"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("gpu_instance_get_compute_instance_profile_info", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_compute_instance_profile_info", "gpu_instance\0profile\0eng_profile\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14762,10 +15707,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetComputeInstanceProfileInfoV(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "profile", "eng_profile"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("gpu_instance_get_compute_instance_profile_info_v", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_compute_instance_profile_info_v", "gpu_instance\0profile\0eng_profile\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14790,10 +15734,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_get_compute_instance_remaining_capacity", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_compute_instance_remaining_capacity", "gpu_instance\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpuInstance = 0;
@@ -14810,10 +15753,9 @@ static PyObject *call_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(CALL_PA
 }
 static PyObject *call_nvmlGpuInstanceGetComputeInstancePossiblePlacements(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_get_compute_instance_possible_placements", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_compute_instance_possible_placements", "gpu_instance\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14848,10 +15790,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceCreateComputeInstance(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_create_compute_instance", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_create_compute_instance", "gpu_instance\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpuInstance = 0;
@@ -14868,10 +15809,9 @@ static PyObject *call_nvmlGpuInstanceCreateComputeInstance(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpuInstanceCreateComputeInstanceWithPlacement(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "profile_id", "placement"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("gpu_instance_create_compute_instance_with_placement", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_create_compute_instance_with_placement", "gpu_instance\0profile_id\0placement\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpuInstance = 0;
@@ -14890,10 +15830,9 @@ static PyObject *call_nvmlGpuInstanceCreateComputeInstanceWithPlacement(CALL_PAR
 }
 static PyObject *call_nvmlComputeInstanceDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"compute_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("compute_instance_destroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("compute_instance_destroy", "compute_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_computeInstance = 0;
@@ -14906,10 +15845,9 @@ static PyObject *call_nvmlComputeInstanceDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpuInstanceGetComputeInstances(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "profile_id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_get_compute_instances", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_compute_instances", "gpu_instance\0profile_id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14941,10 +15879,9 @@ done:
 }
 static PyObject *call_nvmlGpuInstanceGetComputeInstanceById(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpu_instance", "id"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpu_instance_get_compute_instance_by_id", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpu_instance_get_compute_instance_by_id", "gpu_instance\0id\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpuInstance = 0;
@@ -14961,10 +15898,9 @@ static PyObject *call_nvmlGpuInstanceGetComputeInstanceById(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlComputeInstanceGetInfo_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"compute_instance"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("compute_instance_get_info_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("compute_instance_get_info_v2", "compute_instance\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -14984,10 +15920,9 @@ done:
 }
 static PyObject *call_nvmlDeviceIsMigDeviceHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_is_mig_device_handle", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_is_mig_device_handle", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15002,10 +15937,9 @@ static PyObject *call_nvmlDeviceIsMigDeviceHandle(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetGpuInstanceId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_gpu_instance_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_gpu_instance_id", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15020,10 +15954,9 @@ static PyObject *call_nvmlDeviceGetGpuInstanceId(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetComputeInstanceId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_compute_instance_id", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_compute_instance_id", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15038,10 +15971,9 @@ static PyObject *call_nvmlDeviceGetComputeInstanceId(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMaxMigDeviceCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_max_mig_device_count", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_max_mig_device_count", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15056,10 +15988,9 @@ static PyObject *call_nvmlDeviceGetMaxMigDeviceCount(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetMigDeviceHandleByIndex(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "index"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_get_mig_device_handle_by_index", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_mig_device_handle_by_index", "device\0index\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15076,10 +16007,9 @@ static PyObject *call_nvmlDeviceGetMigDeviceHandleByIndex(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"mig_device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_device_handle_from_mig_device_handle", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_device_handle_from_mig_device_handle", "mig_device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_migDevice = 0;
@@ -15094,10 +16024,9 @@ static PyObject *call_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(CALL_PARAMETE
 }
 static PyObject *call_nvmlGpmMetricsGet(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"metrics_get"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpm_metrics_get", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_metrics_get", "metrics_get\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_metricsGet = NULL;
@@ -15110,10 +16039,9 @@ static PyObject *call_nvmlGpmMetricsGet(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpmSampleFree(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"gpm_sample"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpm_sample_free", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_sample_free", "gpm_sample\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_gpmSample = 0;
@@ -15126,10 +16054,9 @@ static PyObject *call_nvmlGpmSampleFree(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpmSampleAlloc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("gpm_sample_alloc", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_sample_alloc", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -15143,10 +16070,9 @@ static PyObject *call_nvmlGpmSampleAlloc(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpmSampleGet(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "gpm_sample"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpm_sample_get", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_sample_get", "device\0gpm_sample\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15161,10 +16087,9 @@ static PyObject *call_nvmlGpmSampleGet(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpmMigSampleGet(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "gpu_instance_id", "gpm_sample"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("gpm_mig_sample_get", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_mig_sample_get", "device\0gpu_instance_id\0gpm_sample\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15181,10 +16106,9 @@ static PyObject *call_nvmlGpmMigSampleGet(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpmQueryDeviceSupport(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpm_query_device_support", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_query_device_support", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -15205,10 +16129,9 @@ done:
 }
 static PyObject *call_nvmlGpmQueryIfStreamingEnabled(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("gpm_query_if_streaming_enabled", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_query_if_streaming_enabled", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15223,10 +16146,9 @@ static PyObject *call_nvmlGpmQueryIfStreamingEnabled(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlGpmSetStreamingEnabled(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "state"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("gpm_set_streaming_enabled", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("gpm_set_streaming_enabled", "device\0state\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15241,10 +16163,9 @@ static PyObject *call_nvmlGpmSetStreamingEnabled(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_capabilities", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_capabilities", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -15265,10 +16186,9 @@ done:
 }
 static PyObject *call_nvmlDeviceWorkloadPowerProfileGetProfilesInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_workload_power_profile_get_profiles_info", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_workload_power_profile_get_profiles_info", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -15289,10 +16209,9 @@ done:
 }
 static PyObject *call_nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_workload_power_profile_get_current_profiles", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_workload_power_profile_get_current_profiles", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -15313,10 +16232,9 @@ done:
 }
 static PyObject *call_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "requested_profiles"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_workload_power_profile_set_requested_profiles", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_workload_power_profile_set_requested_profiles", "device\0requested_profiles\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15331,10 +16249,9 @@ static PyObject *call_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(CALL_PA
 }
 static PyObject *call_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "requested_profiles"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_workload_power_profile_clear_requested_profiles", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_workload_power_profile_clear_requested_profiles", "device\0requested_profiles\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15349,10 +16266,9 @@ static PyObject *call_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(CALL_
 }
 static PyObject *call_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "update_profiles"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_workload_power_profile_update_profiles_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_workload_power_profile_update_profiles_v1", "device\0update_profiles\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15367,10 +16283,9 @@ static PyObject *call_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(CALL_PARAM
 }
 static PyObject *call_nvmlDevicePowerSmoothingActivatePresetProfile(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_power_smoothing_activate_preset_profile", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_power_smoothing_activate_preset_profile", "device\0profile\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15385,10 +16300,9 @@ static PyObject *call_nvmlDevicePowerSmoothingActivatePresetProfile(CALL_PARAMET
 }
 static PyObject *call_nvmlDevicePowerSmoothingUpdatePresetProfileParam(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "profile"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_power_smoothing_update_preset_profile_param", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_power_smoothing_update_preset_profile_param", "device\0profile\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15403,10 +16317,9 @@ static PyObject *call_nvmlDevicePowerSmoothingUpdatePresetProfileParam(CALL_PARA
 }
 static PyObject *call_nvmlDevicePowerSmoothingSetState(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "state"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_power_smoothing_set_state", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_power_smoothing_set_state", "device\0state\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_device = 0;
@@ -15421,10 +16334,9 @@ static PyObject *call_nvmlDevicePowerSmoothingSetState(CALL_PARAMETERS) {
 }
 static PyObject *call_nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_sram_unique_uncorrected_ecc_error_counts", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_sram_unique_uncorrected_ecc_error_counts", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -15455,10 +16367,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetRemappedRows_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_remapped_rows_v2", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_remapped_rows_v2", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -15478,10 +16389,9 @@ done:
 }
 static PyObject *call_nvmlDeviceSetRusdSettings_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "poll_mask"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("device_set_rusd_settings_v1", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_set_rusd_settings_v1", "device\0poll_mask\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -15506,10 +16416,9 @@ done:
 }
 static PyObject *call_nvmlDeviceGetBankRemapperStatus_v1(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("device_get_bank_remapper_status_v1", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("device_get_bank_remapper_status_v1", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -18662,7 +19571,7 @@ static PyMethodDef functions[] = {
      "\n"
      "For GK110 M-class and X-class Tesla products from the Kepler family.\n"
      "Modes `NVML_GOM_LOW_DP` and `NVML_GOM_ALL_ON` are supported on fully supported GeForce products.\n"
-     "Not supported on Quadro &reg; and Tesla C-class products.\n"
+     "Not supported on Quadro \302\256 and Tesla C-class products.\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -21642,7 +22551,7 @@ static PyMethodDef functions[] = {
      "\n"
      "For GK110 M-class and X-class Tesla products from the Kepler family.\n"
      "Modes `NVML_GOM_LOW_DP` and `NVML_GOM_ALL_ON` are supported on fully supported GeForce products.\n"
-     "Not supported on Quadro &reg; and Tesla C-class products.\n"
+     "Not supported on Quadro \302\256 and Tesla C-class products.\n"
      "Requires root/admin permissions.\n"
      "\n"
      "Changing GOMs requires a reboot.\n"
@@ -26761,6 +27670,34 @@ static PyMethodDef functions[] = {
      "------\n"
      "NvmlError"},
     {0}};
+
+const ModuleInfo module_info = {
+    .name = "cupola.bindings.nvml",
+    .library = "nvml",
+    .version = 13050,
+    .enums = enums,
+    .handles = handles,
+    .records = records,
+    .constant_names = constant_names,
+    .constants = constants,
+    .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
+    .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
+    .enum_count = 76,
+    .handle_count = 0,
+    .record_count = 206,
+    .constant_count = 310,
+    .function_count = 413,
+    .status = 33,
+    .generated = functions,
+    .methods = NULL,
+    .error = &error,
+    .table = &table.head,
+    .slots = (void **)&table.nvmlInit_v2,
+};
+
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},

@@ -3,84 +3,96 @@
 
 #include "cupola/nvrtc.h"
 
-static const EnumMember members_nvrtcResult[] = {
-    {"NVRTC_SUCCESS", "", 0LL},
-    {"NVRTC_ERROR_OUT_OF_MEMORY", "", 1LL},
-    {"NVRTC_ERROR_PROGRAM_CREATION_FAILURE", "", 2LL},
-    {"NVRTC_ERROR_INVALID_INPUT", "", 3LL},
-    {"NVRTC_ERROR_INVALID_PROGRAM", "", 4LL},
-    {"NVRTC_ERROR_INVALID_OPTION", "", 5LL},
-    {"NVRTC_ERROR_COMPILATION", "", 6LL},
-    {"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE", "", 7LL},
-    {"NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION", "", 8LL},
-    {"NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION", "", 9LL},
-    {"NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID", "", 10LL},
-    {"NVRTC_ERROR_INTERNAL_ERROR", "", 11LL},
-    {"NVRTC_ERROR_TIME_FILE_WRITE_FAILED", "", 12LL},
-    {"NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED", "", 13LL},
-    {"NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED", "", 14LL},
-    {"NVRTC_ERROR_PCH_CREATE", "", 15LL},
-    {"NVRTC_ERROR_CANCELLED", "", 16LL},
-    {"NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED", "", 17LL},
-    {"NVRTC_ERROR_BUSY", "", 18LL},
-};
+static const long long values_nvrtcResult[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL};
 static const EnumInfo enums[] = {
-    {"nvrtcResult", "The enumerated type nvrtcResult defines API call result codes. NVRTC API functions return nvrtcResult to indicate the call result.", members_nvrtcResult, COUNT_OF(members_nvrtcResult)},
+    {"nvrtcResult\0" "The enumerated type nvrtcResult defines API call result codes. NVRTC API functions return nvrtcResult to indicate the call result.\0"
+     "NVRTC_SUCCESS\0" "\0"
+     "NVRTC_ERROR_OUT_OF_MEMORY\0" "\0"
+     "NVRTC_ERROR_PROGRAM_CREATION_FAILURE\0" "\0"
+     "NVRTC_ERROR_INVALID_INPUT\0" "\0"
+     "NVRTC_ERROR_INVALID_PROGRAM\0" "\0"
+     "NVRTC_ERROR_INVALID_OPTION\0" "\0"
+     "NVRTC_ERROR_COMPILATION\0" "\0"
+     "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE\0" "\0"
+     "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION\0" "\0"
+     "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION\0" "\0"
+     "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID\0" "\0"
+     "NVRTC_ERROR_INTERNAL_ERROR\0" "\0"
+     "NVRTC_ERROR_TIME_FILE_WRITE_FAILED\0" "\0"
+     "NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED\0" "\0"
+     "NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED\0" "\0"
+     "NVRTC_ERROR_PCH_CREATE\0" "\0"
+     "NVRTC_ERROR_CANCELLED\0" "\0"
+     "NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED\0" "\0"
+     "NVRTC_ERROR_BUSY\0" "\0"
+     , values_nvrtcResult, COUNT_OF(values_nvrtcResult)},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
-    {"cupola.bindings.nvrtc.nvrtcProgram", "nvrtcProgram is the unit of compilation, and an opaque handle for a program. To compile a CUDA program string, an instance of nvrtcProgram must be created first with nvrtcCreateProgram, then compiled with nvrtcCompileProgram.", -1, HANDLE_POINTER, KIND_U64, false, NULL},
+    {"nvrtcProgram\0" "nvrtcProgram is the unit of compilation, and an opaque handle for a program. To compile a CUDA program string, an instance of nvrtcProgram must be created first with nvrtcCreateProgram, then compiled with nvrtcCompileProgram.\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
     {0}};
 PyTypeObject *handle_types[1];
-static const FieldInfo fields_nvrtcBundledHeadersInfo[] = {
-    {"available", "Non-zero if bundled headers are available", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"compressedSize", "Size of compressed archive in bytes", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"uncompressedSize", "Estimated size when extracted in bytes", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"cudaVersionMajor", "CUDA major version of bundled headers", {KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"cudaVersionMinor", "CUDA minor version of bundled headers", {KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"numFiles", "Number of header files in the bundle", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
+static const FieldPlace places_nvrtcBundledHeadersInfo[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
 static const RecordInfo records[] = {
-    {"cupola.bindings.nvrtc.nvrtcBundledHeadersInfo", "Structure containing information about bundled headers.", fields_nvrtcBundledHeadersInfo, COUNT_OF(fields_nvrtcBundledHeadersInfo) - 1, 40, 40, 8, -1, 0, false, false, false, ""},
+    {"nvrtcBundledHeadersInfo\0" "Structure containing information about bundled headers.\0" "\0"
+     "available\0" "Non-zero if bundled headers are available\0"
+     "compressedSize\0" "Size of compressed archive in bytes\0"
+     "uncompressedSize\0" "Estimated size when extracted in bytes\0"
+     "cudaVersionMajor\0" "CUDA major version of bundled headers\0"
+     "cudaVersionMinor\0" "CUDA minor version of bundled headers\0"
+     "numFiles\0" "Number of header files in the bundle\0"
+     , places_nvrtcBundledHeadersInfo, COUNT_OF(places_nvrtcBundledHeadersInfo) - 1, 40, 40, 8, -1, 0, false, false, false},
     {0}};
 static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
-    {"NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS", 0LL, false},
-    {"NVRTC_INSTALL_HEADERS_FORCE_OVERWRITE", 1LL, false},
-    {"NVRTC_INSTALL_HEADERS_NO_WAIT", 2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
     {0}};
+static const char constant_names[] =
+    "NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS\0"
+    "NVRTC_INSTALL_HEADERS_FORCE_OVERWRITE\0"
+    "NVRTC_INSTALL_HEADERS_NO_WAIT\0"
+    "";
 static const FunctionInfo function_infos[] = {
-    {"nvrtcGetErrorString", "nvrtcGetErrorString", NULL, NULL, NULL, 0, false, "nvrtcGetErrorString", NULL, 0},
-    {"nvrtcVersion", "nvrtcVersion", NULL, NULL, NULL, 0, false, "nvrtcVersion", NULL, 0},
-    {"nvrtcGetNumSupportedArchs", "nvrtcGetNumSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetNumSupportedArchs", NULL, 0},
-    {"nvrtcGetSupportedArchs", "nvrtcGetSupportedArchs", NULL, NULL, NULL, 0, false, "nvrtcGetSupportedArchs", NULL, 0},
-    {"nvrtcCreateProgram", "nvrtcCreateProgram", NULL, NULL, NULL, 0, false, "nvrtcCreateProgram", NULL, 0},
-    {"nvrtcDestroyProgram", "nvrtcDestroyProgram", NULL, NULL, NULL, 0, false, "nvrtcDestroyProgram", NULL, 0},
-    {"nvrtcCompileProgram", "nvrtcCompileProgram", NULL, NULL, NULL, 0, false, "nvrtcCompileProgram", NULL, 0},
-    {"nvrtcGetPTXSize", "nvrtcGetPTXSize", NULL, NULL, NULL, 0, false, "nvrtcGetPTXSize", NULL, 0},
-    {"nvrtcGetPTX", "nvrtcGetPTX", NULL, NULL, NULL, 0, false, "nvrtcGetPTX", NULL, 0},
-    {"nvrtcGetCUBINSize", "nvrtcGetCUBINSize", NULL, NULL, NULL, 0, true, "nvrtcGetCUBINSize", NULL, 0},
-    {"nvrtcGetCUBIN", "nvrtcGetCUBIN", NULL, NULL, NULL, 0, true, "nvrtcGetCUBIN", NULL, 0},
-    {"nvrtcGetLTOIRSize", "nvrtcGetLTOIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIRSize", NULL, 0},
-    {"nvrtcGetLTOIR", "nvrtcGetLTOIR", NULL, NULL, NULL, 0, false, "nvrtcGetLTOIR", NULL, 0},
-    {"nvrtcGetOptiXIRSize", "nvrtcGetOptiXIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIRSize", NULL, 0},
-    {"nvrtcGetOptiXIR", "nvrtcGetOptiXIR", NULL, NULL, NULL, 0, false, "nvrtcGetOptiXIR", NULL, 0},
-    {"nvrtcGetProgramLogSize", "nvrtcGetProgramLogSize", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLogSize", NULL, 0},
-    {"nvrtcGetProgramLog", "nvrtcGetProgramLog", NULL, NULL, NULL, 0, false, "nvrtcGetProgramLog", NULL, 0},
-    {"nvrtcAddNameExpression", "nvrtcAddNameExpression", NULL, NULL, NULL, 0, false, "nvrtcAddNameExpression", NULL, 0},
-    {"nvrtcGetLoweredName", "nvrtcGetLoweredName", NULL, NULL, NULL, 0, false, "nvrtcGetLoweredName", NULL, 0},
-    {"nvrtcGetPCHHeapSize", "nvrtcGetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSize", NULL, 0},
-    {"nvrtcSetPCHHeapSize", "nvrtcSetPCHHeapSize", NULL, NULL, NULL, 0, false, "nvrtcSetPCHHeapSize", NULL, 0},
-    {"nvrtcGetPCHCreateStatus", "nvrtcGetPCHCreateStatus", NULL, NULL, NULL, 0, false, "nvrtcGetPCHCreateStatus", NULL, 0},
-    {"nvrtcGetPCHHeapSizeRequired", "nvrtcGetPCHHeapSizeRequired", NULL, NULL, NULL, 0, false, "nvrtcGetPCHHeapSizeRequired", NULL, 0},
-    {"nvrtcSetFlowCallback", "nvrtcSetFlowCallback", NULL, NULL, NULL, 0, false, "nvrtcSetFlowCallback", NULL, 0},
-    {"nvrtcGetTileIRSize", "nvrtcGetTileIRSize", NULL, NULL, NULL, 0, false, "nvrtcGetTileIRSize", NULL, 13},
-    {"nvrtcGetTileIR", "nvrtcGetTileIR", NULL, NULL, NULL, 0, false, "nvrtcGetTileIR", NULL, 13},
-    {"nvrtcInstallBundledHeaders", "nvrtcInstallBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcInstallBundledHeaders", NULL, 13},
-    {"nvrtcGetBundledHeadersInfo", "nvrtcGetBundledHeadersInfo", NULL, NULL, NULL, 0, false, "nvrtcGetBundledHeadersInfo", NULL, 13},
-    {"nvrtcRemoveBundledHeaders", "nvrtcRemoveBundledHeaders", NULL, NULL, NULL, 0, false, "nvrtcRemoveBundledHeaders", NULL, 13},
-    {"nvrtcGetNVVMSize", "nvrtcGetNVVMSize", NULL, NULL, NULL, 0, false, "nvrtcGetNVVMSize", NULL, 12},
-    {"nvrtcGetNVVM", "nvrtcGetNVVM", NULL, NULL, NULL, 0, false, "nvrtcGetNVVM", NULL, 12},
+    {"nvrtcGetErrorString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetNumSupportedArchs\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetSupportedArchs\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcCreateProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcDestroyProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcCompileProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetPTXSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetPTX\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetCUBINSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvrtcGetCUBIN\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, true},
+    {"nvrtcGetLTOIRSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetLTOIR\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetOptiXIRSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetOptiXIR\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetProgramLogSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetProgramLog\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcAddNameExpression\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetLoweredName\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetPCHHeapSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcSetPCHHeapSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetPCHCreateStatus\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetPCHHeapSizeRequired\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcSetFlowCallback\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvrtcGetTileIRSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvrtcGetTileIR\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvrtcInstallBundledHeaders\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvrtcGetBundledHeadersInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvrtcRemoveBundledHeaders\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvrtcGetNVVMSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"nvrtcGetNVVM\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
 };
 static const Adapter adapters[] = {
     {0}};
@@ -274,38 +286,11 @@ static cupola_nvrtc_table table = {
     .nvrtcGetNVVMSize = thunk_nvrtcGetNVVMSize,
     .nvrtcGetNVVM = thunk_nvrtcGetNVVM,
 };
-
-const ModuleInfo module_info = {
-    .name = "cupola.bindings.nvrtc",
-    .library = "nvrtc",
-    .version = 13050,
-    .enums = enums,
-    .handles = handles,
-    .records = records,
-    .constants = constants,
-    .functions = function_infos,
-    .adapters = adapters,
-    .function_aliases = function_aliases,
-    .enum_aliases = enum_aliases,
-    .record_aliases = record_aliases,
-    .enum_count = 1,
-    .handle_count = 1,
-    .record_count = 1,
-    .constant_count = 3,
-    .function_count = 31,
-    .status = 0,
-    .methods = NULL,
-    .error = NULL,
-    .table = &table.head,
-    .slots = (void **)&table.nvrtcGetErrorString,
-};
-
 static PyObject *call_nvrtcGetErrorString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"result"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetErrorString", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetErrorString", "result\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_result = 0;
@@ -319,10 +304,9 @@ static PyObject *call_nvrtcGetErrorString(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("nvrtcVersion", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcVersion", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -337,10 +321,9 @@ static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetNumSupportedArchs(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("nvrtcGetNumSupportedArchs", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetNumSupportedArchs", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -354,10 +337,9 @@ static PyObject *call_nvrtcGetNumSupportedArchs(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetSupportedArchs(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("nvrtcGetSupportedArchs", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetSupportedArchs", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -381,10 +363,9 @@ done:
 }
 static PyObject *call_nvrtcCreateProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"src", "name", "numHeaders", "headers", "includeNames"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("nvrtcCreateProgram", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcCreateProgram", "src\0name\0numHeaders\0headers\0includeNames\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -413,10 +394,9 @@ done:
 }
 static PyObject *call_nvrtcDestroyProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcDestroyProgram", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcDestroyProgram", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -435,10 +415,9 @@ done:
 }
 static PyObject *call_nvrtcCompileProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "numOptions", "options"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("nvrtcCompileProgram", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcCompileProgram", "prog\0numOptions\0options\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -461,10 +440,9 @@ done:
 }
 static PyObject *call_nvrtcGetPTXSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetPTXSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetPTXSize", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -479,10 +457,9 @@ static PyObject *call_nvrtcGetPTXSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetPTX(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "ptx"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetPTX", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetPTX", "prog\0ptx\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -503,10 +480,9 @@ done:
 }
 static PyObject *call_nvrtcGetCUBINSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetCUBINSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetCUBINSize", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -521,10 +497,9 @@ static PyObject *call_nvrtcGetCUBINSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetCUBIN(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "cubin"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetCUBIN", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetCUBIN", "prog\0cubin\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -545,10 +520,9 @@ done:
 }
 static PyObject *call_nvrtcGetLTOIRSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetLTOIRSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetLTOIRSize", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -563,10 +537,9 @@ static PyObject *call_nvrtcGetLTOIRSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetLTOIR(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "LTOIR"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetLTOIR", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetLTOIR", "prog\0LTOIR\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -587,10 +560,9 @@ done:
 }
 static PyObject *call_nvrtcGetOptiXIRSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetOptiXIRSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetOptiXIRSize", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -605,10 +577,9 @@ static PyObject *call_nvrtcGetOptiXIRSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetOptiXIR(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "optixir"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetOptiXIR", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetOptiXIR", "prog\0optixir\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -629,10 +600,9 @@ done:
 }
 static PyObject *call_nvrtcGetProgramLogSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetProgramLogSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetProgramLogSize", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -647,10 +617,9 @@ static PyObject *call_nvrtcGetProgramLogSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetProgramLog(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "log"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetProgramLog", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetProgramLog", "prog\0log\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -671,10 +640,9 @@ done:
 }
 static PyObject *call_nvrtcAddNameExpression(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "name_expression"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcAddNameExpression", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcAddNameExpression", "prog\0name_expression\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -695,10 +663,9 @@ done:
 }
 static PyObject *call_nvrtcGetLoweredName(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "name_expression"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetLoweredName", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetLoweredName", "prog\0name_expression\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -721,10 +688,9 @@ done:
 }
 static PyObject *call_nvrtcGetPCHHeapSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("nvrtcGetPCHHeapSize", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetPCHHeapSize", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -738,10 +704,9 @@ static PyObject *call_nvrtcGetPCHHeapSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcSetPCHHeapSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcSetPCHHeapSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcSetPCHHeapSize", "size\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_size = 0;
@@ -754,10 +719,9 @@ static PyObject *call_nvrtcSetPCHHeapSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetPCHCreateStatus(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetPCHCreateStatus", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetPCHCreateStatus", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -770,10 +734,9 @@ static PyObject *call_nvrtcGetPCHCreateStatus(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetPCHHeapSizeRequired(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetPCHHeapSizeRequired", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetPCHHeapSizeRequired", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -788,10 +751,9 @@ static PyObject *call_nvrtcGetPCHHeapSizeRequired(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcSetFlowCallback(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "callback", "payload"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("nvrtcSetFlowCallback", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcSetFlowCallback", "prog\0callback\0payload\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -814,10 +776,9 @@ done:
 }
 static PyObject *call_nvrtcGetTileIRSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetTileIRSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetTileIRSize", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -832,10 +793,9 @@ static PyObject *call_nvrtcGetTileIRSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetTileIR(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "TileIR"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetTileIR", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetTileIR", "prog\0TileIR\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -856,10 +816,9 @@ done:
 }
 static PyObject *call_nvrtcInstallBundledHeaders(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"installPath", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcInstallBundledHeaders", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcInstallBundledHeaders", "installPath\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -882,10 +841,9 @@ done:
 }
 static PyObject *call_nvrtcGetBundledHeadersInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("nvrtcGetBundledHeadersInfo", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetBundledHeadersInfo", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -905,10 +863,9 @@ done:
 }
 static PyObject *call_nvrtcRemoveBundledHeaders(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"installPath"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcRemoveBundledHeaders", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcRemoveBundledHeaders", "installPath\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -929,10 +886,9 @@ done:
 }
 static PyObject *call_nvrtcGetNVVMSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("nvrtcGetNVVMSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetNVVMSize", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -947,10 +903,9 @@ static PyObject *call_nvrtcGetNVVMSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvrtcGetNVVM(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "nvvm"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("nvrtcGetNVVM", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("nvrtcGetNVVM", "prog\0nvvm\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -1597,6 +1552,34 @@ static PyMethodDef functions[] = {
      "-------\n"
      "status : nvrtcResult"},
     {0}};
+
+const ModuleInfo module_info = {
+    .name = "cupola.bindings.nvrtc",
+    .library = "nvrtc",
+    .version = 13050,
+    .enums = enums,
+    .handles = handles,
+    .records = records,
+    .constant_names = constant_names,
+    .constants = constants,
+    .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
+    .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
+    .enum_count = 1,
+    .handle_count = 1,
+    .record_count = 1,
+    .constant_count = 3,
+    .function_count = 31,
+    .status = 0,
+    .generated = functions,
+    .methods = NULL,
+    .error = NULL,
+    .table = &table.head,
+    .slots = (void **)&table.nvrtcGetErrorString,
+};
+
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},

@@ -3,21 +3,21 @@
 
 #include "cupola/nvvm.h"
 
-static const EnumMember members_nvvmResult[] = {
-    {"SUCCESS", "", 0LL},
-    {"ERROR_OUT_OF_MEMORY", "", 1LL},
-    {"ERROR_PROGRAM_CREATION_FAILURE", "", 2LL},
-    {"ERROR_IR_VERSION_MISMATCH", "", 3LL},
-    {"ERROR_INVALID_INPUT", "", 4LL},
-    {"ERROR_INVALID_PROGRAM", "", 5LL},
-    {"ERROR_INVALID_IR", "", 6LL},
-    {"ERROR_INVALID_OPTION", "", 7LL},
-    {"ERROR_NO_MODULE_IN_PROGRAM", "", 8LL},
-    {"ERROR_COMPILATION", "", 9LL},
-    {"ERROR_CANCELLED", "", 10LL},
-};
+static const long long values_nvvmResult[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL};
 static const EnumInfo enums[] = {
-    {"Result", "NVVM API call result code.", members_nvvmResult, COUNT_OF(members_nvvmResult)},
+    {"Result\0" "NVVM API call result code.\0"
+     "SUCCESS\0" "\0"
+     "ERROR_OUT_OF_MEMORY\0" "\0"
+     "ERROR_PROGRAM_CREATION_FAILURE\0" "\0"
+     "ERROR_IR_VERSION_MISMATCH\0" "\0"
+     "ERROR_INVALID_INPUT\0" "\0"
+     "ERROR_INVALID_PROGRAM\0" "\0"
+     "ERROR_INVALID_IR\0" "\0"
+     "ERROR_INVALID_OPTION\0" "\0"
+     "ERROR_NO_MODULE_IN_PROGRAM\0" "\0"
+     "ERROR_COMPILATION\0" "\0"
+     "ERROR_CANCELLED\0" "\0"
+     , values_nvvmResult, COUNT_OF(values_nvvmResult)},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
@@ -28,21 +28,23 @@ static const RecordInfo records[] = {
 static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {0}};
+static const char constant_names[] =
+    "";
 static const FunctionInfo function_infos[] = {
-    {"nvvmGetErrorString", "nvvmGetErrorString", NULL, NULL, NULL, 0, false, "get_error_string", NULL, 0},
-    {"nvvmVersion", "nvvmVersion", NULL, NULL, NULL, 0, false, "version", NULL, 0},
-    {"nvvmIRVersion", "nvvmIRVersion", NULL, NULL, NULL, 0, false, "ir_version", NULL, 0},
-    {"nvvmLLVMVersion", "nvvmLLVMVersion", NULL, NULL, NULL, 0, false, "llvm_version", NULL, 13},
-    {"nvvmCreateProgram", "nvvmCreateProgram", NULL, NULL, NULL, 0, false, "create_program", NULL, 0},
-    {"nvvmDestroyProgram", "nvvmDestroyProgram", NULL, NULL, NULL, 0, false, "destroy_program", NULL, 0},
-    {"nvvmAddModuleToProgram", "nvvmAddModuleToProgram", NULL, NULL, NULL, 0, false, "add_module_to_program", NULL, 0},
-    {"nvvmLazyAddModuleToProgram", "nvvmLazyAddModuleToProgram", NULL, NULL, NULL, 0, false, "lazy_add_module_to_program", NULL, 0},
-    {"nvvmCompileProgram", "nvvmCompileProgram", NULL, NULL, NULL, 0, false, "compile_program", NULL, 0},
-    {"nvvmVerifyProgram", "nvvmVerifyProgram", NULL, NULL, NULL, 0, false, "verify_program", NULL, 0},
-    {"nvvmGetCompiledResultSize", "nvvmGetCompiledResultSize", NULL, NULL, NULL, 0, false, "get_compiled_result_size", NULL, 0},
-    {"nvvmGetCompiledResult", "nvvmGetCompiledResult", NULL, NULL, NULL, 0, false, "get_compiled_result", NULL, 0},
-    {"nvvmGetProgramLogSize", "nvvmGetProgramLogSize", NULL, NULL, NULL, 0, false, "get_program_log_size", NULL, 0},
-    {"nvvmGetProgramLog", "nvvmGetProgramLog", NULL, NULL, NULL, 0, false, "get_program_log", NULL, 0},
+    {"nvvmGetErrorString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmIRVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmLLVMVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 13, false, false},
+    {"nvvmCreateProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmDestroyProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmAddModuleToProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmLazyAddModuleToProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmCompileProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmVerifyProgram\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmGetCompiledResultSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmGetCompiledResult\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmGetProgramLogSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"nvvmGetProgramLog\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
 };
 static const Adapter adapters[] = {
     {0}};
@@ -144,38 +146,11 @@ static PyObject *raise_with_log(long long status, nvvmProgram handle) {
     PyMem_Free(log);
     return NULL;
 }
-
-const ModuleInfo module_info = {
-    .name = "cupola.bindings.nvvm",
-    .library = "nvvm",
-    .version = 13050,
-    .enums = enums,
-    .handles = handles,
-    .records = records,
-    .constants = constants,
-    .functions = function_infos,
-    .adapters = adapters,
-    .function_aliases = function_aliases,
-    .enum_aliases = enum_aliases,
-    .record_aliases = record_aliases,
-    .enum_count = 1,
-    .handle_count = 0,
-    .record_count = 0,
-    .constant_count = 0,
-    .function_count = 14,
-    .status = 0,
-    .methods = NULL,
-    .error = &error,
-    .table = &table.head,
-    .slots = (void **)&table.nvvmGetErrorString,
-};
-
 static PyObject *call_nvvmGetErrorString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"result"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_error_string", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_error_string", "result\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_result = 0;
@@ -189,10 +164,9 @@ static PyObject *call_nvvmGetErrorString(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -207,10 +181,9 @@ static PyObject *call_nvvmVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmIRVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("ir_version", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("ir_version", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -227,10 +200,9 @@ static PyObject *call_nvvmIRVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmLLVMVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"arch"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("llvm_version", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("llvm_version", "arch\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     const char *c_arch = NULL;
@@ -245,10 +217,9 @@ static PyObject *call_nvvmLLVMVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmCreateProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("create_program", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("create_program", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -262,10 +233,9 @@ static PyObject *call_nvvmCreateProgram(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmDestroyProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("destroy_program", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("destroy_program", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -280,10 +250,9 @@ static PyObject *call_nvvmDestroyProgram(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmAddModuleToProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "buffer", "size", "name"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("add_module_to_program", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("add_module_to_program", "prog\0buffer\0size\0name\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -308,10 +277,9 @@ done:
 }
 static PyObject *call_nvvmLazyAddModuleToProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "buffer", "size", "name"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("lazy_add_module_to_program", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("lazy_add_module_to_program", "prog\0buffer\0size\0name\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -336,10 +304,9 @@ done:
 }
 static PyObject *call_nvvmCompileProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "num_options", "options"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("compile_program", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("compile_program", "prog\0num_options\0options\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -362,10 +329,9 @@ done:
 }
 static PyObject *call_nvvmVerifyProgram(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "num_options", "options"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("verify_program", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("verify_program", "prog\0num_options\0options\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -388,10 +354,9 @@ done:
 }
 static PyObject *call_nvvmGetCompiledResultSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_compiled_result_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_compiled_result_size", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -406,10 +371,9 @@ static PyObject *call_nvvmGetCompiledResultSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmGetCompiledResult(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "buffer"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_compiled_result", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_compiled_result", "prog\0buffer\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -433,10 +397,9 @@ done:
 }
 static PyObject *call_nvvmGetProgramLogSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("get_program_log_size", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_program_log_size", "prog\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_prog = 0;
@@ -451,10 +414,9 @@ static PyObject *call_nvvmGetProgramLogSize(CALL_PARAMETERS) {
 }
 static PyObject *call_nvvmGetProgramLog(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prog", "buffer"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("get_program_log", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("get_program_log", "prog\0buffer\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -854,6 +816,34 @@ static PyMethodDef functions[] = {
      "------\n"
      "nvvmError"},
     {0}};
+
+const ModuleInfo module_info = {
+    .name = "cupola.bindings.nvvm",
+    .library = "nvvm",
+    .version = 13050,
+    .enums = enums,
+    .handles = handles,
+    .records = records,
+    .constant_names = constant_names,
+    .constants = constants,
+    .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
+    .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
+    .enum_count = 1,
+    .handle_count = 0,
+    .record_count = 0,
+    .constant_count = 0,
+    .function_count = 14,
+    .status = 0,
+    .generated = functions,
+    .methods = NULL,
+    .error = &error,
+    .table = &table.head,
+    .slots = (void **)&table.nvvmGetErrorString,
+};
+
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},

@@ -57,7 +57,7 @@ int to_record(PyObject *object, int index, bool optional, void **out) {
         return 0;
     }
     PyErr_Format(PyExc_TypeError, "expected %s%s, got %.200s",
-                 strrchr(module_info.records[index].name, '.') + 1, optional ? " or None" : "",
+                 module_info.records[index].texts, optional ? " or None" : "",
                  Py_TYPE(object)->tp_name);
     return -1;
 }
@@ -120,6 +120,27 @@ static void destroy(PyObject *object) {
 }
 
 /* ---- fields ---- */
+
+const FieldInfo *record_fields(const RecordInfo *info) {
+    static const FieldInfo *unpacked[COUNT_OF(record_types)];
+    const FieldInfo **known = &unpacked[info->root];
+    if (*known) return *known;
+    const RecordInfo *root = &module_info.records[info->root];
+    FieldInfo *fields = PyMem_Calloc(root->field_count + 1u, sizeof *fields);
+    if (!fields) return (const FieldInfo *)PyErr_NoMemory();
+    const char *name = text_after(text_after(text_after(root->texts)));
+    for (int i = 0; i < root->field_count; i++) {
+        const FieldPlace *place = &root->places[i];
+        const char *doc = text_after(name);
+        fields[i] = (FieldInfo){
+            .name = name, .doc = doc, .type = place->type, .offset = place->offset, .older = place->older,
+            .count = place->count, .count_offset = place->count_offset, .shape = place->shape,
+            .count_size = place->count_size,
+        };
+        name = text_after(doc);
+    }
+    return *known = fields;
+}
 
 size_t record_size(const RecordInfo *info) {
     return info->older_size != info->size && table_is_older() ? info->older_size : info->size;
@@ -377,9 +398,11 @@ static PyObject *to_text(PyObject *self) {
     Py_ssize_t count = ((RecordObject *)self)->count;
     if (count != 1)
         return PyUnicode_FromFormat("<%s: %zd elements>", short_name(Py_TYPE(self)), count);
+    const FieldInfo *fields = record_fields(info);
+    if (!fields) return NULL;
     PyObject *lines = PyList_New(0), *newline = PyUnicode_FromString("\n"), *text = NULL;
     for (int i = 0; lines && i < info->field_count; i++) {
-        PyObject *line = field_text(self, &info->fields[i]);
+        PyObject *line = field_text(self, &fields[i]);
         if (!line && PyErr_ExceptionMatches(PyExc_AttributeError)) { /* not in the loaded library */
             PyErr_Clear();
             continue;
@@ -426,20 +449,22 @@ PyTypeObject *record_type(int index) {
                          : info->array        ? &StructArrayBase
                                               : &StructBase;
     /* The descriptors live as long as the class, which is for ever. Derived classes inherit them. */
-    PyGetSetDef *accessors = base ? PyMem_Calloc(info->field_count + 1u, sizeof *accessors) : NULL;
-    if (!accessors) return base ? (PyTypeObject *)PyErr_NoMemory() : NULL;
+    const FieldInfo *fields = base ? record_fields(info) : NULL;
+    char *name = fields ? qualified_name(info->texts) : NULL;
+    PyGetSetDef *accessors = name ? PyMem_Calloc(info->field_count + 1u, sizeof *accessors) : NULL;
+    if (!accessors) return name ? (PyTypeObject *)PyErr_NoMemory() : NULL;
     for (int i = 0; info->base < 0 && i < info->field_count; i++) {
-        const FieldInfo *field = &info->fields[i];
+        const FieldInfo *field = &fields[i];
         accessors[i] = (PyGetSetDef){field->name, field_get, field_set, field->doc, (void *)field};
     }
     PyType_Slot slots[] = {
-        {Py_tp_doc, (void *)info->doc},
+        {Py_tp_doc, (void *)text_after(info->texts)},
         {Py_tp_getset, accessors},
         /* Without this a class made from a spec gets subtype_dealloc, which drops the type itself. */
         {Py_tp_dealloc, destroy},
         {0, NULL},
     };
-    PyType_Spec spec = {info->name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    PyType_Spec spec = {name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
     return record_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
 }
 

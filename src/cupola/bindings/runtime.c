@@ -3,2607 +3,3310 @@
 
 #include "cupola/runtime.h"
 
-static const EnumMember members_cudaSharedMemoryMode[] = {
-    {"cudaSharedMemoryModeDefault", "The default to use for allowing non-portable shared memory size on launch - uses current function attributes for cudaFuncAttributeMaxDynamicSharedMemorySize", 0LL},
-    {"cudaSharedMemoryModeRequirePortable", "Specifies that the shared memory size requested must be a portable size within cudaDevAttrMaxSharedMemoryPerBlock", 1LL},
-    {"cudaSharedMemoryModeAllowNonPortable", "Specifies that the shared memory size requested may be a non-portable size up to cudaDevAttrMaxSharedMemoryPerBlockOptin", 2LL},
-    {"cudaSharedMemoryModeAllowOversizedSharedMemory", "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache)", 3LL},
-    {"cudaSharedMemoryModePreferOversizedSharedMemory", "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache), and prefer an oversized shared memory configuration", 4LL},
-};
-static const EnumMember members_cudaError_t[] = {
-    {"cudaSuccess", "The API call returned with no errors. In the case of query calls, this also means that the operation being queried is complete (see cudaEventQuery() and cudaStreamQuery()).", 0LL},
-    {"cudaErrorInvalidValue", "This indicates that one or more of the parameters passed to the API call is not within an acceptable range of values.", 1LL},
-    {"cudaErrorMemoryAllocation", "The API call failed because it was unable to allocate enough memory or other resources to perform the requested operation.", 2LL},
-    {"cudaErrorInitializationError", "The API call failed because the CUDA driver and runtime could not be initialized.", 3LL},
-    {"cudaErrorCudartUnloading", "This indicates that a CUDA Runtime API call cannot be executed because it is being called during process shut down, at a point in time after CUDA driver has been unloaded.", 4LL},
-    {"cudaErrorProfilerDisabled", "This indicates profiler is not initialized for this run. This can happen when the application is running with external profiling tools like visual profiler.", 5LL},
-    {"cudaErrorProfilerNotInitialized", "This error return is deprecated as of CUDA 5.0. It is no longer an error to attempt to enable/disable the profiling via cudaProfilerStart or cudaProfilerStop without initialization.", 6LL},
-    {"cudaErrorProfilerAlreadyStarted", "This error return is deprecated as of CUDA 5.0. It is no longer an error to call cudaProfilerStart() when profiling is already enabled.", 7LL},
-    {"cudaErrorProfilerAlreadyStopped", "This error return is deprecated as of CUDA 5.0. It is no longer an error to call cudaProfilerStop() when profiling is already disabled.", 8LL},
-    {"cudaErrorInvalidConfiguration", "This indicates that a kernel launch is requesting resources that can never be satisfied by the current device. Requesting more shared memory per block than the device supports will trigger this error, as will requesting too many threads or blocks. See cudaDeviceProp for more device limitations.", 9LL},
-    {"cudaErrorVersionTranslation", "This indicates that the driver is newer than the runtime version and returned graph node parameter information that the runtime does not understand and is unable to translate.", 10LL},
-    {"cudaErrorInvalidPitchValue", "This indicates that one or more of the pitch-related parameters passed to the API call is not within the acceptable range for pitch.", 12LL},
-    {"cudaErrorInvalidSymbol", "This indicates that the symbol name/identifier passed to the API call is not a valid name or identifier.", 13LL},
-    {"cudaErrorInvalidHostPointer", "This indicates that at least one host pointer passed to the API call is not a valid host pointer. This error return is deprecated as of CUDA 10.1.", 16LL},
-    {"cudaErrorInvalidDevicePointer", "This indicates that at least one device pointer passed to the API call is not a valid device pointer. This error return is deprecated as of CUDA 10.1.", 17LL},
-    {"cudaErrorInvalidTexture", "This indicates that the texture passed to the API call is not a valid texture.", 18LL},
-    {"cudaErrorInvalidTextureBinding", "This indicates that the texture binding is not valid. This occurs if you call cudaGetTextureAlignmentOffset() with an unbound texture.", 19LL},
-    {"cudaErrorInvalidChannelDescriptor", "This indicates that the channel descriptor passed to the API call is not valid. This occurs if the format is not one of the formats specified by cudaChannelFormatKind, or if one of the dimensions is invalid.", 20LL},
-    {"cudaErrorInvalidMemcpyDirection", "This indicates that the direction of the memcpy passed to the API call is not one of the types specified by cudaMemcpyKind.", 21LL},
-    {"cudaErrorAddressOfConstant", "This indicated that the user has taken the address of a constant variable, which was forbidden up until the CUDA 3.1 release. This error return is deprecated as of CUDA 3.1. Variables in constant memory may now have their address taken by the runtime via cudaGetSymbolAddress().", 22LL},
-    {"cudaErrorTextureFetchFailed", "This indicated that a texture fetch was not able to be performed. This was previously used for device emulation of texture operations. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.", 23LL},
-    {"cudaErrorTextureNotBound", "This indicated that a texture was not bound for access. This was previously used for device emulation of texture operations. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.", 24LL},
-    {"cudaErrorSynchronizationError", "This indicated that a synchronization operation had failed. This was previously used for some device emulation functions. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.", 25LL},
-    {"cudaErrorInvalidFilterSetting", "This indicates that a non-float texture was being accessed with linear filtering. This is not supported by CUDA.", 26LL},
-    {"cudaErrorInvalidNormSetting", "This indicates that an attempt was made to read an unsupported data type as a normalized float. This is not supported by CUDA.", 27LL},
-    {"cudaErrorMixedDeviceExecution", "Mixing of device and device emulation code was not allowed. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.", 28LL},
-    {"cudaErrorNotYetImplemented", "This indicates that the API call is not yet implemented. Production releases of CUDA will never return this error. This error return is deprecated as of CUDA 4.1.", 31LL},
-    {"cudaErrorMemoryValueTooLarge", "This indicated that an emulated device pointer exceeded the 32-bit address range. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.", 32LL},
-    {"cudaErrorStubLibrary", "This indicates that the CUDA driver that the application has loaded is a stub library. Applications that run with the stub rather than a real driver loaded will result in CUDA API returning this error.", 34LL},
-    {"cudaErrorInsufficientDriver", "This indicates that the installed NVIDIA CUDA driver is older than the CUDA runtime library. This is not a supported configuration. Users should install an updated NVIDIA display driver to allow the application to run.", 35LL},
-    {"cudaErrorCallRequiresNewerDriver", "This indicates that the API call requires a newer CUDA driver than the one currently installed. Users should install an updated NVIDIA CUDA driver to allow the API call to succeed.", 36LL},
-    {"cudaErrorInvalidSurface", "This indicates that the surface passed to the API call is not a valid surface.", 37LL},
-    {"cudaErrorDuplicateVariableName", "This indicates that multiple global or constant variables (across separate CUDA source files in the application) share the same string name.", 43LL},
-    {"cudaErrorDuplicateTextureName", "This indicates that multiple textures (across separate CUDA source files in the application) share the same string name.", 44LL},
-    {"cudaErrorDuplicateSurfaceName", "This indicates that multiple surfaces (across separate CUDA source files in the application) share the same string name.", 45LL},
-    {"cudaErrorDevicesUnavailable", "This indicates that all CUDA devices are busy or unavailable at the current time. Devices are often busy/unavailable due to use of cudaComputeModeProhibited, cudaComputeModeExclusiveProcess, or when long running CUDA kernels have filled up the GPU and are blocking new work from starting. They can also be unavailable due to memory constraints on a device that already has active CUDA work being performed.", 46LL},
-    {"cudaErrorIncompatibleDriverContext", "This indicates that the current context is not compatible with this the CUDA Runtime. This can only occur if you are using CUDA Runtime/Driver interoperability and have created an existing Driver context using the driver API. The Driver context may be incompatible either because the Driver context was created using an older version of the API, because the Runtime API call expects a primary driver context and the Driver context is not primary, or because the Driver context has been destroyed. Please see `CUDART_DRIVER` \"Interactions with the CUDA Driver API\" for more information.", 49LL},
-    {"cudaErrorMissingConfiguration", "The device function being invoked (usually via cudaLaunchKernel()) was not previously configured via the cudaConfigureCall() function.", 52LL},
-    {"cudaErrorPriorLaunchFailure", "This indicated that a previous kernel launch failed. This was previously used for device emulation of kernel launches. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.", 53LL},
-    {"cudaErrorLaunchMaxDepthExceeded", "This error indicates that a device runtime grid launch did not occur because the depth of the child grid would exceed the maximum supported number of nested grid launches.", 65LL},
-    {"cudaErrorLaunchFileScopedTex", "This error indicates that a grid launch did not occur because the kernel uses file-scoped textures which are unsupported by the device runtime. Kernels launched via the device runtime only support textures created with the Texture Object API's.", 66LL},
-    {"cudaErrorLaunchFileScopedSurf", "This error indicates that a grid launch did not occur because the kernel uses file-scoped surfaces which are unsupported by the device runtime. Kernels launched via the device runtime only support surfaces created with the Surface Object API's.", 67LL},
-    {"cudaErrorSyncDepthExceeded", "This error indicates that a call to cudaDeviceSynchronize made from the device runtime failed because the call was made at grid depth greater than than either the default (2 levels of grids) or user specified device limit cudaLimitDevRuntimeSyncDepth. To be able to synchronize on launched grids at a greater depth successfully, the maximum nested depth at which cudaDeviceSynchronize will be called must be specified with the cudaLimitDevRuntimeSyncDepth limit to the cudaDeviceSetLimit api before the host-side launch of a kernel using the device runtime. Keep in mind that additional levels of sync depth require the runtime to reserve large amounts of device memory that cannot be used for user allocations. Note that cudaDeviceSynchronize made from device runtime is only supported on devices of compute capability < 9.0.", 68LL},
-    {"cudaErrorLaunchPendingCountExceeded", "This error indicates that a device runtime grid launch failed because the launch would exceed the limit cudaLimitDevRuntimePendingLaunchCount. For this launch to proceed successfully, cudaDeviceSetLimit must be called to set the cudaLimitDevRuntimePendingLaunchCount to be higher than the upper bound of outstanding launches that can be issued to the device runtime. Keep in mind that raising the limit of pending device runtime launches will require the runtime to reserve device memory that cannot be used for user allocations.", 69LL},
-    {"cudaErrorInvalidDeviceFunction", "The requested device function does not exist or is not compiled for the proper device architecture.", 98LL},
-    {"cudaErrorNoDevice", "This indicates that no CUDA-capable devices were detected by the installed CUDA driver.", 100LL},
-    {"cudaErrorInvalidDevice", "This indicates that the device ordinal supplied by the user does not correspond to a valid CUDA device or that the action requested is invalid for the specified device.", 101LL},
-    {"cudaErrorDeviceNotLicensed", "This indicates that the device doesn't have a valid Grid License.", 102LL},
-    {"cudaErrorSoftwareValidityNotEstablished", "By default, the CUDA runtime may perform a minimal set of self-tests, as well as CUDA driver tests, to establish the validity of both. Introduced in CUDA 11.2, this error return indicates that at least one of these tests has failed and the validity of either the runtime or the driver could not be established.", 103LL},
-    {"cudaErrorStartupFailure", "This indicates an internal startup failure in the CUDA runtime.", 127LL},
-    {"cudaErrorInvalidKernelImage", "This indicates that the device kernel image is invalid.", 200LL},
-    {"cudaErrorDeviceUninitialized", "This most frequently indicates that there is no context bound to the current thread. This can also be returned if the context passed to an API call is not a valid handle (such as a context that has had cuCtxDestroy() invoked on it). This can also be returned if a user mixes different API versions (i.e. 3010 context with 3020 API calls). See cuCtxGetApiVersion() for more details.", 201LL},
-    {"cudaErrorMapBufferObjectFailed", "This indicates that the buffer object could not be mapped.", 205LL},
-    {"cudaErrorUnmapBufferObjectFailed", "This indicates that the buffer object could not be unmapped.", 206LL},
-    {"cudaErrorArrayIsMapped", "This indicates that the specified array is currently mapped and thus cannot be destroyed.", 207LL},
-    {"cudaErrorAlreadyMapped", "This indicates that the resource is already mapped.", 208LL},
-    {"cudaErrorNoKernelImageForDevice", "This indicates that there is no kernel image available that is suitable for the device. This can occur when a user specifies code generation options for a particular CUDA source file that do not include the corresponding device configuration.", 209LL},
-    {"cudaErrorAlreadyAcquired", "This indicates that a resource has already been acquired.", 210LL},
-    {"cudaErrorNotMapped", "This indicates that a resource is not mapped.", 211LL},
-    {"cudaErrorNotMappedAsArray", "This indicates that a mapped resource is not available for access as an array.", 212LL},
-    {"cudaErrorNotMappedAsPointer", "This indicates that a mapped resource is not available for access as a pointer.", 213LL},
-    {"cudaErrorECCUncorrectable", "This indicates that an uncorrectable ECC error was detected during execution.", 214LL},
-    {"cudaErrorUnsupportedLimit", "This indicates that the cudaLimit passed to the API call is not supported by the active device.", 215LL},
-    {"cudaErrorDeviceAlreadyInUse", "This indicates that a call tried to access an exclusive-thread device that is already in use by a different thread.", 216LL},
-    {"cudaErrorPeerAccessUnsupported", "This error indicates that P2P access is not supported across the given devices.", 217LL},
-    {"cudaErrorInvalidPtx", "A PTX compilation failed. The runtime may fall back to compiling PTX if an application does not contain a suitable binary for the current device.", 218LL},
-    {"cudaErrorInvalidGraphicsContext", "This indicates an error with the OpenGL or DirectX context.", 219LL},
-    {"cudaErrorNvlinkUncorrectable", "This indicates that an uncorrectable NVLink error was detected during the execution.", 220LL},
-    {"cudaErrorJitCompilerNotFound", "This indicates that the PTX JIT compiler library was not found. The JIT Compiler library is used for PTX compilation. The runtime may fall back to compiling PTX if an application does not contain a suitable binary for the current device.", 221LL},
-    {"cudaErrorUnsupportedPtxVersion", "This indicates that the provided PTX was compiled with an unsupported toolchain. The most common reason for this, is the PTX was generated by a compiler newer than what is supported by the CUDA driver and PTX JIT compiler.", 222LL},
-    {"cudaErrorJitCompilationDisabled", "This indicates that the JIT compilation was disabled. The JIT compilation compiles PTX. The runtime may fall back to compiling PTX if an application does not contain a suitable binary for the current device.", 223LL},
-    {"cudaErrorUnsupportedExecAffinity", "This indicates that the provided execution affinity is not supported by the device.", 224LL},
-    {"cudaErrorUnsupportedDevSideSync", "This indicates that the code to be compiled by the PTX JIT contains unsupported call to cudaDeviceSynchronize.", 225LL},
-    {"cudaErrorContained", "This indicates that an exception occurred on the device that is now contained by the GPU's error containment capability. Common causes are - a. Certain types of invalid accesses of peer GPU memory over nvlink b. Certain classes of hardware errors This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 226LL},
-    {"cudaErrorInsufficientLoaderVersion", "This indicates that loader version is insufficient for Fatbin", 227LL},
-    {"cudaErrorInvalidSource", "This indicates that the device kernel source is invalid.", 300LL},
-    {"cudaErrorFileNotFound", "This indicates that the file specified was not found.", 301LL},
-    {"cudaErrorSharedObjectSymbolNotFound", "This indicates that a link to a shared object failed to resolve.", 302LL},
-    {"cudaErrorSharedObjectInitFailed", "This indicates that initialization of a shared object failed.", 303LL},
-    {"cudaErrorOperatingSystem", "This error indicates that an OS call failed.", 304LL},
-    {"cudaErrorInvalidResourceHandle", "This indicates that a resource handle passed to the API call was not valid. Resource handles are opaque types like cudaStream_t and cudaEvent_t.", 400LL},
-    {"cudaErrorIllegalState", "This indicates that a resource required by the API call is not in a valid state to perform the requested operation.", 401LL},
-    {"cudaErrorLossyQuery", "This indicates an attempt was made to introspect an object in a way that would discard semantically important information. This is either due to the object using funtionality newer than the API version used to introspect it or omission of optional return arguments.", 402LL},
-    {"cudaErrorSymbolNotFound", "This indicates that a named symbol was not found. Examples of symbols are global/constant variable names, driver function names, texture names, and surface names.", 500LL},
-    {"cudaErrorNotReady", "This indicates that asynchronous operations issued previously have not completed yet. This result is not actually an error, but must be indicated differently than cudaSuccess (which indicates completion). Calls that may return this value include cudaEventQuery() and cudaStreamQuery().", 600LL},
-    {"cudaErrorIllegalAddress", "The device encountered a load or store instruction on an invalid memory address. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 700LL},
-    {"cudaErrorLaunchOutOfResources", "This indicates that a launch did not occur because it did not have appropriate resources. Although this error is similar to cudaErrorInvalidConfiguration, this error usually indicates that the user has attempted to pass too many arguments to the device kernel, or the kernel launch specifies too many threads for the kernel's register count.", 701LL},
-    {"cudaErrorLaunchTimeout", "This indicates that the device kernel took too long to execute. This can only occur if timeouts are enabled - see the device attribute \\ref cudaDeviceAttrcudaDevAttrKernelExecTimeout \"cudaDevAttrKernelExecTimeout\" for more information. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 702LL},
-    {"cudaErrorLaunchIncompatibleTexturing", "This error indicates a kernel launch that uses an incompatible texturing mode.", 703LL},
-    {"cudaErrorPeerAccessAlreadyEnabled", "This error indicates that a call to cudaDeviceEnablePeerAccess() is trying to re-enable peer addressing on from a context which has already had peer addressing enabled.", 704LL},
-    {"cudaErrorPeerAccessNotEnabled", "This error indicates that cudaDeviceDisablePeerAccess() is trying to disable peer addressing which has not been enabled yet via cudaDeviceEnablePeerAccess().", 705LL},
-    {"cudaErrorSetOnActiveProcess", "This indicates that the user has called cudaSetValidDevices(), cudaSetDeviceFlags(), cudaD3D9SetDirect3DDevice(), cudaD3D10SetDirect3DDevice, cudaD3D11SetDirect3DDevice(), or cudaVDPAUSetVDPAUDevice() after initializing the CUDA runtime by calling non-device management operations (allocating memory and launching kernels are examples of non-device management operations). This error can also be returned if using runtime/driver interoperability and there is an existing CUcontext active on the host thread.", 708LL},
-    {"cudaErrorContextIsDestroyed", "This error indicates that the context current to the calling thread has been destroyed using cuCtxDestroy, or is a primary context which has not yet been initialized.", 709LL},
-    {"cudaErrorAssert", "An assert triggered in device code during kernel execution. The device cannot be used again. All existing allocations are invalid. To continue using CUDA, the process must be terminated and relaunched.", 710LL},
-    {"cudaErrorTooManyPeers", "This error indicates that the hardware resources required to enable peer access have been exhausted for one or more of the devices passed to cudaEnablePeerAccess().", 711LL},
-    {"cudaErrorHostMemoryAlreadyRegistered", "This error indicates that the memory range passed to cudaHostRegister() has already been registered.", 712LL},
-    {"cudaErrorHostMemoryNotRegistered", "This error indicates that the pointer passed to cudaHostUnregister() does not correspond to any currently registered memory region.", 713LL},
-    {"cudaErrorHardwareStackError", "Device encountered an error in the call stack during kernel execution, possibly due to stack corruption or exceeding the stack size limit. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 714LL},
-    {"cudaErrorIllegalInstruction", "The device encountered an illegal instruction during kernel execution This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 715LL},
-    {"cudaErrorMisalignedAddress", "The device encountered a load or store instruction on a memory address which is not aligned. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 716LL},
-    {"cudaErrorInvalidAddressSpace", "While executing a kernel, the device encountered an instruction which can only operate on memory locations in certain address spaces (global, shared, or local), but was supplied a memory address not belonging to an allowed address space. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 717LL},
-    {"cudaErrorInvalidPc", "The device encountered an invalid program counter. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 718LL},
-    {"cudaErrorLaunchFailure", "An exception occurred on the device while executing a kernel. Common causes include dereferencing an invalid device pointer and accessing out of bounds shared memory. Less common cases can be system specific - more information about these cases can be found in the system specific user guide. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 719LL},
-    {"cudaErrorCooperativeLaunchTooLarge", "This error indicates that the number of blocks launched per grid for a kernel that was launched via either cudaLaunchCooperativeKernel exceeds the maximum number of blocks as allowed by cudaOccupancyMaxActiveBlocksPerMultiprocessor or cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags times the number of multiprocessors as specified by the device attribute cudaDevAttrMultiProcessorCount.", 720LL},
-    {"cudaErrorTensorMemoryLeak", "An exception occurred on the device while exiting a kernel using tensor memory: the tensor memory was not completely deallocated. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.", 721LL},
-    {"cudaErrorNotPermitted", "This error indicates the attempted operation is not permitted.", 800LL},
-    {"cudaErrorNotSupported", "This error indicates the attempted operation is not supported on the current system or device.", 801LL},
-    {"cudaErrorSystemNotReady", "This error indicates that the system is not yet ready to start any CUDA work. To continue using CUDA, verify the system configuration is in a valid state and all required driver daemons are actively running. More information about this error can be found in the system specific user guide.", 802LL},
-    {"cudaErrorSystemDriverMismatch", "This error indicates that there is a mismatch between the versions of the display driver and the CUDA driver. Refer to the compatibility documentation for supported versions.", 803LL},
-    {"cudaErrorCompatNotSupportedOnDevice", "This error indicates that the system was upgraded to run with forward compatibility but the visible hardware detected by CUDA does not support this configuration. Refer to the compatibility documentation for the supported hardware matrix or ensure that only supported hardware is visible during initialization via the CUDA_VISIBLE_DEVICES environment variable.", 804LL},
-    {"cudaErrorMpsConnectionFailed", "This error indicates that the MPS client failed to connect to the MPS control daemon or the MPS server.", 805LL},
-    {"cudaErrorMpsRpcFailure", "This error indicates that the remote procedural call between the MPS server and the MPS client failed.", 806LL},
-    {"cudaErrorMpsServerNotReady", "This error indicates that the MPS server is not ready to accept new MPS client requests. This error can be returned when the MPS server is in the process of recovering from a fatal failure.", 807LL},
-    {"cudaErrorMpsMaxClientsReached", "This error indicates that the hardware resources required to create MPS client have been exhausted.", 808LL},
-    {"cudaErrorMpsMaxConnectionsReached", "This error indicates the the hardware resources required to device connections have been exhausted.", 809LL},
-    {"cudaErrorMpsClientTerminated", "This error indicates that the MPS client has been terminated by the server. To continue using CUDA, the process must be terminated and relaunched.", 810LL},
-    {"cudaErrorCdpNotSupported", "This error indicates, that the program is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it.", 811LL},
-    {"cudaErrorCdpVersionMismatch", "This error indicates, that the program contains an unsupported interaction between different versions of CUDA Dynamic Parallelism.", 812LL},
-    {"cudaErrorStreamCaptureUnsupported", "The operation is not permitted when the stream is capturing.", 900LL},
-    {"cudaErrorStreamCaptureInvalidated", "The current capture sequence on the stream has been invalidated due to a previous error.", 901LL},
-    {"cudaErrorStreamCaptureMerge", "The operation would have resulted in a merge of two independent capture sequences.", 902LL},
-    {"cudaErrorStreamCaptureUnmatched", "The capture was not initiated in this stream.", 903LL},
-    {"cudaErrorStreamCaptureUnjoined", "The capture sequence contains a fork that was not joined to the primary stream.", 904LL},
-    {"cudaErrorStreamCaptureIsolation", "A dependency would have been created which crosses the capture sequence boundary. Only implicit in-stream ordering dependencies are allowed to cross the boundary.", 905LL},
-    {"cudaErrorStreamCaptureImplicit", "The operation would have resulted in a disallowed implicit dependency on a current capture sequence from cudaStreamLegacy.", 906LL},
-    {"cudaErrorCapturedEvent", "The operation is not permitted on an event which was last recorded in a capturing stream.", 907LL},
-    {"cudaErrorStreamCaptureWrongThread", "A stream capture sequence not initiated with the cudaStreamCaptureModeRelaxed argument to cudaStreamBeginCapture was passed to cudaStreamEndCapture in a different thread.", 908LL},
-    {"cudaErrorTimeout", "This indicates that the wait operation has timed out.", 909LL},
-    {"cudaErrorGraphExecUpdateFailure", "This error indicates that the graph update was not performed because it included changes which violated constraints specific to instantiated graph update.", 910LL},
-    {"cudaErrorExternalDevice", "This indicates that an error has occurred in a device outside of GPU. It can be a synchronous error w.r.t. CUDA API or an asynchronous error from the external device. In case of asynchronous error, it means that if cuda was waiting for an external device's signal before consuming shared data, the external device signaled an error indicating that the data is not valid for consumption. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched. In case of synchronous error, it means that one or more external devices have encountered an error and cannot complete the operation.", 911LL},
-    {"cudaErrorInvalidClusterSize", "This indicates that a kernel launch error has occurred due to cluster misconfiguration.", 912LL},
-    {"cudaErrorFunctionNotLoaded", "Indiciates a function handle is not loaded when calling an API that requires a loaded function.", 913LL},
-    {"cudaErrorInvalidResourceType", "This error indicates one or more resources passed in are not valid resource types for the operation.", 914LL},
-    {"cudaErrorInvalidResourceConfiguration", "This error indicates one or more resources are insufficient or non-applicable for the operation.", 915LL},
-    {"cudaErrorStreamDetached", "This error indicates that the requested operation is not permitted because the stream is in a detached state. This can occur if the green context associated with the stream has been destroyed, limiting the stream's operational capabilities.", 917LL},
-    {"cudaErrorGraphRecaptureFailure", "This error indicates that a graph recapture failed and had to be terminated.", 918LL},
-    {"cudaErrorFabricNotReady", "This error indicates GPU fabric is not ready within the bounded wait while the fabric manager probe is still in progress. Applications may retry after a delay; for the initialization wait budget, see environment variables such as CUDA_FABRIC_INIT_TIMEOUT_MS.", 919LL},
-    {"cudaErrorUnknown", "This indicates that an unknown internal error has occurred.", 999LL},
-    {"cudaErrorApiFailureBase", "Any unhandled CUDA driver error is added to this value and returned via the runtime. Production releases of CUDA should not return such errors. This error return is deprecated as of CUDA 4.1.", 10000LL},
-};
-static const EnumMember members_cudaGraphDependencyType[] = {
-    {"cudaGraphDependencyTypeDefault", "This is an ordinary dependency.", 0LL},
-    {"cudaGraphDependencyTypeProgrammatic", "This dependency type allows the downstream node to use `cudaGridDependencySynchronize`(). It may only be used between kernel nodes, and must be used with either the cudaGraphKernelNodePortProgrammatic or cudaGraphKernelNodePortLaunchCompletion outgoing port.", 1LL},
-};
-static const EnumMember members_cudaGraphInstantiateResult[] = {
-    {"cudaGraphInstantiateSuccess", "Instantiation succeeded", 0LL},
-    {"cudaGraphInstantiateError", "Instantiation failed for an unexpected reason which is described in the return value of the function", 1LL},
-    {"cudaGraphInstantiateInvalidStructure", "Instantiation failed due to invalid structure, such as cycles", 2LL},
-    {"cudaGraphInstantiateNodeOperationNotSupported", "Instantiation for device launch failed because the graph contained an unsupported operation", 3LL},
-    {"cudaGraphInstantiateMultipleDevicesNotSupported", "Instantiation for device launch failed due to the nodes belonging to different contexts", 4LL},
-    {"cudaGraphInstantiateConditionalHandleUnused", "One or more conditional handles are not associated with conditional nodes", 5LL},
-};
-static const EnumMember members_cudaLaunchMemSyncDomain[] = {
-    {"cudaLaunchMemSyncDomainDefault", "Launch kernels in the default domain", 0LL},
-    {"cudaLaunchMemSyncDomainRemote", "Launch kernels in the remote domain", 1LL},
-};
-static const EnumMember members_cudaLaunchAttributePortableClusterMode[] = {
-    {"cudaLaunchPortableClusterModeDefault", "The default to use for allowing non-portable cluster size on launch - uses current function attribute for cudaFuncAttributeNonPortableClusterSizeAllowed", 0LL},
-    {"cudaLaunchPortableClusterModeRequirePortable", "Specifies that the cluster size requested must be a portable size", 1LL},
-    {"cudaLaunchPortableClusterModeAllowNonPortable", "Specifies that the cluster size requested may be a non-portable size", 2LL},
-};
-static const EnumMember members_cudaLaunchAttributeID[] = {
-    {"cudaLaunchAttributeIgnore", "Ignored entry, for convenient composition", 0LL},
-    {"cudaLaunchAttributeAccessPolicyWindow", "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValueaccessPolicyWindow.", 1LL},
-    {"cudaLaunchAttributeCooperative", "Valid for graph nodes, launches. See cudaLaunchAttributeValuecooperative.", 2LL},
-    {"cudaLaunchAttributeSynchronizationPolicy", "Valid for streams. See cudaLaunchAttributeValuesyncPolicy.", 3LL},
-    {"cudaLaunchAttributeClusterDimension", "Valid for graph nodes, launches. See cudaLaunchAttributeValueclusterDim.", 4LL},
-    {"cudaLaunchAttributeClusterSchedulingPolicyPreference", "Valid for graph nodes, launches. See cudaLaunchAttributeValueclusterSchedulingPolicyPreference.", 5LL},
-    {"cudaLaunchAttributeProgrammaticStreamSerialization", "Valid for launches. Setting cudaLaunchAttributeValueprogrammaticStreamSerializationAllowed to non-0 signals that the kernel will use programmatic means to resolve its stream dependency, so that the CUDA runtime should opportunistically allow the grid's execution to overlap with the previous kernel in the stream, if that kernel requests the overlap. The dependent launches can choose to wait on the dependency using the programmatic sync (cudaGridDependencySynchronize() or equivalent PTX instructions).", 6LL},
-    {"cudaLaunchAttributeProgrammaticEvent", "Valid for launches. Set cudaLaunchAttributeValueprogrammaticEvent to record the event. Event recorded through this launch attribute is guaranteed to only trigger after all block in the associated kernel trigger the event. A block can trigger the event programmatically in a future CUDA release. A trigger can also be inserted at the beginning of each block's execution if triggerAtBlockStart is set to non-0. The dependent launches can choose to wait on the dependency using the programmatic sync (cudaGridDependencySynchronize() or equivalent PTX instructions). Note that dependents (including the CPU thread calling cudaEventSynchronize()) are not guaranteed to observe the release precisely when it is released. For example, cudaEventSynchronize() may only observe the event trigger long after the associated kernel has completed. This recording type is primarily meant for establishing programmatic dependency between device tasks. Note also this type of dependency allows, but does not guarantee, concurrent execution of tasks. The event supplied must not be an interprocess or interop event. The event must disable timing (i.e. must be created with the cudaEventDisableTiming flag set).", 7LL},
-    {"cudaLaunchAttributePriority", "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValuepriority.", 8LL},
-    {"cudaLaunchAttributeMemSyncDomainMap", "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValuememSyncDomainMap.", 9LL},
-    {"cudaLaunchAttributeMemSyncDomain", "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValuememSyncDomain.", 10LL},
-    {"cudaLaunchAttributePreferredClusterDimension", "Valid for graph nodes and launches. Set cudaLaunchAttributeValuepreferredClusterDim to allow the kernel launch to specify a preferred substitute cluster dimension. Blocks may be grouped according to either the dimensions specified with this attribute (grouped into a \"preferred substitute cluster\"), or the one specified with cudaLaunchAttributeClusterDimension attribute (grouped into a \"regular cluster\"). The cluster dimensions of a \"preferred substitute cluster\" shall be an integer multiple greater than zero of the regular cluster dimensions. The device will attempt - on a best-effort basis - to group thread blocks into preferred clusters over grouping them into regular clusters. When it deems necessary (primarily when the device temporarily runs out of physical resources to launch the larger preferred clusters), the device may switch to launch the regular clusters instead to attempt to utilize as much of the physical device resources as possible. Each type of cluster will have its enumeration / coordinate setup as if the grid consists solely of its type of cluster. For example, if the preferred substitute cluster dimensions double the regular cluster dimensions, there might be simultaneously a regular cluster indexed at (1,0,0), and a preferred cluster indexed at (1,0,0). In this example, the preferred substitute cluster (1,0,0) replaces regular clusters (2,0,0) and (3,0,0) and groups their blocks. This attribute will only take effect when a regular cluster dimension has been specified. The preferred substitute cluster dimension must be an integer multiple greater than zero of the regular cluster dimension and must divide the grid. It must also be no more than `maxBlocksPerCluster`, if it is set in the kernel's `__launch_bounds__`. Otherwise it must be less than the maximum value the driver can support. Otherwise, setting this attribute to a value physically unable to fit on any particular device is permitted.", 11LL},
-    {"cudaLaunchAttributeLaunchCompletionEvent", "Valid for launches. Set cudaLaunchAttributeValuelaunchCompletionEvent to record the event. Nominally, the event is triggered once all blocks of the kernel have begun execution. Currently this is a best effort. If a kernel B has a launch completion dependency on a kernel A, B may wait until A is complete. Alternatively, blocks of B may begin before all blocks of A have begun, for example if B can claim execution resources unavailable to A (e.g. they run on different GPUs) or if B is a higher priority than A. Exercise caution if such an ordering inversion could lead to deadlock. A launch completion event is nominally similar to a programmatic event with `triggerAtBlockStart` set except that it is not visible to `cudaGridDependencySynchronize`() and can be used with compute capability less than 9.0. The event supplied must not be an interprocess or interop event. The event must disable timing (i.e. must be created with the cudaEventDisableTiming flag set).", 12LL},
-    {"cudaLaunchAttributeDeviceUpdatableKernelNode", "Valid for graph nodes, launches. This attribute is graphs-only, and passing it to a launch in a non-capturing stream will result in an error. :cudaLaunchAttributeValuedeviceUpdatableKernelNodedeviceUpdatable can only be set to 0 or 1. Setting the field to 1 indicates that the corresponding kernel node should be device-updatable. On success, a handle will be returned via cudaLaunchAttributeValuedeviceUpdatableKernelNodedevNode which can be passed to the various device-side update functions to update the node's kernel parameters from within another kernel. For more information on the types of device updates that can be made, as well as the relevant limitations thereof, see cudaGraphKernelNodeUpdatesApply. Nodes which are device-updatable have additional restrictions compared to regular kernel nodes. Firstly, device-updatable nodes cannot be removed from their graph via cudaGraphDestroyNode. Additionally, once opted-in to this functionality, a node cannot opt out, and any attempt to set the deviceUpdatable attribute to 0 will result in an error. Device-updatable kernel nodes also cannot have their attributes copied to/from another kernel node via cudaGraphKernelNodeCopyAttributes. Graphs containing one or more device-updatable nodes also do not allow multiple instantiation, and neither the graph nor its instantiated version can be passed to cudaGraphExecUpdate. If a graph contains device-updatable nodes and updates those nodes from the device from within the graph, the graph must be uploaded with cuGraphUpload before it is launched. For such a graph, if host-side executable graph updates are made to the device-updatable nodes, the graph must be uploaded before it is launched again.", 13LL},
-    {"cudaLaunchAttributePreferredSharedMemoryCarveout", "Valid for launches. On devices where the L1 cache and shared memory use the same hardware resources, setting cudaLaunchAttributeValuesharedMemCarveout to a percentage between 0-100 signals sets the shared memory carveout preference in percent of the total shared memory for that kernel launch. This attribute takes precedence over cudaFuncAttributePreferredSharedMemoryCarveout. This is only a hint, and the driver can choose a different configuration if required for the launch.", 14LL},
-    {"cudaLaunchAttributeNvlinkUtilCentricScheduling", "Valid for streams, graph nodes, launches. This attribute is a hint to the CUDA runtime that the launch should attempt to make the kernel maximize its NVLINK utilization. When possible to honor this hint, CUDA will assume each block in the grid launch will carry out an even amount of NVLINK traffic, and make a best-effort attempt to adjust the kernel launch based on that assumption. This attribute is a hint only. CUDA makes no functional or performance guarantee. Its applicability can be affected by many different factors, including driver version (i.e. CUDA doesn't guarantee the performance characteristics will be maintained between driver versions or a driver update could alter or regress previously observed perf characteristics.) It also doesn't guarantee a successful result, i.e. applying the attribute may not improve the performance of either the targeted kernel or the encapsulating application. Valid values for cudaLaunchAttributeValuenvlinkUtilCentricScheduling are 0 (disabled) and 1 (enabled).", 16LL},
-    {"cudaLaunchAttributePortableClusterSizeMode", "Valid for graph nodes, launches. This indicates whether the kernel launch is allowed to use a non-portable cluster size. Valid values for cudaLaunchAttributeValueportableClusterSizeMode are values for cudaLaunchAttributePortableClusterMode Any other value will return cudaErrorInvalidValue", 17LL},
-    {"cudaLaunchAttributeSharedMemoryMode", "Valid for graph nodes, launches. This indicates that the kernel launch is allowed to use a non-portable shared memory mode.", 18LL},
-};
-static const EnumMember members_cudaAsyncNotificationType[] = {
-    {"cudaAsyncNotificationTypeOverBudget", "Sent when the process has exceeded its device memory budget", 1LL},
-};
-static const EnumMember members_cudaLogLevel[] = {
-    {"cudaLogLevelError", "", 0LL},
-    {"cudaLogLevelWarning", "", 1LL},
-};
-static const EnumMember members_cudaDataType[] = {
-    {"CUDA_R_16F", "", 2LL},
-    {"CUDA_C_16F", "", 6LL},
-    {"CUDA_R_16BF", "", 14LL},
-    {"CUDA_C_16BF", "", 15LL},
-    {"CUDA_R_32F", "", 0LL},
-    {"CUDA_C_32F", "", 4LL},
-    {"CUDA_R_64F", "", 1LL},
-    {"CUDA_C_64F", "", 5LL},
-    {"CUDA_R_4I", "", 16LL},
-    {"CUDA_C_4I", "", 17LL},
-    {"CUDA_R_4U", "", 18LL},
-    {"CUDA_C_4U", "", 19LL},
-    {"CUDA_R_8I", "", 3LL},
-    {"CUDA_C_8I", "", 7LL},
-    {"CUDA_R_8U", "", 8LL},
-    {"CUDA_C_8U", "", 9LL},
-    {"CUDA_R_16I", "", 20LL},
-    {"CUDA_C_16I", "", 21LL},
-    {"CUDA_R_16U", "", 22LL},
-    {"CUDA_C_16U", "", 23LL},
-    {"CUDA_R_32I", "", 10LL},
-    {"CUDA_C_32I", "", 11LL},
-    {"CUDA_R_32U", "", 12LL},
-    {"CUDA_C_32U", "", 13LL},
-    {"CUDA_R_64I", "", 24LL},
-    {"CUDA_C_64I", "", 25LL},
-    {"CUDA_R_64U", "", 26LL},
-    {"CUDA_C_64U", "", 27LL},
-    {"CUDA_R_8F_E4M3", "", 28LL},
-    {"CUDA_R_8F_UE4M3", "", 28LL},
-    {"CUDA_R_8F_E5M2", "", 29LL},
-    {"CUDA_R_8F_UE8M0", "", 30LL},
-    {"CUDA_R_6F_E2M3", "", 31LL},
-    {"CUDA_R_6F_E3M2", "", 32LL},
-    {"CUDA_R_4F_E2M1", "", 33LL},
-    {"CUDA_R_8F_UE5M3", "", 34LL},
-};
-static const EnumMember members_cudaEmulationStrategy[] = {
-    {"CUDA_EMULATION_STRATEGY_DEFAULT", "The default emulation strategy. For emulated computations, this is equivalent to CUDA_EMULATION_STRATEGY_PERFORMANT, unless a library dependent environment variable is set", 0LL},
-    {"CUDA_EMULATION_STRATEGY_PERFORMANT", "An emulation strategy which configures libraries to use emulation when it provides a performance benefit", 1LL},
-    {"CUDA_EMULATION_STRATEGY_EAGER", "An emulation strategy which configures libraries to use emulation whenever possible", 2LL},
-};
-static const EnumMember members_cudaEmulationMantissaControl[] = {
-    {"CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC", "The number of retained mantissa bits are computed at runtime to ensure the same or better accuracy than the floating point representation being emulated", 0LL},
-    {"CUDA_EMULATION_MANTISSA_CONTROL_FIXED", "The number of retained mantissa bits are known at runtime", 1LL},
-};
-static const EnumMember members_cudaEmulationSpecialValuesSupport[] = {
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT", "The default special value support mask which contains support for signed infinities and NaN values", 65535LL},
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE", "There are no requirements for emulation algorithms to support special values", 0LL},
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY", "Require emulation algorithms to handle signed infinity inputs and outputs", 1LL},
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN", "Require emulation algorithms to handle NaN inputs and outputs", 2LL},
-};
-static const EnumMember members_libraryPropertyType[] = {
-    {"MAJOR_VERSION", "", 0LL},
-    {"MINOR_VERSION", "", 1LL},
-    {"PATCH_LEVEL", "", 2LL},
-};
-static const EnumMember members_cudaDataType_t[] = {
-    {"CUDA_R_16F", "", 2LL},
-    {"CUDA_C_16F", "", 6LL},
-    {"CUDA_R_16BF", "", 14LL},
-    {"CUDA_C_16BF", "", 15LL},
-    {"CUDA_R_32F", "", 0LL},
-    {"CUDA_C_32F", "", 4LL},
-    {"CUDA_R_64F", "", 1LL},
-    {"CUDA_C_64F", "", 5LL},
-    {"CUDA_R_4I", "", 16LL},
-    {"CUDA_C_4I", "", 17LL},
-    {"CUDA_R_4U", "", 18LL},
-    {"CUDA_C_4U", "", 19LL},
-    {"CUDA_R_8I", "", 3LL},
-    {"CUDA_C_8I", "", 7LL},
-    {"CUDA_R_8U", "", 8LL},
-    {"CUDA_C_8U", "", 9LL},
-    {"CUDA_R_16I", "", 20LL},
-    {"CUDA_C_16I", "", 21LL},
-    {"CUDA_R_16U", "", 22LL},
-    {"CUDA_C_16U", "", 23LL},
-    {"CUDA_R_32I", "", 10LL},
-    {"CUDA_C_32I", "", 11LL},
-    {"CUDA_R_32U", "", 12LL},
-    {"CUDA_C_32U", "", 13LL},
-    {"CUDA_R_64I", "", 24LL},
-    {"CUDA_C_64I", "", 25LL},
-    {"CUDA_R_64U", "", 26LL},
-    {"CUDA_C_64U", "", 27LL},
-    {"CUDA_R_8F_E4M3", "", 28LL},
-    {"CUDA_R_8F_UE4M3", "", 28LL},
-    {"CUDA_R_8F_E5M2", "", 29LL},
-    {"CUDA_R_8F_UE8M0", "", 30LL},
-    {"CUDA_R_6F_E2M3", "", 31LL},
-    {"CUDA_R_6F_E3M2", "", 32LL},
-    {"CUDA_R_4F_E2M1", "", 33LL},
-    {"CUDA_R_8F_UE5M3", "", 34LL},
-};
-static const EnumMember members_cudaEmulationStrategy_t[] = {
-    {"CUDA_EMULATION_STRATEGY_DEFAULT", "The default emulation strategy. For emulated computations, this is equivalent to CUDA_EMULATION_STRATEGY_PERFORMANT, unless a library dependent environment variable is set", 0LL},
-    {"CUDA_EMULATION_STRATEGY_PERFORMANT", "An emulation strategy which configures libraries to use emulation when it provides a performance benefit", 1LL},
-    {"CUDA_EMULATION_STRATEGY_EAGER", "An emulation strategy which configures libraries to use emulation whenever possible", 2LL},
-};
-static const EnumMember members_cudaEmulationMantissaControl_t[] = {
-    {"CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC", "The number of retained mantissa bits are computed at runtime to ensure the same or better accuracy than the floating point representation being emulated", 0LL},
-    {"CUDA_EMULATION_MANTISSA_CONTROL_FIXED", "The number of retained mantissa bits are known at runtime", 1LL},
-};
-static const EnumMember members_cudaEmulationSpecialValuesSupport_t[] = {
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT", "The default special value support mask which contains support for signed infinities and NaN values", 65535LL},
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE", "There are no requirements for emulation algorithms to support special values", 0LL},
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY", "Require emulation algorithms to handle signed infinity inputs and outputs", 1LL},
-    {"CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN", "Require emulation algorithms to handle NaN inputs and outputs", 2LL},
-};
-static const EnumMember members_libraryPropertyType_t[] = {
-    {"MAJOR_VERSION", "", 0LL},
-    {"MINOR_VERSION", "", 1LL},
-    {"PATCH_LEVEL", "", 2LL},
-};
-static const EnumMember members_cudaEglFrameType[] = {
-    {"cudaEglFrameTypeArray", "Frame type CUDA array", 0LL},
-    {"cudaEglFrameTypePitch", "Frame type CUDA pointer", 1LL},
-};
-static const EnumMember members_cudaEglResourceLocationFlags[] = {
-    {"cudaEglResourceLocationSysmem", "Resource location sysmem", 0LL},
-    {"cudaEglResourceLocationVidmem", "Resource location vidmem", 1LL},
-};
-static const EnumMember members_cudaEglColorFormat[] = {
-    {"cudaEglColorFormatYUV420Planar", "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 0LL},
-    {"cudaEglColorFormatYUV420SemiPlanar", "Y, UV in two surfaces (UV as one surface) with VU byte ordering, width, height ratio same as YUV420Planar.", 1LL},
-    {"cudaEglColorFormatYUV422Planar", "Y, U, V each in a separate surface, U/V width = 1/2 Y width, U/V height = Y height.", 2LL},
-    {"cudaEglColorFormatYUV422SemiPlanar", "Y, UV in two surfaces with VU byte ordering, width, height ratio same as YUV422Planar.", 3LL},
-    {"cudaEglColorFormatARGB", "R/G/B/A four channels in one surface with BGRA byte ordering.", 6LL},
-    {"cudaEglColorFormatRGBA", "R/G/B/A four channels in one surface with ABGR byte ordering.", 7LL},
-    {"cudaEglColorFormatL", "single luminance channel in one surface.", 8LL},
-    {"cudaEglColorFormatR", "single color channel in one surface.", 9LL},
-    {"cudaEglColorFormatYUV444Planar", "Y, U, V in three surfaces, each in a separate surface, U/V width = Y width, U/V height = Y height.", 10LL},
-    {"cudaEglColorFormatYUV444SemiPlanar", "Y, UV in two surfaces (UV as one surface) with VU byte ordering, width, height ratio same as YUV444Planar.", 11LL},
-    {"cudaEglColorFormatYUYV422", "Y, U, V in one surface, interleaved as UYVY in one channel.", 12LL},
-    {"cudaEglColorFormatUYVY422", "Y, U, V in one surface, interleaved as YUYV in one channel.", 13LL},
-    {"cudaEglColorFormatABGR", "R/G/B/A four channels in one surface with RGBA byte ordering.", 14LL},
-    {"cudaEglColorFormatBGRA", "R/G/B/A four channels in one surface with ARGB byte ordering.", 15LL},
-    {"cudaEglColorFormatA", "Alpha color format - one channel in one surface.", 16LL},
-    {"cudaEglColorFormatRG", "R/G color format - two channels in one surface with GR byte ordering", 17LL},
-    {"cudaEglColorFormatAYUV", "Y, U, V, A four channels in one surface, interleaved as VUYA.", 18LL},
-    {"cudaEglColorFormatYVU444SemiPlanar", "Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.", 19LL},
-    {"cudaEglColorFormatYVU422SemiPlanar", "Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = Y height.", 20LL},
-    {"cudaEglColorFormatYVU420SemiPlanar", "Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 21LL},
-    {"cudaEglColorFormatY10V10U10_444SemiPlanar", "Y10, V10U10 in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.", 22LL},
-    {"cudaEglColorFormatY10V10U10_420SemiPlanar", "Y10, V10U10 in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 23LL},
-    {"cudaEglColorFormatY12V12U12_444SemiPlanar", "Y12, V12U12 in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.", 24LL},
-    {"cudaEglColorFormatY12V12U12_420SemiPlanar", "Y12, V12U12 in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 25LL},
-    {"cudaEglColorFormatVYUY_ER", "Extended Range Y, U, V in one surface, interleaved as YVYU in one channel.", 26LL},
-    {"cudaEglColorFormatUYVY_ER", "Extended Range Y, U, V in one surface, interleaved as YUYV in one channel.", 27LL},
-    {"cudaEglColorFormatYUYV_ER", "Extended Range Y, U, V in one surface, interleaved as UYVY in one channel.", 28LL},
-    {"cudaEglColorFormatYVYU_ER", "Extended Range Y, U, V in one surface, interleaved as VYUY in one channel.", 29LL},
-    {"cudaEglColorFormatYUVA_ER", "Extended Range Y, U, V, A four channels in one surface, interleaved as AVUY.", 31LL},
-    {"cudaEglColorFormatAYUV_ER", "Extended Range Y, U, V, A four channels in one surface, interleaved as VUYA.", 32LL},
-    {"cudaEglColorFormatYUV444Planar_ER", "Extended Range Y, U, V in three surfaces, U/V width = Y width, U/V height = Y height.", 33LL},
-    {"cudaEglColorFormatYUV422Planar_ER", "Extended Range Y, U, V in three surfaces, U/V width = 1/2 Y width, U/V height = Y height.", 34LL},
-    {"cudaEglColorFormatYUV420Planar_ER", "Extended Range Y, U, V in three surfaces, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 35LL},
-    {"cudaEglColorFormatYUV444SemiPlanar_ER", "Extended Range Y, UV in two surfaces (UV as one surface) with VU byte ordering, U/V width = Y width, U/V height = Y height.", 36LL},
-    {"cudaEglColorFormatYUV422SemiPlanar_ER", "Extended Range Y, UV in two surfaces (UV as one surface) with VU byte ordering, U/V width = 1/2 Y width, U/V height = Y height.", 37LL},
-    {"cudaEglColorFormatYUV420SemiPlanar_ER", "Extended Range Y, UV in two surfaces (UV as one surface) with VU byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 38LL},
-    {"cudaEglColorFormatYVU444Planar_ER", "Extended Range Y, V, U in three surfaces, U/V width = Y width, U/V height = Y height.", 39LL},
-    {"cudaEglColorFormatYVU422Planar_ER", "Extended Range Y, V, U in three surfaces, U/V width = 1/2 Y width, U/V height = Y height.", 40LL},
-    {"cudaEglColorFormatYVU420Planar_ER", "Extended Range Y, V, U in three surfaces, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 41LL},
-    {"cudaEglColorFormatYVU444SemiPlanar_ER", "Extended Range Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.", 42LL},
-    {"cudaEglColorFormatYVU422SemiPlanar_ER", "Extended Range Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = Y height.", 43LL},
-    {"cudaEglColorFormatYVU420SemiPlanar_ER", "Extended Range Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 44LL},
-    {"cudaEglColorFormatBayerRGGB", "Bayer format - one channel in one surface with interleaved RGGB ordering.", 45LL},
-    {"cudaEglColorFormatBayerBGGR", "Bayer format - one channel in one surface with interleaved BGGR ordering.", 46LL},
-    {"cudaEglColorFormatBayerGRBG", "Bayer format - one channel in one surface with interleaved GRBG ordering.", 47LL},
-    {"cudaEglColorFormatBayerGBRG", "Bayer format - one channel in one surface with interleaved GBRG ordering.", 48LL},
-    {"cudaEglColorFormatBayer10RGGB", "Bayer10 format - one channel in one surface with interleaved RGGB ordering. Out of 16 bits, 10 bits used 6 bits No-op.", 49LL},
-    {"cudaEglColorFormatBayer10BGGR", "Bayer10 format - one channel in one surface with interleaved BGGR ordering. Out of 16 bits, 10 bits used 6 bits No-op.", 50LL},
-    {"cudaEglColorFormatBayer10GRBG", "Bayer10 format - one channel in one surface with interleaved GRBG ordering. Out of 16 bits, 10 bits used 6 bits No-op.", 51LL},
-    {"cudaEglColorFormatBayer10GBRG", "Bayer10 format - one channel in one surface with interleaved GBRG ordering. Out of 16 bits, 10 bits used 6 bits No-op.", 52LL},
-    {"cudaEglColorFormatBayer12RGGB", "Bayer12 format - one channel in one surface with interleaved RGGB ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 53LL},
-    {"cudaEglColorFormatBayer12BGGR", "Bayer12 format - one channel in one surface with interleaved BGGR ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 54LL},
-    {"cudaEglColorFormatBayer12GRBG", "Bayer12 format - one channel in one surface with interleaved GRBG ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 55LL},
-    {"cudaEglColorFormatBayer12GBRG", "Bayer12 format - one channel in one surface with interleaved GBRG ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 56LL},
-    {"cudaEglColorFormatBayer14RGGB", "Bayer14 format - one channel in one surface with interleaved RGGB ordering. Out of 16 bits, 14 bits used 2 bits No-op.", 57LL},
-    {"cudaEglColorFormatBayer14BGGR", "Bayer14 format - one channel in one surface with interleaved BGGR ordering. Out of 16 bits, 14 bits used 2 bits No-op.", 58LL},
-    {"cudaEglColorFormatBayer14GRBG", "Bayer14 format - one channel in one surface with interleaved GRBG ordering. Out of 16 bits, 14 bits used 2 bits No-op.", 59LL},
-    {"cudaEglColorFormatBayer14GBRG", "Bayer14 format - one channel in one surface with interleaved GBRG ordering. Out of 16 bits, 14 bits used 2 bits No-op.", 60LL},
-    {"cudaEglColorFormatBayer20RGGB", "Bayer20 format - one channel in one surface with interleaved RGGB ordering. Out of 32 bits, 20 bits used 12 bits No-op.", 61LL},
-    {"cudaEglColorFormatBayer20BGGR", "Bayer20 format - one channel in one surface with interleaved BGGR ordering. Out of 32 bits, 20 bits used 12 bits No-op.", 62LL},
-    {"cudaEglColorFormatBayer20GRBG", "Bayer20 format - one channel in one surface with interleaved GRBG ordering. Out of 32 bits, 20 bits used 12 bits No-op.", 63LL},
-    {"cudaEglColorFormatBayer20GBRG", "Bayer20 format - one channel in one surface with interleaved GBRG ordering. Out of 32 bits, 20 bits used 12 bits No-op.", 64LL},
-    {"cudaEglColorFormatYVU444Planar", "Y, V, U in three surfaces, each in a separate surface, U/V width = Y width, U/V height = Y height.", 65LL},
-    {"cudaEglColorFormatYVU422Planar", "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = Y height.", 66LL},
-    {"cudaEglColorFormatYVU420Planar", "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 67LL},
-    {"cudaEglColorFormatBayerIspRGGB", "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved RGGB ordering and mapped to opaque integer datatype.", 68LL},
-    {"cudaEglColorFormatBayerIspBGGR", "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved BGGR ordering and mapped to opaque integer datatype.", 69LL},
-    {"cudaEglColorFormatBayerIspGRBG", "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved GRBG ordering and mapped to opaque integer datatype.", 70LL},
-    {"cudaEglColorFormatBayerIspGBRG", "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved GBRG ordering and mapped to opaque integer datatype.", 71LL},
-    {"cudaEglColorFormatBayerBCCR", "Bayer format - one channel in one surface with interleaved BCCR ordering.", 72LL},
-    {"cudaEglColorFormatBayerRCCB", "Bayer format - one channel in one surface with interleaved RCCB ordering.", 73LL},
-    {"cudaEglColorFormatBayerCRBC", "Bayer format - one channel in one surface with interleaved CRBC ordering.", 74LL},
-    {"cudaEglColorFormatBayerCBRC", "Bayer format - one channel in one surface with interleaved CBRC ordering.", 75LL},
-    {"cudaEglColorFormatBayer10CCCC", "Bayer10 format - one channel in one surface with interleaved CCCC ordering. Out of 16 bits, 10 bits used 6 bits No-op.", 76LL},
-    {"cudaEglColorFormatBayer12BCCR", "Bayer12 format - one channel in one surface with interleaved BCCR ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 77LL},
-    {"cudaEglColorFormatBayer12RCCB", "Bayer12 format - one channel in one surface with interleaved RCCB ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 78LL},
-    {"cudaEglColorFormatBayer12CRBC", "Bayer12 format - one channel in one surface with interleaved CRBC ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 79LL},
-    {"cudaEglColorFormatBayer12CBRC", "Bayer12 format - one channel in one surface with interleaved CBRC ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 80LL},
-    {"cudaEglColorFormatBayer12CCCC", "Bayer12 format - one channel in one surface with interleaved CCCC ordering. Out of 16 bits, 12 bits used 4 bits No-op.", 81LL},
-    {"cudaEglColorFormatY", "Color format for single Y plane.", 82LL},
-    {"cudaEglColorFormatYUV420SemiPlanar_2020", "Y, UV in two surfaces (UV as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 83LL},
-    {"cudaEglColorFormatYVU420SemiPlanar_2020", "Y, VU in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 84LL},
-    {"cudaEglColorFormatYUV420Planar_2020", "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 85LL},
-    {"cudaEglColorFormatYVU420Planar_2020", "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 86LL},
-    {"cudaEglColorFormatYUV420SemiPlanar_709", "Y, UV in two surfaces (UV as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 87LL},
-    {"cudaEglColorFormatYVU420SemiPlanar_709", "Y, VU in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 88LL},
-    {"cudaEglColorFormatYUV420Planar_709", "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 89LL},
-    {"cudaEglColorFormatYVU420Planar_709", "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 90LL},
-    {"cudaEglColorFormatY10V10U10_420SemiPlanar_709", "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 91LL},
-    {"cudaEglColorFormatY10V10U10_420SemiPlanar_2020", "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 92LL},
-    {"cudaEglColorFormatY10V10U10_422SemiPlanar_2020", "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = Y height.", 93LL},
-    {"cudaEglColorFormatY10V10U10_422SemiPlanar", "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = Y height.", 94LL},
-    {"cudaEglColorFormatY10V10U10_422SemiPlanar_709", "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = Y height.", 95LL},
-    {"cudaEglColorFormatY_ER", "Extended Range Color format for single Y plane.", 96LL},
-    {"cudaEglColorFormatY_709_ER", "Extended Range Color format for single Y plane.", 97LL},
-    {"cudaEglColorFormatY10_ER", "Extended Range Color format for single Y10 plane.", 98LL},
-    {"cudaEglColorFormatY10_709_ER", "Extended Range Color format for single Y10 plane.", 99LL},
-    {"cudaEglColorFormatY12_ER", "Extended Range Color format for single Y12 plane.", 100LL},
-    {"cudaEglColorFormatY12_709_ER", "Extended Range Color format for single Y12 plane.", 101LL},
-    {"cudaEglColorFormatYUVA", "Y, U, V, A four channels in one surface, interleaved as AVUY.", 102LL},
-    {"cudaEglColorFormatYVYU", "Y, U, V in one surface, interleaved as YVYU in one channel.", 104LL},
-    {"cudaEglColorFormatVYUY", "Y, U, V in one surface, interleaved as VYUY in one channel.", 105LL},
-    {"cudaEglColorFormatY10V10U10_420SemiPlanar_ER", "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 106LL},
-    {"cudaEglColorFormatY10V10U10_420SemiPlanar_709_ER", "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 107LL},
-    {"cudaEglColorFormatY10V10U10_444SemiPlanar_ER", "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.", 108LL},
-    {"cudaEglColorFormatY10V10U10_444SemiPlanar_709_ER", "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.", 109LL},
-    {"cudaEglColorFormatY12V12U12_420SemiPlanar_ER", "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 110LL},
-    {"cudaEglColorFormatY12V12U12_420SemiPlanar_709_ER", "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.", 111LL},
-    {"cudaEglColorFormatY12V12U12_444SemiPlanar_ER", "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.", 112LL},
-    {"cudaEglColorFormatY12V12U12_444SemiPlanar_709_ER", "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.", 113LL},
-    {"cudaEglColorFormatUYVY709", "Y, U, V in one surface, interleaved as UYVY in one channel.", 114LL},
-    {"cudaEglColorFormatUYVY709_ER", "Extended Range Y, U, V in one surface, interleaved as UYVY in one channel.", 115LL},
-    {"cudaEglColorFormatUYVY2020", "Y, U, V in one surface, interleaved as UYVY in one channel.", 116LL},
-};
-static const EnumMember members_cudaChannelFormatKind[] = {
-    {"cudaChannelFormatKindSigned", "Signed channel format", 0LL},
-    {"cudaChannelFormatKindUnsigned", "Unsigned channel format", 1LL},
-    {"cudaChannelFormatKindFloat", "Float channel format", 2LL},
-    {"cudaChannelFormatKindNone", "No channel format", 3LL},
-    {"cudaChannelFormatKindNV12", "Unsigned 8-bit integers, planar 4:2:0 YUV format", 4LL},
-    {"cudaChannelFormatKindUnsignedNormalized8X1", "1 channel unsigned 8-bit normalized integer", 5LL},
-    {"cudaChannelFormatKindUnsignedNormalized8X2", "2 channel unsigned 8-bit normalized integer", 6LL},
-    {"cudaChannelFormatKindUnsignedNormalized8X4", "4 channel unsigned 8-bit normalized integer", 7LL},
-    {"cudaChannelFormatKindUnsignedNormalized16X1", "1 channel unsigned 16-bit normalized integer", 8LL},
-    {"cudaChannelFormatKindUnsignedNormalized16X2", "2 channel unsigned 16-bit normalized integer", 9LL},
-    {"cudaChannelFormatKindUnsignedNormalized16X4", "4 channel unsigned 16-bit normalized integer", 10LL},
-    {"cudaChannelFormatKindSignedNormalized8X1", "1 channel signed 8-bit normalized integer", 11LL},
-    {"cudaChannelFormatKindSignedNormalized8X2", "2 channel signed 8-bit normalized integer", 12LL},
-    {"cudaChannelFormatKindSignedNormalized8X4", "4 channel signed 8-bit normalized integer", 13LL},
-    {"cudaChannelFormatKindSignedNormalized16X1", "1 channel signed 16-bit normalized integer", 14LL},
-    {"cudaChannelFormatKindSignedNormalized16X2", "2 channel signed 16-bit normalized integer", 15LL},
-    {"cudaChannelFormatKindSignedNormalized16X4", "4 channel signed 16-bit normalized integer", 16LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed1", "4 channel unsigned normalized block-compressed (BC1 compression) format", 17LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed1SRGB", "4 channel unsigned normalized block-compressed (BC1 compression) format with sRGB encoding", 18LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed2", "4 channel unsigned normalized block-compressed (BC2 compression) format", 19LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed2SRGB", "4 channel unsigned normalized block-compressed (BC2 compression) format with sRGB encoding", 20LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed3", "4 channel unsigned normalized block-compressed (BC3 compression) format", 21LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed3SRGB", "4 channel unsigned normalized block-compressed (BC3 compression) format with sRGB encoding", 22LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed4", "1 channel unsigned normalized block-compressed (BC4 compression) format", 23LL},
-    {"cudaChannelFormatKindSignedBlockCompressed4", "1 channel signed normalized block-compressed (BC4 compression) format", 24LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed5", "2 channel unsigned normalized block-compressed (BC5 compression) format", 25LL},
-    {"cudaChannelFormatKindSignedBlockCompressed5", "2 channel signed normalized block-compressed (BC5 compression) format", 26LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed6H", "3 channel unsigned half-float block-compressed (BC6H compression) format", 27LL},
-    {"cudaChannelFormatKindSignedBlockCompressed6H", "3 channel signed half-float block-compressed (BC6H compression) format", 28LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed7", "4 channel unsigned normalized block-compressed (BC7 compression) format", 29LL},
-    {"cudaChannelFormatKindUnsignedBlockCompressed7SRGB", "4 channel unsigned normalized block-compressed (BC7 compression) format with sRGB encoding", 30LL},
-    {"cudaChannelFormatKindUnsignedNormalized1010102", "4 channel unsigned normalized (10-bit, 10-bit, 10-bit, 2-bit) format", 31LL},
-    {"cudaChannelFormatKindUnsigned8Packed422", "4 channel unsigned 8-bit packed format, with 4:2:2 sampling", 32LL},
-    {"cudaChannelFormatKindUnsigned8Packed444", "4 channel unsigned 8-bit packed format, with 4:4:4 sampling", 33LL},
-    {"cudaChannelFormatKindUnsigned8SemiPlanar420", "3 channel unsigned 8-bit semi-planar format, with 4:2:0 sampling", 34LL},
-    {"cudaChannelFormatKindUnsigned16SemiPlanar420", "3 channel unsigned 16-bit semi-planar format, with 4:2:0 sampling", 35LL},
-    {"cudaChannelFormatKindUnsigned8SemiPlanar422", "3 channel unsigned 8-bit semi-planar format, with 4:2:2 sampling", 36LL},
-    {"cudaChannelFormatKindUnsigned16SemiPlanar422", "3 channel unsigned 16-bit semi-planar format, with 4:2:2 sampling", 37LL},
-    {"cudaChannelFormatKindUnsigned8SemiPlanar444", "3 channel unsigned 8-bit semi-planar format, with 4:4:4 sampling", 38LL},
-    {"cudaChannelFormatKindUnsigned16SemiPlanar444", "3 channel unsigned 16-bit semi-planar format, with 4:4:4 sampling", 39LL},
-    {"cudaChannelFormatKindUnsigned8Planar420", "3 channel unsigned 8-bit planar format, with 4:2:0 sampling", 40LL},
-    {"cudaChannelFormatKindUnsigned16Planar420", "3 channel unsigned 16-bit planar format, with 4:2:0 sampling", 41LL},
-    {"cudaChannelFormatKindUnsigned8Planar422", "3 channel unsigned 8-bit planar format, with 4:2:2 sampling", 42LL},
-    {"cudaChannelFormatKindUnsigned16Planar422", "3 channel unsigned 16-bit planar format, with 4:2:2 sampling", 43LL},
-    {"cudaChannelFormatKindUnsigned8Planar444", "3 channel unsigned 8-bit planar format, with 4:4:4 sampling", 44LL},
-    {"cudaChannelFormatKindUnsigned16Planar444", "3 channel unsigned 16-bit planar format, with 4:4:4 sampling", 45LL},
-};
-static const EnumMember members_cudaMemoryType[] = {
-    {"cudaMemoryTypeUnregistered", "Unregistered memory", 0LL},
-    {"cudaMemoryTypeHost", "Host memory", 1LL},
-    {"cudaMemoryTypeDevice", "Device memory", 2LL},
-    {"cudaMemoryTypeManaged", "Managed memory", 3LL},
-};
-static const EnumMember members_cudaMemcpyKind[] = {
-    {"cudaMemcpyHostToHost", "Host -> Host", 0LL},
-    {"cudaMemcpyHostToDevice", "Host -> Device", 1LL},
-    {"cudaMemcpyDeviceToHost", "Device -> Host", 2LL},
-    {"cudaMemcpyDeviceToDevice", "Device -> Device", 3LL},
-    {"cudaMemcpyDefault", "Direction of the transfer is inferred from the pointer values. Requires unified virtual addressing", 4LL},
-};
-static const EnumMember members_cudaAccessProperty[] = {
-    {"cudaAccessPropertyNormal", "Normal cache persistence.", 0LL},
-    {"cudaAccessPropertyStreaming", "Streaming access is less likely to persit from cache.", 1LL},
-    {"cudaAccessPropertyPersisting", "Persisting access is more likely to persist in cache.", 2LL},
-};
-static const EnumMember members_cudaStreamCaptureStatus[] = {
-    {"cudaStreamCaptureStatusNone", "Stream is not capturing", 0LL},
-    {"cudaStreamCaptureStatusActive", "Stream is actively capturing", 1LL},
-    {"cudaStreamCaptureStatusInvalidated", "Stream is part of a capture sequence that has been invalidated, but not terminated", 2LL},
-};
-static const EnumMember members_cudaGraphRecaptureStatus[] = {
-    {"cudaGraphRecaptureEligibleForUpdate", "Node is eligible for update in an instantiated graph.", 0LL},
-    {"cudaGraphRecaptureIneligibleForUpdate", "Parameter changes in the node cannot be applied to an instantiated graph.", 1LL},
-    {"cudaGraphRecaptureError", "Error while attempting to recapture the node. The recapture will be ended regardless of the return value from the callback.", 2LL},
-};
-static const EnumMember members_cudaStreamCaptureMode[] = {
-    {"cudaStreamCaptureModeGlobal", "", 0LL},
-    {"cudaStreamCaptureModeThreadLocal", "", 1LL},
-    {"cudaStreamCaptureModeRelaxed", "", 2LL},
-};
-static const EnumMember members_cudaSynchronizationPolicy[] = {
-    {"cudaSyncPolicyAuto", "", 1LL},
-    {"cudaSyncPolicySpin", "", 2LL},
-    {"cudaSyncPolicyYield", "", 3LL},
-    {"cudaSyncPolicyBlockingSync", "", 4LL},
-};
-static const EnumMember members_cudaClusterSchedulingPolicy[] = {
-    {"cudaClusterSchedulingPolicyDefault", "the default policy", 0LL},
-    {"cudaClusterSchedulingPolicySpread", "spread the blocks within a cluster to the SMs", 1LL},
-    {"cudaClusterSchedulingPolicyLoadBalancing", "allow the hardware to load-balance the blocks in a cluster to the SMs", 2LL},
-    {"cudaClusterSchedulingPolicyRubinDsmemLocality", "Spread the blocks within a cluster to the SMs, and prefer placement that prioritizes Distributed Shared Memory locality for Rubin-class GPUs. This is a preference only. The runtime or driver may ignore this request when the launch is not eligible, when the device does not support the requested placement behavior, or when other launch constraints take precedence. This policy is intended for clustered kernels whose performance depends on communication through Distributed Shared Memory among blocks in the same cluster.", 3LL},
-};
-static const EnumMember members_cudaStreamUpdateCaptureDependenciesFlags[] = {
-    {"cudaStreamAddCaptureDependencies", "Add new nodes to the dependency set", 0LL},
-    {"cudaStreamSetCaptureDependencies", "Replace the dependency set with the new nodes", 1LL},
-};
-static const EnumMember members_cudaUserObjectFlags[] = {
-    {"cudaUserObjectNoDestructorSync", "Indicates the destructor execution is not synchronized by any CUDA handle.", 1LL},
-};
-static const EnumMember members_cudaUserObjectRetainFlags[] = {
-    {"cudaGraphUserObjectMove", "Transfer references from the caller rather than creating new references.", 1LL},
-};
-static const EnumMember members_cudaHostTaskSyncMode[] = {
-    {"cudaHostTaskBlocking", "", 0LL},
-    {"cudaHostTaskSpinWait", "", 1LL},
-};
-static const EnumMember members_cudaGraphicsRegisterFlags[] = {
-    {"cudaGraphicsRegisterFlagsNone", "Default", 0LL},
-    {"cudaGraphicsRegisterFlagsReadOnly", "CUDA will not write to this resource", 1LL},
-    {"cudaGraphicsRegisterFlagsWriteDiscard", "CUDA will only write to and will not read from this resource", 2LL},
-    {"cudaGraphicsRegisterFlagsSurfaceLoadStore", "CUDA will bind this resource to a surface reference", 4LL},
-    {"cudaGraphicsRegisterFlagsTextureGather", "CUDA will perform texture gather operations on this resource", 8LL},
-};
-static const EnumMember members_cudaGraphicsMapFlags[] = {
-    {"cudaGraphicsMapFlagsNone", "Default; Assume resource can be read/written", 0LL},
-    {"cudaGraphicsMapFlagsReadOnly", "CUDA will not write to this resource", 1LL},
-    {"cudaGraphicsMapFlagsWriteDiscard", "CUDA will only write to and will not read from this resource", 2LL},
-};
-static const EnumMember members_cudaGraphicsCubeFace[] = {
-    {"cudaGraphicsCubeFacePositiveX", "Positive X face of cubemap", 0LL},
-    {"cudaGraphicsCubeFaceNegativeX", "Negative X face of cubemap", 1LL},
-    {"cudaGraphicsCubeFacePositiveY", "Positive Y face of cubemap", 2LL},
-    {"cudaGraphicsCubeFaceNegativeY", "Negative Y face of cubemap", 3LL},
-    {"cudaGraphicsCubeFacePositiveZ", "Positive Z face of cubemap", 4LL},
-    {"cudaGraphicsCubeFaceNegativeZ", "Negative Z face of cubemap", 5LL},
-};
-static const EnumMember members_cudaResourceType[] = {
-    {"cudaResourceTypeArray", "Array resource", 0LL},
-    {"cudaResourceTypeMipmappedArray", "Mipmapped array resource", 1LL},
-    {"cudaResourceTypeLinear", "Linear resource", 2LL},
-    {"cudaResourceTypePitch2D", "Pitch 2D resource", 3LL},
-};
-static const EnumMember members_cudaResourceViewFormat[] = {
-    {"cudaResViewFormatNone", "No resource view format (use underlying resource format)", 0LL},
-    {"cudaResViewFormatUnsignedChar1", "1 channel unsigned 8-bit integers", 1LL},
-    {"cudaResViewFormatUnsignedChar2", "2 channel unsigned 8-bit integers", 2LL},
-    {"cudaResViewFormatUnsignedChar4", "4 channel unsigned 8-bit integers", 3LL},
-    {"cudaResViewFormatSignedChar1", "1 channel signed 8-bit integers", 4LL},
-    {"cudaResViewFormatSignedChar2", "2 channel signed 8-bit integers", 5LL},
-    {"cudaResViewFormatSignedChar4", "4 channel signed 8-bit integers", 6LL},
-    {"cudaResViewFormatUnsignedShort1", "1 channel unsigned 16-bit integers", 7LL},
-    {"cudaResViewFormatUnsignedShort2", "2 channel unsigned 16-bit integers", 8LL},
-    {"cudaResViewFormatUnsignedShort4", "4 channel unsigned 16-bit integers", 9LL},
-    {"cudaResViewFormatSignedShort1", "1 channel signed 16-bit integers", 10LL},
-    {"cudaResViewFormatSignedShort2", "2 channel signed 16-bit integers", 11LL},
-    {"cudaResViewFormatSignedShort4", "4 channel signed 16-bit integers", 12LL},
-    {"cudaResViewFormatUnsignedInt1", "1 channel unsigned 32-bit integers", 13LL},
-    {"cudaResViewFormatUnsignedInt2", "2 channel unsigned 32-bit integers", 14LL},
-    {"cudaResViewFormatUnsignedInt4", "4 channel unsigned 32-bit integers", 15LL},
-    {"cudaResViewFormatSignedInt1", "1 channel signed 32-bit integers", 16LL},
-    {"cudaResViewFormatSignedInt2", "2 channel signed 32-bit integers", 17LL},
-    {"cudaResViewFormatSignedInt4", "4 channel signed 32-bit integers", 18LL},
-    {"cudaResViewFormatHalf1", "1 channel 16-bit floating point", 19LL},
-    {"cudaResViewFormatHalf2", "2 channel 16-bit floating point", 20LL},
-    {"cudaResViewFormatHalf4", "4 channel 16-bit floating point", 21LL},
-    {"cudaResViewFormatFloat1", "1 channel 32-bit floating point", 22LL},
-    {"cudaResViewFormatFloat2", "2 channel 32-bit floating point", 23LL},
-    {"cudaResViewFormatFloat4", "4 channel 32-bit floating point", 24LL},
-    {"cudaResViewFormatUnsignedBlockCompressed1", "Block compressed 1", 25LL},
-    {"cudaResViewFormatUnsignedBlockCompressed2", "Block compressed 2", 26LL},
-    {"cudaResViewFormatUnsignedBlockCompressed3", "Block compressed 3", 27LL},
-    {"cudaResViewFormatUnsignedBlockCompressed4", "Block compressed 4 unsigned", 28LL},
-    {"cudaResViewFormatSignedBlockCompressed4", "Block compressed 4 signed", 29LL},
-    {"cudaResViewFormatUnsignedBlockCompressed5", "Block compressed 5 unsigned", 30LL},
-    {"cudaResViewFormatSignedBlockCompressed5", "Block compressed 5 signed", 31LL},
-    {"cudaResViewFormatUnsignedBlockCompressed6H", "Block compressed 6 unsigned half-float", 32LL},
-    {"cudaResViewFormatSignedBlockCompressed6H", "Block compressed 6 signed half-float", 33LL},
-    {"cudaResViewFormatUnsignedBlockCompressed7", "Block compressed 7", 34LL},
-};
-static const EnumMember members_cudaFuncAttribute[] = {
-    {"cudaFuncAttributeMaxDynamicSharedMemorySize", "Maximum dynamic shared memory size", 8LL},
-    {"cudaFuncAttributePreferredSharedMemoryCarveout", "Preferred shared memory-L1 cache split", 9LL},
-    {"cudaFuncAttributeClusterDimMustBeSet", "Indicator to enforce valid cluster dimension specification on kernel launch", 10LL},
-    {"cudaFuncAttributeRequiredClusterWidth", "Required cluster width", 11LL},
-    {"cudaFuncAttributeRequiredClusterHeight", "Required cluster height", 12LL},
-    {"cudaFuncAttributeRequiredClusterDepth", "Required cluster depth", 13LL},
-    {"cudaFuncAttributeNonPortableClusterSizeAllowed", "Whether non-portable cluster scheduling policy is supported", 14LL},
-    {"cudaFuncAttributeClusterSchedulingPolicyPreference", "Required cluster scheduling policy preference", 15LL},
-    {"cudaFuncAttributeSharedMemoryMode", "Setting that controls a kernel's use of non-portable or oversized shared memory configurations", 16LL},
-    {"cudaFuncAttributeMax", "", 17LL},
-};
-static const EnumMember members_cudaFuncCache[] = {
-    {"cudaFuncCachePreferNone", "Default function cache configuration, no preference", 0LL},
-    {"cudaFuncCachePreferShared", "Prefer larger shared memory and smaller L1 cache", 1LL},
-    {"cudaFuncCachePreferL1", "Prefer larger L1 cache and smaller shared memory", 2LL},
-    {"cudaFuncCachePreferEqual", "Prefer equal size L1 cache and shared memory", 3LL},
-};
-static const EnumMember members_cudaSharedMemConfig[] = {
-    {"cudaSharedMemBankSizeDefault", "", 0LL},
-    {"cudaSharedMemBankSizeFourByte", "", 1LL},
-    {"cudaSharedMemBankSizeEightByte", "", 2LL},
-};
-static const EnumMember members_cudaSharedCarveout[] = {
-    {"cudaSharedmemCarveoutDefault", "No preference for shared memory or L1 (default)", -1LL},
-    {"cudaSharedmemCarveoutMaxShared", "Prefer maximum available shared memory, minimum L1 cache", 100LL},
-    {"cudaSharedmemCarveoutMaxL1", "Prefer maximum available L1 cache, minimum shared memory", 0LL},
-};
-static const EnumMember members_cudaComputeMode[] = {
-    {"cudaComputeModeDefault", "Default compute mode (Multiple threads can use cudaSetDevice() with this device)", 0LL},
-    {"cudaComputeModeExclusive", "Compute-exclusive-thread mode (Only one thread in one process will be able to use cudaSetDevice() with this device)", 1LL},
-    {"cudaComputeModeProhibited", "Compute-prohibited mode (No threads can use cudaSetDevice() with this device)", 2LL},
-    {"cudaComputeModeExclusiveProcess", "Compute-exclusive-process mode (Many threads in one process will be able to use cudaSetDevice() with this device)", 3LL},
-};
-static const EnumMember members_cudaLimit[] = {
-    {"cudaLimitStackSize", "GPU thread stack size", 0LL},
-    {"cudaLimitPrintfFifoSize", "GPU printf FIFO size", 1LL},
-    {"cudaLimitMallocHeapSize", "GPU malloc heap size", 2LL},
-    {"cudaLimitDevRuntimeSyncDepth", "GPU device runtime synchronize depth", 3LL},
-    {"cudaLimitDevRuntimePendingLaunchCount", "GPU device runtime pending launch count", 4LL},
-    {"cudaLimitMaxL2FetchGranularity", "A value between 0 and 128 that indicates the maximum fetch granularity of L2 (in Bytes). This is a hint", 5LL},
-    {"cudaLimitPersistingL2CacheSize", "A size in bytes for L2 persisting lines cache size", 6LL},
-    {"cudaLimitPerBlockMemorySize", "Per-block memory size", 10LL},
-};
-static const EnumMember members_cudaMemoryAdvise[] = {
-    {"cudaMemAdviseSetReadMostly", "Data will mostly be read and only occassionally be written to", 1LL},
-    {"cudaMemAdviseUnsetReadMostly", "Undo the effect of cudaMemAdviseSetReadMostly", 2LL},
-    {"cudaMemAdviseSetPreferredLocation", "Set the preferred location for the data as the specified device", 3LL},
-    {"cudaMemAdviseUnsetPreferredLocation", "Clear the preferred location for the data", 4LL},
-    {"cudaMemAdviseSetAccessedBy", "Data will be accessed by the specified device, so prevent page faults as much as possible", 5LL},
-    {"cudaMemAdviseUnsetAccessedBy", "Let the Unified Memory subsystem decide on the page faulting policy for the specified device", 6LL},
-};
-static const EnumMember members_cudaMemRangeAttribute[] = {
-    {"cudaMemRangeAttributeReadMostly", "Whether the range will mostly be read and only occassionally be written to", 1LL},
-    {"cudaMemRangeAttributePreferredLocation", "The preferred location of the range", 2LL},
-    {"cudaMemRangeAttributeAccessedBy", "Memory range has cudaMemAdviseSetAccessedBy set for specified device", 3LL},
-    {"cudaMemRangeAttributeLastPrefetchLocation", "The last location to which the range was prefetched", 4LL},
-    {"cudaMemRangeAttributePreferredLocationType", "The preferred location type of the range", 5LL},
-    {"cudaMemRangeAttributePreferredLocationId", "The preferred location id of the range", 6LL},
-    {"cudaMemRangeAttributeLastPrefetchLocationType", "The last location type to which the range was prefetched", 7LL},
-    {"cudaMemRangeAttributeLastPrefetchLocationId", "The last location id to which the range was prefetched", 8LL},
-};
-static const EnumMember members_cudaFlushGPUDirectRDMAWritesOptions[] = {
-    {"cudaFlushGPUDirectRDMAWritesOptionHost", "cudaDeviceFlushGPUDirectRDMAWrites() and its CUDA Driver API counterpart are supported on the device.", 1LL},
-    {"cudaFlushGPUDirectRDMAWritesOptionMemOps", "The CU_STREAM_WAIT_VALUE_FLUSH flag and the CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES MemOp are supported on the CUDA device.", 2LL},
-};
-static const EnumMember members_cudaGPUDirectRDMAWritesOrdering[] = {
-    {"cudaGPUDirectRDMAWritesOrderingNone", "The device does not natively support ordering of GPUDirect RDMA writes. cudaFlushGPUDirectRDMAWrites() can be leveraged if supported.", 0LL},
-    {"cudaGPUDirectRDMAWritesOrderingOwner", "Natively, the device can consistently consume GPUDirect RDMA writes, although other CUDA devices may not.", 100LL},
-    {"cudaGPUDirectRDMAWritesOrderingAllDevices", "Any CUDA device in the system can consistently consume GPUDirect RDMA writes to this device.", 200LL},
-};
-static const EnumMember members_cudaFlushGPUDirectRDMAWritesScope[] = {
-    {"cudaFlushGPUDirectRDMAWritesToOwner", "Blocks until remote writes are visible to the CUDA device context owning the data.", 100LL},
-    {"cudaFlushGPUDirectRDMAWritesToAllDevices", "Blocks until remote writes are visible to all CUDA device contexts.", 200LL},
-};
-static const EnumMember members_cudaFlushGPUDirectRDMAWritesTarget[] = {
-    {"cudaFlushGPUDirectRDMAWritesTargetCurrentDevice", "Sets the target for cudaDeviceFlushGPUDirectRDMAWrites() to the currently active CUDA device context.", 0LL},
-};
-static const EnumMember members_cudaDeviceAttr[] = {
-    {"cudaDevAttrMaxThreadsPerBlock", "Maximum number of threads per block", 1LL},
-    {"cudaDevAttrMaxBlockDimX", "Maximum block dimension X", 2LL},
-    {"cudaDevAttrMaxBlockDimY", "Maximum block dimension Y", 3LL},
-    {"cudaDevAttrMaxBlockDimZ", "Maximum block dimension Z", 4LL},
-    {"cudaDevAttrMaxGridDimX", "Maximum grid dimension X", 5LL},
-    {"cudaDevAttrMaxGridDimY", "Maximum grid dimension Y", 6LL},
-    {"cudaDevAttrMaxGridDimZ", "Maximum grid dimension Z", 7LL},
-    {"cudaDevAttrMaxSharedMemoryPerBlock", "Maximum shared memory available per block in bytes", 8LL},
-    {"cudaDevAttrTotalConstantMemory", "Memory available on device for __constant__ variables in a CUDA C kernel in bytes", 9LL},
-    {"cudaDevAttrWarpSize", "Warp size in threads", 10LL},
-    {"cudaDevAttrMaxPitch", "Maximum pitch in bytes allowed by memory copies", 11LL},
-    {"cudaDevAttrMaxRegistersPerBlock", "Maximum number of 32-bit registers available per block", 12LL},
-    {"cudaDevAttrClockRate", "Peak clock frequency in kilohertz", 13LL},
-    {"cudaDevAttrTextureAlignment", "Alignment requirement for textures", 14LL},
-    {"cudaDevAttrGpuOverlap", "Device can possibly copy memory and execute a kernel concurrently", 15LL},
-    {"cudaDevAttrMultiProcessorCount", "Number of multiprocessors on device", 16LL},
-    {"cudaDevAttrKernelExecTimeout", "Specifies whether there is a run time limit on kernels", 17LL},
-    {"cudaDevAttrIntegrated", "Device is integrated with host memory", 18LL},
-    {"cudaDevAttrCanMapHostMemory", "Device can map host memory into CUDA address space", 19LL},
-    {"cudaDevAttrComputeMode", "Compute mode (See cudaComputeMode for details)", 20LL},
-    {"cudaDevAttrMaxTexture1DWidth", "Maximum 1D texture width", 21LL},
-    {"cudaDevAttrMaxTexture2DWidth", "Maximum 2D texture width", 22LL},
-    {"cudaDevAttrMaxTexture2DHeight", "Maximum 2D texture height", 23LL},
-    {"cudaDevAttrMaxTexture3DWidth", "Maximum 3D texture width", 24LL},
-    {"cudaDevAttrMaxTexture3DHeight", "Maximum 3D texture height", 25LL},
-    {"cudaDevAttrMaxTexture3DDepth", "Maximum 3D texture depth", 26LL},
-    {"cudaDevAttrMaxTexture2DLayeredWidth", "Maximum 2D layered texture width", 27LL},
-    {"cudaDevAttrMaxTexture2DLayeredHeight", "Maximum 2D layered texture height", 28LL},
-    {"cudaDevAttrMaxTexture2DLayeredLayers", "Maximum layers in a 2D layered texture", 29LL},
-    {"cudaDevAttrSurfaceAlignment", "Alignment requirement for surfaces", 30LL},
-    {"cudaDevAttrConcurrentKernels", "Device can possibly execute multiple kernels concurrently", 31LL},
-    {"cudaDevAttrEccEnabled", "Device has ECC support enabled", 32LL},
-    {"cudaDevAttrPciBusId", "PCI bus ID of the device", 33LL},
-    {"cudaDevAttrPciDeviceId", "PCI device ID of the device", 34LL},
-    {"cudaDevAttrTccDriver", "Device is using TCC driver model", 35LL},
-    {"cudaDevAttrMemoryClockRate", "Peak memory clock frequency in kilohertz", 36LL},
-    {"cudaDevAttrGlobalMemoryBusWidth", "Global memory bus width in bits", 37LL},
-    {"cudaDevAttrL2CacheSize", "Size of L2 cache in bytes", 38LL},
-    {"cudaDevAttrMaxThreadsPerMultiProcessor", "Maximum resident threads per multiprocessor", 39LL},
-    {"cudaDevAttrAsyncEngineCount", "Number of asynchronous engines", 40LL},
-    {"cudaDevAttrUnifiedAddressing", "Device shares a unified address space with the host", 41LL},
-    {"cudaDevAttrMaxTexture1DLayeredWidth", "Maximum 1D layered texture width", 42LL},
-    {"cudaDevAttrMaxTexture1DLayeredLayers", "Maximum layers in a 1D layered texture", 43LL},
-    {"cudaDevAttrMaxTexture2DGatherWidth", "Maximum 2D texture width if cudaArrayTextureGather is set", 45LL},
-    {"cudaDevAttrMaxTexture2DGatherHeight", "Maximum 2D texture height if cudaArrayTextureGather is set", 46LL},
-    {"cudaDevAttrMaxTexture3DWidthAlt", "Alternate maximum 3D texture width", 47LL},
-    {"cudaDevAttrMaxTexture3DHeightAlt", "Alternate maximum 3D texture height", 48LL},
-    {"cudaDevAttrMaxTexture3DDepthAlt", "Alternate maximum 3D texture depth", 49LL},
-    {"cudaDevAttrPciDomainId", "PCI domain ID of the device", 50LL},
-    {"cudaDevAttrTexturePitchAlignment", "Pitch alignment requirement for textures", 51LL},
-    {"cudaDevAttrMaxTextureCubemapWidth", "Maximum cubemap texture width/height", 52LL},
-    {"cudaDevAttrMaxTextureCubemapLayeredWidth", "Maximum cubemap layered texture width/height", 53LL},
-    {"cudaDevAttrMaxTextureCubemapLayeredLayers", "Maximum layers in a cubemap layered texture", 54LL},
-    {"cudaDevAttrMaxSurface1DWidth", "Maximum 1D surface width", 55LL},
-    {"cudaDevAttrMaxSurface2DWidth", "Maximum 2D surface width", 56LL},
-    {"cudaDevAttrMaxSurface2DHeight", "Maximum 2D surface height", 57LL},
-    {"cudaDevAttrMaxSurface3DWidth", "Maximum 3D surface width", 58LL},
-    {"cudaDevAttrMaxSurface3DHeight", "Maximum 3D surface height", 59LL},
-    {"cudaDevAttrMaxSurface3DDepth", "Maximum 3D surface depth", 60LL},
-    {"cudaDevAttrMaxSurface1DLayeredWidth", "Maximum 1D layered surface width", 61LL},
-    {"cudaDevAttrMaxSurface1DLayeredLayers", "Maximum layers in a 1D layered surface", 62LL},
-    {"cudaDevAttrMaxSurface2DLayeredWidth", "Maximum 2D layered surface width", 63LL},
-    {"cudaDevAttrMaxSurface2DLayeredHeight", "Maximum 2D layered surface height", 64LL},
-    {"cudaDevAttrMaxSurface2DLayeredLayers", "Maximum layers in a 2D layered surface", 65LL},
-    {"cudaDevAttrMaxSurfaceCubemapWidth", "Maximum cubemap surface width", 66LL},
-    {"cudaDevAttrMaxSurfaceCubemapLayeredWidth", "Maximum cubemap layered surface width", 67LL},
-    {"cudaDevAttrMaxSurfaceCubemapLayeredLayers", "Maximum layers in a cubemap layered surface", 68LL},
-    {"cudaDevAttrMaxTexture1DLinearWidth", "Maximum 1D linear texture width", 69LL},
-    {"cudaDevAttrMaxTexture2DLinearWidth", "Maximum 2D linear texture width", 70LL},
-    {"cudaDevAttrMaxTexture2DLinearHeight", "Maximum 2D linear texture height", 71LL},
-    {"cudaDevAttrMaxTexture2DLinearPitch", "Maximum 2D linear texture pitch in bytes", 72LL},
-    {"cudaDevAttrMaxTexture2DMipmappedWidth", "Maximum mipmapped 2D texture width", 73LL},
-    {"cudaDevAttrMaxTexture2DMipmappedHeight", "Maximum mipmapped 2D texture height", 74LL},
-    {"cudaDevAttrComputeCapabilityMajor", "Major compute capability version number", 75LL},
-    {"cudaDevAttrComputeCapabilityMinor", "Minor compute capability version number", 76LL},
-    {"cudaDevAttrMaxTexture1DMipmappedWidth", "Maximum mipmapped 1D texture width", 77LL},
-    {"cudaDevAttrStreamPrioritiesSupported", "Device supports stream priorities", 78LL},
-    {"cudaDevAttrGlobalL1CacheSupported", "Device supports caching globals in L1", 79LL},
-    {"cudaDevAttrLocalL1CacheSupported", "Device supports caching locals in L1", 80LL},
-    {"cudaDevAttrMaxSharedMemoryPerMultiprocessor", "Maximum shared memory available per multiprocessor in bytes", 81LL},
-    {"cudaDevAttrMaxRegistersPerMultiprocessor", "Maximum number of 32-bit registers available per multiprocessor", 82LL},
-    {"cudaDevAttrManagedMemory", "Device can allocate managed memory on this system", 83LL},
-    {"cudaDevAttrIsMultiGpuBoard", "Device is on a multi-GPU board", 84LL},
-    {"cudaDevAttrMultiGpuBoardGroupID", "Unique identifier for a group of devices on the same multi-GPU board", 85LL},
-    {"cudaDevAttrHostNativeAtomicSupported", "Link between the device and the host supports native atomic operations", 86LL},
-    {"cudaDevAttrSingleToDoublePrecisionPerfRatio", "Ratio of single precision performance (in floating-point operations per second) to double precision performance", 87LL},
-    {"cudaDevAttrPageableMemoryAccess", "Device supports coherently accessing pageable memory without calling cudaHostRegister on it", 88LL},
-    {"cudaDevAttrConcurrentManagedAccess", "Device can coherently access managed memory concurrently with the CPU", 89LL},
-    {"cudaDevAttrComputePreemptionSupported", "Device supports Compute Preemption", 90LL},
-    {"cudaDevAttrCanUseHostPointerForRegisteredMem", "Device can access host registered memory at the same virtual address as the CPU", 91LL},
-    {"cudaDevAttrReserved92", "", 92LL},
-    {"cudaDevAttrReserved93", "", 93LL},
-    {"cudaDevAttrReserved94", "", 94LL},
-    {"cudaDevAttrCooperativeLaunch", "Device supports launching cooperative kernels via cudaLaunchCooperativeKernel", 95LL},
-    {"cudaDevAttrReserved96", "", 96LL},
-    {"cudaDevAttrMaxSharedMemoryPerBlockOptin", "The maximum optin shared memory per block. This value may vary by chip. See cudaFuncSetAttribute", 97LL},
-    {"cudaDevAttrCanFlushRemoteWrites", "Device supports flushing of outstanding remote writes.", 98LL},
-    {"cudaDevAttrHostRegisterSupported", "Device supports host memory registration via cudaHostRegister.", 99LL},
-    {"cudaDevAttrPageableMemoryAccessUsesHostPageTables", "Device accesses pageable memory via the host's page tables.", 100LL},
-    {"cudaDevAttrDirectManagedMemAccessFromHost", "Host can directly access managed memory on the device without migration.", 101LL},
-    {"cudaDevAttrMaxBlocksPerMultiprocessor", "Maximum number of blocks per multiprocessor", 106LL},
-    {"cudaDevAttrMaxPersistingL2CacheSize", "Maximum L2 persisting lines capacity setting in bytes.", 108LL},
-    {"cudaDevAttrMaxAccessPolicyWindowSize", "Maximum value of cudaAccessPolicyWindownum_bytes.", 109LL},
-    {"cudaDevAttrReservedSharedMemoryPerBlock", "Shared memory reserved by CUDA driver per block in bytes", 111LL},
-    {"cudaDevAttrSparseCudaArraySupported", "Device supports sparse CUDA arrays and sparse CUDA mipmapped arrays", 112LL},
-    {"cudaDevAttrHostRegisterReadOnlySupported", "Device supports using the cudaHostRegister flag cudaHostRegisterReadOnly to register memory that must be mapped as read-only to the GPU", 113LL},
-    {"cudaDevAttrTimelineSemaphoreInteropSupported", "External timeline semaphore interop is supported on the device", 114LL},
-    {"cudaDevAttrMemoryPoolsSupported", "Device supports using the cudaMallocAsync and cudaMemPool family of APIs", 115LL},
-    {"cudaDevAttrGPUDirectRDMASupported", "Device supports GPUDirect RDMA APIs, like nvidia_p2p_get_pages (see https://docs.nvidia.com/cuda/gpudirect-rdma for more information)", 116LL},
-    {"cudaDevAttrGPUDirectRDMAFlushWritesOptions", "The returned attribute shall be interpreted as a bitmask, where the individual bits are listed in the cudaFlushGPUDirectRDMAWritesOptions enum", 117LL},
-    {"cudaDevAttrGPUDirectRDMAWritesOrdering", "GPUDirect RDMA writes to the device do not need to be flushed for consumers within the scope indicated by the returned attribute. See cudaGPUDirectRDMAWritesOrdering for the numerical values returned here.", 118LL},
-    {"cudaDevAttrMemoryPoolSupportedHandleTypes", "Handle types supported with mempool based IPC", 119LL},
-    {"cudaDevAttrClusterLaunch", "Indicates device supports cluster launch", 120LL},
-    {"cudaDevAttrDeferredMappingCudaArraySupported", "Device supports deferred mapping CUDA arrays and CUDA mipmapped arrays", 121LL},
-    {"cudaDevAttrReserved122", "", 122LL},
-    {"cudaDevAttrReserved123", "", 123LL},
-    {"cudaDevAttrReserved124", "", 124LL},
-    {"cudaDevAttrIpcEventSupport", "Device supports IPC Events.", 125LL},
-    {"cudaDevAttrMemSyncDomainCount", "Number of memory synchronization domains the device supports.", 126LL},
-    {"cudaDevAttrReserved127", "", 127LL},
-    {"cudaDevAttrReserved128", "", 128LL},
-    {"cudaDevAttrReserved129", "", 129LL},
-    {"cudaDevAttrNumaConfig", "NUMA configuration of a device: value is of type cudaDeviceNumaConfig enum", 130LL},
-    {"cudaDevAttrNumaId", "NUMA node ID of the GPU memory", 131LL},
-    {"cudaDevAttrReserved132", "", 132LL},
-    {"cudaDevAttrMpsEnabled", "Contexts created on this device will be shared via MPS", 133LL},
-    {"cudaDevAttrHostNumaId", "NUMA ID of the host node closest to the device or -1 when system does not support NUMA", 134LL},
-    {"cudaDevAttrD3D12CigSupported", "Device supports CIG with D3D12.", 135LL},
-    {"cudaDevAttrVulkanCigSupported", "Device supports CIG with Vulkan.", 138LL},
-    {"cudaDevAttrGpuPciDeviceId", "The combined 16-bit PCI device ID and 16-bit PCI vendor ID.", 139LL},
-    {"cudaDevAttrGpuPciSubsystemId", "The combined 16-bit PCI subsystem ID and 16-bit PCI subsystem vendor ID.", 140LL},
-    {"cudaDevAttrReserved141", "", 141LL},
-    {"cudaDevAttrHostNumaMemoryPoolsSupported", "Device supports HOST_NUMA location with the cudaMallocAsync and cudaMemPool family of APIs", 142LL},
-    {"cudaDevAttrHostNumaMultinodeIpcSupported", "Device supports HostNuma location IPC between nodes in a multi-node system.", 143LL},
-    {"cudaDevAttrHostMemoryPoolsSupported", "Device suports HOST location with the cuMemAllocAsync and cuMemPool family of APIs", 144LL},
-    {"cudaDevAttrReserved145", "", 145LL},
-    {"cudaDevAttrOnlyPartialHostNativeAtomicSupported", "Link between the device and the host supports only some native atomic operations", 147LL},
-    {"cudaDevAttrAtomicReductionSupported", "Device supports atomic reduction operations in stream batch memory operations", 148LL},
-    {"cudaDevAttrLocalityDomainCount", "Number of locality domains", 149LL},
-    {"cudaDevAttrOversizedSharedMemoryPerBlock", "The maximum oversized shared memory per block. This value may vary by chip. See cudaFuncSetAttribute", 150LL},
-    {"cudaDevAttrCigStreamsSupported", "Device supports CIG streams", 151LL},
-    {"cudaDevAttrLocalityDomainMultiprocessorCount", "Number of multiprocessors on each locality domain", 157LL},
-    {"cudaDevAttrTensorMapLargeTensorMinSize", "Smallest tensor size in bytes at which TMA descriptors are treated as \"large\" (BASE_128KB OOB mode). tensors >= this threshold are eligible for the tensormap.replace.assume_large PTX modifier. Returns INT_MAX on devices without this distinction where assume_large is a no-op.", 160LL},
-    {"cudaDevAttrMax", "", 161LL},
-    {"cudaDevAttrCooperativeMultiDeviceLaunch", "Deprecated, cudaLaunchCooperativeKernelMultiDevice is deprecated.", 96LL},
-    {"cudaDevAttrMaxTimelineSemaphoreInteropSupported", "Deprecated, External timeline semaphore interop is supported on the device", 114LL},
-};
-static const EnumMember members_cudaMemPoolAttr[] = {
-    {"cudaMemPoolReuseFollowEventDependencies", "(value type = int) Allow cuMemAllocAsync to use memory asynchronously freed in another streams as long as a stream ordering dependency of the allocating stream on the free action exists. Cuda events and null stream interactions can create the required stream ordered dependencies. (default enabled)", 1LL},
-    {"cudaMemPoolReuseAllowOpportunistic", "(value type = int) Allow reuse of already completed frees when there is no dependency between the free and allocation. (default enabled)", 2LL},
-    {"cudaMemPoolReuseAllowInternalDependencies", "(value type = int) Allow cuMemAllocAsync to insert new stream dependencies in order to establish the stream ordering required to reuse a piece of memory released by cuFreeAsync (default enabled).", 3LL},
-    {"cudaMemPoolAttrReleaseThreshold", "(value type = cuuint64_t) Amount of reserved memory in bytes to hold onto before trying to release memory back to the OS. When more than the release threshold bytes of memory are held by the memory pool, the allocator will try to release memory back to the OS on the next call to stream, event or context synchronize. (default 0)", 4LL},
-    {"cudaMemPoolAttrReservedMemCurrent", "(value type = cuuint64_t) Amount of backing memory currently allocated for the mempool.", 5LL},
-    {"cudaMemPoolAttrReservedMemHigh", "(value type = cuuint64_t) High watermark of backing memory allocated for the mempool since the last time it was reset. High watermark can only be reset to zero.", 6LL},
-    {"cudaMemPoolAttrUsedMemCurrent", "(value type = cuuint64_t) Amount of memory from the pool that is currently in use by the application.", 7LL},
-    {"cudaMemPoolAttrUsedMemHigh", "(value type = cuuint64_t) High watermark of the amount of memory from the pool that was in use by the application since the last time it was reset. High watermark can only be reset to zero.", 8LL},
-    {"cudaMemPoolAttrAllocationType", "(value type = cudaMemAllocationType) The allocation type of the mempool", 9LL},
-    {"cudaMemPoolAttrExportHandleTypes", "(value type = cudaMemAllocationHandleType) Available export handle types for the mempool. For imported pools this value is always cudaMemHandleTypeNone as an imported pool cannot be re-exported", 10LL},
-    {"cudaMemPoolAttrLocationId", "(value type = int) The location id for the mempool. If the location type for this pool is cudaMemLocationTypeInvisible then ID will be cudaInvalidDeviceId", 11LL},
-    {"cudaMemPoolAttrLocationType", "(value type = cudaMemLocationType) The location type for the mempool. For imported memory pools where the device is not directly visible to the importing process or pools imported via fabric handles across nodes this will be cudaMemLocationTypeInvisible", 12LL},
-    {"cudaMemPoolAttrMaxPoolSize", "(value type = cuuint64_t) Maximum size of the pool in bytes, this value may be higher than what was initially passed to cudaMemPoolCreate due to alignment requirements. A value of 0 indicates no maximum size. For cudaMemAllocationTypeManaged and IPC imported pools this value will be system dependent.", 13LL},
-    {"cudaMemPoolAttrHwDecompressEnabled", "(value type = int) Indicates whether the pool has hardware compresssion enabled", 14LL},
-    {"cudaMemPoolAttrLocalityDomainId", "(value type = int) The locality domain id for the mempool, if the mempool is localized to a locality domain. A value of -1 indicates that the mempool is not localized to a locality domain.", 15LL},
-};
-static const EnumMember members_cudaMemLocationType[] = {
-    {"cudaMemLocationTypeInvalid", "", 0LL},
-    {"cudaMemLocationTypeNone", "Location is unspecified. This is used when creating a managed memory pool to indicate no preferred location for the pool", 0LL},
-    {"cudaMemLocationTypeDevice", "Location is a device location, thus id is a device ordinal", 1LL},
-    {"cudaMemLocationTypeHost", "Location is host, id is ignored", 2LL},
-    {"cudaMemLocationTypeHostNuma", "Location is a host NUMA node, thus id is a host NUMA node id", 3LL},
-    {"cudaMemLocationTypeHostNumaCurrent", "Location is the host NUMA node closest to the current thread's CPU, id is ignored", 4LL},
-    {"cudaMemLocationTypeInvisible", "Location is not visible but device is accessible, id is always cudaInvalidDeviceId", 5LL},
-    {"cudaMemLocationTypeDeviceLocalityDomain", "Location is a portion of device memory, specified by the locality domain ID", 6LL},
-};
-static const EnumMember members_cudaMemAccessFlags[] = {
-    {"cudaMemAccessFlagsProtNone", "Default, make the address range not accessible", 0LL},
-    {"cudaMemAccessFlagsProtRead", "Make the address range read accessible", 1LL},
-    {"cudaMemAccessFlagsProtReadWrite", "Make the address range read-write accessible", 3LL},
-};
-static const EnumMember members_cudaMemAllocationType[] = {
-    {"cudaMemAllocationTypeInvalid", "", 0LL},
-    {"cudaMemAllocationTypePinned", "This allocation type is 'pinned', i.e. cannot migrate from its current location while the application is actively using it", 1LL},
-    {"cudaMemAllocationTypeManaged", "This allocation type is managed memory", 2LL},
-    {"cudaMemAllocationTypeMax", "This allocation type is managed memory", 2147483647LL},
-};
-static const EnumMember members_cudaMemAllocationHandleType[] = {
-    {"cudaMemHandleTypeNone", "Does not allow any export mechanism. >", 0LL},
-    {"cudaMemHandleTypePosixFileDescriptor", "Allows a file descriptor to be used for exporting. Permitted only on POSIX systems. (int)", 1LL},
-    {"cudaMemHandleTypeWin32", "Allows a Win32 NT handle to be used for exporting. (HANDLE)", 2LL},
-    {"cudaMemHandleTypeWin32Kmt", "Allows a Win32 KMT handle to be used for exporting. (D3DKMT_HANDLE)", 4LL},
-    {"cudaMemHandleTypeFabric", "Allows a fabric handle to be used for exporting. (cudaMemFabricHandle_t)", 8LL},
-};
-static const EnumMember members_cudaGraphMemAttributeType[] = {
-    {"cudaGraphMemAttrUsedMemCurrent", "(value type = cuuint64_t) Amount of memory, in bytes, currently associated with graphs.", 0LL},
-    {"cudaGraphMemAttrUsedMemHigh", "(value type = cuuint64_t) High watermark of memory, in bytes, associated with graphs since the last time it was reset. High watermark can only be reset to zero.", 1LL},
-    {"cudaGraphMemAttrReservedMemCurrent", "(value type = cuuint64_t) Amount of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.", 2LL},
-    {"cudaGraphMemAttrReservedMemHigh", "(value type = cuuint64_t) High watermark of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.", 3LL},
-};
-static const EnumMember members_cudaMemcpyFlags[] = {
-    {"cudaMemcpyFlagDefault", "", 0LL},
-    {"cudaMemcpyFlagPreferOverlapWithCompute", "Hint to the driver to try and overlap the copy with compute work on the SMs.", 1LL},
-};
-static const EnumMember members_cudaMemcpySrcAccessOrder[] = {
-    {"cudaMemcpySrcAccessOrderInvalid", "Default invalid.", 0LL},
-    {"cudaMemcpySrcAccessOrderStream", "Indicates that access to the source pointer must be in stream order.", 1LL},
-    {"cudaMemcpySrcAccessOrderDuringApiCall", "Indicates that access to the source pointer can be out of stream order and all accesses must be complete before the API call returns. This flag is suited for ephemeral sources (ex., stack variables) when it's known that no prior operations in the stream can be accessing the memory and also that the lifetime of the memory is limited to the scope that the source variable was declared in. Specifying this flag allows the driver to optimize the copy and removes the need for the user to synchronize the stream after the API call.", 2LL},
-    {"cudaMemcpySrcAccessOrderAny", "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.", 3LL},
-    {"cudaMemcpySrcAccessOrderMax", "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.", 2147483647LL},
-};
-static const EnumMember members_cudaMemcpy3DOperandType[] = {
-    {"cudaMemcpyOperandTypePointer", "Memcpy operand is a valid pointer.", 1LL},
-    {"cudaMemcpyOperandTypeArray", "Memcpy operand is a CUarray.", 2LL},
-    {"cudaMemcpyOperandTypeMax", "", 2147483647LL},
-};
-static const EnumMember members_cudaDeviceP2PAttr[] = {
-    {"cudaDevP2PAttrPerformanceRank", "A relative value indicating the performance of the link between two devices", 1LL},
-    {"cudaDevP2PAttrAccessSupported", "Peer access is enabled", 2LL},
-    {"cudaDevP2PAttrNativeAtomicSupported", "Native atomic operation over the link supported", 3LL},
-    {"cudaDevP2PAttrCudaArrayAccessSupported", "Accessing CUDA arrays over the link supported", 4LL},
-    {"cudaDevP2PAttrOnlyPartialNativeAtomicSupported", "Only some CUDA-valid atomic operations over the link are supported.", 5LL},
-};
-static const EnumMember members_cudaAtomicOperation[] = {
-    {"cudaAtomicOperationIntegerAdd", "", 0LL},
-    {"cudaAtomicOperationIntegerMin", "", 1LL},
-    {"cudaAtomicOperationIntegerMax", "", 2LL},
-    {"cudaAtomicOperationIntegerIncrement", "", 3LL},
-    {"cudaAtomicOperationIntegerDecrement", "", 4LL},
-    {"cudaAtomicOperationAnd", "", 5LL},
-    {"cudaAtomicOperationOr", "", 6LL},
-    {"cudaAtomicOperationXOR", "", 7LL},
-    {"cudaAtomicOperationExchange", "", 8LL},
-    {"cudaAtomicOperationCAS", "", 9LL},
-    {"cudaAtomicOperationFloatAdd", "", 10LL},
-    {"cudaAtomicOperationFloatMin", "", 11LL},
-    {"cudaAtomicOperationFloatMax", "", 12LL},
-};
-static const EnumMember members_cudaAtomicOperationCapability[] = {
-    {"cudaAtomicCapabilitySigned", "", 1LL},
-    {"cudaAtomicCapabilityUnsigned", "", 2LL},
-    {"cudaAtomicCapabilityReduction", "", 4LL},
-    {"cudaAtomicCapabilityScalar32", "", 8LL},
-    {"cudaAtomicCapabilityScalar64", "", 16LL},
-    {"cudaAtomicCapabilityScalar128", "", 32LL},
-    {"cudaAtomicCapabilityVector32x4", "", 64LL},
-};
-static const EnumMember members_cudaExternalMemoryHandleType[] = {
-    {"cudaExternalMemoryHandleTypeOpaqueFd", "Handle is an opaque file descriptor", 1LL},
-    {"cudaExternalMemoryHandleTypeOpaqueWin32", "Handle is an opaque shared NT handle", 2LL},
-    {"cudaExternalMemoryHandleTypeOpaqueWin32Kmt", "Handle is an opaque, globally shared handle", 3LL},
-    {"cudaExternalMemoryHandleTypeD3D12Heap", "Handle is a D3D12 heap object", 4LL},
-    {"cudaExternalMemoryHandleTypeD3D12Resource", "Handle is a D3D12 committed resource", 5LL},
-    {"cudaExternalMemoryHandleTypeD3D11Resource", "Handle is a shared NT handle to a D3D11 resource", 6LL},
-    {"cudaExternalMemoryHandleTypeD3D11ResourceKmt", "Handle is a globally shared handle to a D3D11 resource", 7LL},
-    {"cudaExternalMemoryHandleTypeNvSciBuf", "Handle is an NvSciBuf object", 8LL},
-};
-static const EnumMember members_cudaExternalSemaphoreHandleType[] = {
-    {"cudaExternalSemaphoreHandleTypeOpaqueFd", "Handle is an opaque file descriptor", 1LL},
-    {"cudaExternalSemaphoreHandleTypeOpaqueWin32", "Handle is an opaque shared NT handle", 2LL},
-    {"cudaExternalSemaphoreHandleTypeOpaqueWin32Kmt", "Handle is an opaque, globally shared handle", 3LL},
-    {"cudaExternalSemaphoreHandleTypeD3D12Fence", "Handle is a shared NT handle referencing a D3D12 fence object", 4LL},
-    {"cudaExternalSemaphoreHandleTypeD3D11Fence", "Handle is a shared NT handle referencing a D3D11 fence object", 5LL},
-    {"cudaExternalSemaphoreHandleTypeNvSciSync", "Opaque handle to NvSciSync Object", 6LL},
-    {"cudaExternalSemaphoreHandleTypeKeyedMutex", "Handle is a shared NT handle referencing a D3D11 keyed mutex object", 7LL},
-    {"cudaExternalSemaphoreHandleTypeKeyedMutexKmt", "Handle is a shared KMT handle referencing a D3D11 keyed mutex object", 8LL},
-    {"cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd", "Handle is an opaque handle file descriptor referencing a timeline semaphore", 9LL},
-    {"cudaExternalSemaphoreHandleTypeTimelineSemaphoreWin32", "Handle is an opaque handle file descriptor referencing a timeline semaphore", 10LL},
-};
-static const EnumMember members_cudaDevSmResourceGroup_flags[] = {
-    {"cudaDevSmResourceGroupDefault", "", 0LL},
-    {"cudaDevSmResourceGroupBackfill", "Treats constraints as a hint, ignoring them if necessary to reach the requested smCount. Lets smCount be a non-multiple of coscheduledSmCount, filling the difference between SM count and already assigned co-scheduled groupings with other SMs. When used with cudaDevSmResourceGroupLocalityDomainId, backfill fills up to the requested smCount using the target locality domain first, then SMs not attributed to any locality domain, then SMs from other locality domains. If no SMs can be found in the requested locality domain, cudaErrorInvalidResourceConfiguration is returned. When used with `cudaDevSmResourceGroupLocalityDomainNonPortableId`, backfill follows the same behavior after first consuming all SMs from the target locality domain.", 1LL},
-    {"cudaDevSmResourceGroupLocalityDomainId", "The SMs must be located on a specific locality domain, specified by localityDomainId", 2LL},
-    {"cudaDevSmResourceGroupLocalityDomainSupplementalSms", "Modifier to `cudaDevSmResourceGroupLocalityDomainId` which allows selection of SMs in the locality domain exceeding the cudaDeviceAttrcudaDevAttrLocalityDomainMultiprocessorCount.", 4LL},
-};
-static const EnumMember members_cudaDevSmResourceSplitByCount_flags[] = {
-    {"cudaDevSmResourceSplitIgnoreSmCoscheduling", "", 1LL},
-    {"cudaDevSmResourceSplitMaxPotentialClusterSize", "", 2LL},
-};
-static const EnumMember members_cudaDevResourceType[] = {
-    {"cudaDevResourceTypeInvalid", "", 0LL},
-    {"cudaDevResourceTypeSm", "Streaming multiprocessors related information", 1LL},
-    {"cudaDevResourceTypeWorkqueueConfig", "Workqueue configuration related information", 1000LL},
-    {"cudaDevResourceTypeWorkqueue", "Pre-existing workqueue related information", 10000LL},
-};
-static const EnumMember members_cudaDevWorkqueueConfigScope[] = {
-    {"cudaDevWorkqueueConfigScopeDeviceCtx", "Use all shared workqueue resources on the device. Default driver behaviour.", 0LL},
-    {"cudaDevWorkqueueConfigScopeGreenCtxBalanced", "When possible, use non-overlapping workqueue resources with other balanced green contexts.", 1LL},
-};
-static const EnumMember members_cudaJitOption[] = {
-    {"cudaJitMaxRegisters", "Max number of registers that a thread may use. Option type: unsigned int Applies to: compiler only", 0LL},
-    {"cudaJitThreadsPerBlock", "IN: Specifies minimum number of threads per block to target compilation for OUT: Returns the number of threads the compiler actually targeted. This restricts the resource utilization of the compiler (e.g. max registers) such that a block with the given number of threads should be able to launch based on register limitations. Note, this option does not currently take into account any other resource limitations, such as shared memory utilization. Option type: unsigned int Applies to: compiler only", 1LL},
-    {"cudaJitWallTime", "Overwrites the option value with the total wall clock time, in milliseconds, spent in the compiler and linker Option type: float Applies to: compiler and linker", 2LL},
-    {"cudaJitInfoLogBuffer", "Pointer to a buffer in which to print any log messages that are informational in nature (the buffer size is specified via option cudaJitInfoLogBufferSizeBytes) Option type: char * Applies to: compiler and linker", 3LL},
-    {"cudaJitInfoLogBufferSizeBytes", "IN: Log buffer size in bytes. Log messages will be capped at this size (including null terminator) OUT: Amount of log buffer filled with messages Option type: unsigned int Applies to: compiler and linker", 4LL},
-    {"cudaJitErrorLogBuffer", "Pointer to a buffer in which to print any log messages that reflect errors (the buffer size is specified via option cudaJitErrorLogBufferSizeBytes) Option type: char * Applies to: compiler and linker", 5LL},
-    {"cudaJitErrorLogBufferSizeBytes", "IN: Log buffer size in bytes. Log messages will be capped at this size (including null terminator) OUT: Amount of log buffer filled with messages Option type: unsigned int Applies to: compiler and linker", 6LL},
-    {"cudaJitOptimizationLevel", "Level of optimizations to apply to generated code (0 - 4), with 4 being the default and highest level of optimizations. Option type: unsigned int Applies to: compiler only", 7LL},
-    {"cudaJitFallbackStrategy", "Specifies choice of fallback strategy if matching cubin is not found. Choice is based on supplied cudaJit_Fallback. Option type: unsigned int for enumerated type cudaJit_Fallback Applies to: compiler only", 10LL},
-    {"cudaJitGenerateDebugInfo", "Specifies whether to create debug information in output (-g) (0: false, default) Option type: int Applies to: compiler and linker", 11LL},
-    {"cudaJitLogVerbose", "Generate verbose log messages (0: false, default) Option type: int Applies to: compiler and linker", 12LL},
-    {"cudaJitGenerateLineInfo", "Generate line number information (-lineinfo) (0: false, default) Option type: int Applies to: compiler only", 13LL},
-    {"cudaJitCacheMode", "Specifies whether to enable caching explicitly (-dlcm) Choice is based on supplied cudaJit_CacheMode. Option type: unsigned int for enumerated type cudaJit_CacheMode Applies to: compiler only", 14LL},
-    {"cudaJitPositionIndependentCode", "Generate position independent code (0: false) Option type: int Applies to: compiler only", 30LL},
-    {"cudaJitMinCtaPerSm", "This option hints to the JIT compiler the minimum number of CTAs from the kernel\342\200\231s grid to be mapped to a SM. This option is ignored when used together with cudaJitMaxRegisters or cudaJitThreadsPerBlock. Optimizations based on this option need cudaJitMaxThreadsPerBlock to be specified as well. For kernels already using PTX directive .minnctapersm, this option will be ignored by default. Use cudaJitOverrideDirectiveValues to let this option take precedence over the PTX directive. Option type: unsigned int Applies to: compiler only", 31LL},
-    {"cudaJitMaxThreadsPerBlock", "Maximum number threads in a thread block, computed as the product of the maximum extent specifed for each dimension of the block. This limit is guaranteed not to be exeeded in any invocation of the kernel. Exceeding the the maximum number of threads results in runtime error or kernel launch failure. For kernels already using PTX directive .maxntid, this option will be ignored by default. Use cudaJitOverrideDirectiveValues to let this option take precedence over the PTX directive. Option type: int Applies to: compiler only", 32LL},
-    {"cudaJitOverrideDirectiveValues", "This option lets the values specified using cudaJitMaxRegisters, cudaJitThreadsPerBlock, cudaJitMaxThreadsPerBlock and cudaJitMinCtaPerSm take precedence over any PTX directives. (0: Disable, default; 1: Enable) Option type: int Applies to: compiler only", 33LL},
-};
-static const EnumMember members_cudaLibraryOption[] = {
-    {"cudaLibraryHostUniversalFunctionAndDataTable", "", 0LL},
-    {"cudaLibraryBinaryIsPreserved", "Specifes that the argument `code` passed to cudaLibraryLoadData() will be preserved. Specifying this option will let the driver know that `code` can be accessed at any point until cudaLibraryUnload(). The default behavior is for the driver to allocate and maintain its own copy of `code`. Note that this is only a memory usage optimization hint and the driver can choose to ignore it if required. Specifying this option with cudaLibraryLoadFromFile() is invalid and will return cudaErrorInvalidValue.", 1LL},
-};
-static const EnumMember members_cudaJit_CacheMode[] = {
-    {"cudaJitCacheOptionNone", "Compile with no -dlcm flag specified", 0LL},
-    {"cudaJitCacheOptionCG", "Compile with L1 cache disabled", 1LL},
-    {"cudaJitCacheOptionCA", "Compile with L1 cache enabled", 2LL},
-};
-static const EnumMember members_cudaJit_Fallback[] = {
-    {"cudaPreferPtx", "Prefer to compile ptx if exact binary match not found", 0LL},
-    {"cudaPreferBinary", "Prefer to fall back to compatible binary code if exact match not found", 1LL},
-};
-static const EnumMember members_cudaCGScope[] = {
-    {"cudaCGScopeInvalid", "Invalid cooperative group scope", 0LL},
-    {"cudaCGScopeGrid", "Scope represented by a grid_group", 1LL},
-    {"cudaCGScopeReserved", "Reserved", 2LL},
-    {"cudaCGScopeMultiGrid", "Scope represented by a multi_grid_group", 2LL},
-};
-static const EnumMember members_cudaKernelFunctionType[] = {
-    {"cudaKernelFunctionTypeUnspecified", "CUDA will attempt to deduce the type of the function handle", 0LL},
-    {"cudaKernelFunctionTypeDeviceEntry", "Function handle is a device-entry function pointer(i.e. __global__ function pointer)", 1LL},
-    {"cudaKernelFunctionTypeKernel", "Function handle is a cudaKernel_t", 2LL},
-    {"cudaKernelFunctionTypeFunction", "Function handle is a cudaFunction_t", 3LL},
-};
-static const EnumMember members_cudaGraphConditionalHandleFlags[] = {
-    {"cudaGraphCondAssignDefault", "Apply default handle value when graph is launched.", 1LL},
-};
-static const EnumMember members_cudaGraphConditionalNodeType[] = {
-    {"cudaGraphCondTypeIf", "Conditional 'if/else' Node. Body[0] executed if condition is non-zero. If `size` == 2, an optional ELSE graph is created and this is executed if the condition is zero.", 0LL},
-    {"cudaGraphCondTypeWhile", "Conditional 'while' Node. Body executed repeatedly while condition value is non-zero.", 1LL},
-    {"cudaGraphCondTypeSwitch", "Conditional 'switch' Node. Body[n] is executed once, where 'n' is the value of the condition. If the condition does not match a body index, no body is launched.", 2LL},
-};
-static const EnumMember members_cudaGraphNodeType[] = {
-    {"cudaGraphNodeTypeKernel", "GPU kernel node", 0LL},
-    {"cudaGraphNodeTypeMemcpy", "Memcpy node", 1LL},
-    {"cudaGraphNodeTypeMemset", "Memset node", 2LL},
-    {"cudaGraphNodeTypeHost", "Host (executable) node", 3LL},
-    {"cudaGraphNodeTypeGraph", "Node which executes an embedded graph", 4LL},
-    {"cudaGraphNodeTypeEmpty", "Empty (no-op) node", 5LL},
-    {"cudaGraphNodeTypeWaitEvent", "External event wait node", 6LL},
-    {"cudaGraphNodeTypeEventRecord", "External event record node", 7LL},
-    {"cudaGraphNodeTypeExtSemaphoreSignal", "External semaphore signal node", 8LL},
-    {"cudaGraphNodeTypeExtSemaphoreWait", "External semaphore wait node", 9LL},
-    {"cudaGraphNodeTypeMemAlloc", "Memory allocation node", 10LL},
-    {"cudaGraphNodeTypeMemFree", "Memory free node", 11LL},
-    {"cudaGraphNodeTypeConditional", "Conditional node May be used to implement a conditional execution path or loop inside of a graph. The graph(s) contained within the body of the conditional node can be selectively executed or iterated upon based on the value of a conditional variable. Handles must be created in advance of creating the node using cudaGraphConditionalHandleCreate. The following restrictions apply to graphs which contain conditional nodes: The graph cannot be used in a child node. Only one instantiation of the graph may exist at any point in time. The graph cannot be cloned. To set the control value, supply a default value when creating the handle and/or call cudaGraphSetConditional from device code.", 13LL},
-    {"cudaGraphNodeTypeMemcpyBatch", "Batch Memcpy Node", 14LL},
-    {"cudaGraphNodeTypeReserved16", "Reserved.", 16LL},
-    {"cudaGraphNodeTypeExternalEngine", "Reserved for External Engine node", 17LL},
-    {"cudaGraphNodeTypeCount", "", 18LL},
-};
-static const EnumMember members_cudaGraphChildGraphNodeOwnership[] = {
-    {"cudaGraphChildGraphOwnershipClone", "Default behavior for a child graph node. Child graph is cloned into the parent and memory allocation/free nodes can't be present in the child graph.", 0LL},
-    {"cudaGraphChildGraphOwnershipMove", "The child graph is moved to the parent. The handle to the child graph is owned by the parent and will be destroyed when the parent is destroyed. The following restrictions apply to child graphs after they have been moved: Cannot be independently instantiated or destroyed; Cannot be added as a child graph of a separate parent graph; Cannot be used as an argument to cudaGraphExecUpdate; Cannot have additional memory allocation or free nodes added.", 1LL},
-    {"cudaGraphChildGraphOwnershipInvalid", "Invalid ownership flag. Set when params are queried to prevent accidentally reusing the driver-owned graph object", -1LL},
-};
-static const EnumMember members_cudaGraphExecUpdateResult[] = {
-    {"cudaGraphExecUpdateSuccess", "The update succeeded", 0LL},
-    {"cudaGraphExecUpdateError", "The update failed for an unexpected reason which is described in the return value of the function", 1LL},
-    {"cudaGraphExecUpdateErrorTopologyChanged", "The update failed because the topology changed", 2LL},
-    {"cudaGraphExecUpdateErrorNodeTypeChanged", "The update failed because a node type changed", 3LL},
-    {"cudaGraphExecUpdateErrorFunctionChanged", "The update failed because the function of a kernel node changed (CUDA driver < 11.2)", 4LL},
-    {"cudaGraphExecUpdateErrorParametersChanged", "The update failed because the parameters changed in a way that is not supported", 5LL},
-    {"cudaGraphExecUpdateErrorNotSupported", "The update failed because something about the node is not supported", 6LL},
-    {"cudaGraphExecUpdateErrorUnsupportedFunctionChange", "The update failed because the function of a kernel node changed in an unsupported way", 7LL},
-    {"cudaGraphExecUpdateErrorAttributesChanged", "The update failed because the node attributes changed in a way that is not supported", 8LL},
-};
-static const EnumMember members_cudaGraphKernelNodeField[] = {
-    {"cudaGraphKernelNodeFieldInvalid", "Invalid field", 0LL},
-    {"cudaGraphKernelNodeFieldGridDim", "Grid dimension update", 1LL},
-    {"cudaGraphKernelNodeFieldParam", "Kernel parameter update", 2LL},
-    {"cudaGraphKernelNodeFieldEnabled", "Node enable/disable", 3LL},
-};
-static const EnumMember members_cudaGetDriverEntryPointFlags[] = {
-    {"cudaEnableDefault", "Default search mode for driver symbols.", 0LL},
-    {"cudaEnableLegacyStream", "Search for legacy versions of driver symbols.", 1LL},
-    {"cudaEnablePerThreadDefaultStream", "Search for per-thread versions of driver symbols.", 2LL},
-};
-static const EnumMember members_cudaDriverEntryPointQueryResult[] = {
-    {"cudaDriverEntryPointSuccess", "Search for symbol found a match", 0LL},
-    {"cudaDriverEntryPointSymbolNotFound", "Search for symbol was not found", 1LL},
-    {"cudaDriverEntryPointVersionNotSufficent", "Search for symbol was found but version wasn't great enough", 2LL},
-};
-static const EnumMember members_cudaGraphDebugDotFlags[] = {
-    {"cudaGraphDebugDotFlagsVerbose", "Output all debug data as if every debug flag is enabled", 1LL},
-    {"cudaGraphDebugDotFlagsKernelNodeParams", "Adds cudaKernelNodeParams to output", 4LL},
-    {"cudaGraphDebugDotFlagsMemcpyNodeParams", "Adds cudaMemcpy3DParms to output", 8LL},
-    {"cudaGraphDebugDotFlagsMemsetNodeParams", "Adds cudaMemsetParams to output", 16LL},
-    {"cudaGraphDebugDotFlagsHostNodeParams", "Adds cudaHostNodeParams to output", 32LL},
-    {"cudaGraphDebugDotFlagsEventNodeParams", "Adds cudaEvent_t handle from record and wait nodes to output", 64LL},
-    {"cudaGraphDebugDotFlagsExtSemasSignalNodeParams", "Adds cudaExternalSemaphoreSignalNodeParams values to output", 128LL},
-    {"cudaGraphDebugDotFlagsExtSemasWaitNodeParams", "Adds cudaExternalSemaphoreWaitNodeParams to output", 256LL},
-    {"cudaGraphDebugDotFlagsKernelNodeAttributes", "Adds cudaKernelNodeAttrID values to output", 512LL},
-    {"cudaGraphDebugDotFlagsHandles", "Adds node handles and every kernel function handle to output", 1024LL},
-    {"cudaGraphDebugDotFlagsConditionalNodeParams", "Adds cudaConditionalNodeParams to output", 32768LL},
-    {"cudaGraphDebugDotFlagsMemcpyBatchNodeParams", "Adds batch memcpy node parameters to the output", 65536LL},
-};
-static const EnumMember members_cudaGraphInstantiateFlags[] = {
-    {"cudaGraphInstantiateFlagAutoFreeOnLaunch", "Automatically free memory allocated in a graph before relaunching.", 1LL},
-    {"cudaGraphInstantiateFlagUpload", "Automatically upload the graph after instantiation. Only supported by cudaGraphInstantiateWithParams. The upload will be performed using the stream provided in `instantiateParams`.", 2LL},
-    {"cudaGraphInstantiateFlagDeviceLaunch", "Instantiate the graph to be launchable from the device. This flag can only be used on platforms which support unified addressing. This flag cannot be used in conjunction with cudaGraphInstantiateFlagAutoFreeOnLaunch.", 4LL},
-    {"cudaGraphInstantiateFlagUseNodePriority", "Run the graph using the per-node priority attributes rather than the priority of the stream it is launched into.", 8LL},
-};
-static const EnumMember members_cudaDeviceNumaConfig[] = {
-    {"cudaDeviceNumaConfigNone", "The GPU is not a NUMA node", 0LL},
-    {"cudaDeviceNumaConfigNumaNode", "The GPU is a NUMA node, cudaDevAttrNumaId contains its NUMA ID", 1LL},
-};
-static const EnumMember members_cudaFabricOpStatusSource[] = {
-    {"cudaFabricOpStatusSourceMbarrierV1", "1B-aligned 1B-wide status from an mbarrier.layoutv1", 0LL},
-    {"cudaFabricOpStatusSourceMax", "", 2147483647LL},
-};
-static const EnumMember members_cudaFabricOpStatusInfo[] = {
-    {"cudaFabricOpStatusInfoSuccess", "", 0LL},
-    {"cudaFabricOpStatusInfoLast", "", 0LL},
-    {"cudaFabricOpStatusInfoMax", "", 2147483647LL},
-};
-static const EnumMember members_cudaSurfaceBoundaryMode[] = {
-    {"cudaBoundaryModeZero", "Zero boundary mode", 0LL},
-    {"cudaBoundaryModeClamp", "Clamp boundary mode", 1LL},
-    {"cudaBoundaryModeTrap", "Trap boundary mode", 2LL},
-};
-static const EnumMember members_cudaSurfaceFormatMode[] = {
-    {"cudaFormatModeForced", "Forced format mode", 0LL},
-    {"cudaFormatModeAuto", "Auto format mode", 1LL},
-};
-static const EnumMember members_cudaTextureAddressMode[] = {
-    {"cudaAddressModeWrap", "Wrapping address mode", 0LL},
-    {"cudaAddressModeClamp", "Clamp to edge address mode", 1LL},
-    {"cudaAddressModeMirror", "Mirror address mode", 2LL},
-    {"cudaAddressModeBorder", "Border address mode", 3LL},
-};
-static const EnumMember members_cudaTextureFilterMode[] = {
-    {"cudaFilterModePoint", "Point filter mode", 0LL},
-    {"cudaFilterModeLinear", "Linear filter mode", 1LL},
-};
-static const EnumMember members_cudaTextureReadMode[] = {
-    {"cudaReadModeElementType", "Read texture as specified element type", 0LL},
-    {"cudaReadModeNormalizedFloat", "Read texture as normalized float", 1LL},
-};
-static const EnumMember members_cudaGLDeviceList[] = {
-    {"cudaGLDeviceListAll", "The CUDA devices for all GPUs used by the current OpenGL context", 1LL},
-    {"cudaGLDeviceListCurrentFrame", "The CUDA devices for the GPUs used by the current OpenGL context in its currently rendering frame", 2LL},
-    {"cudaGLDeviceListNextFrame", "The CUDA devices for the GPUs to be used by the current OpenGL context in the next frame", 3LL},
-};
-static const EnumMember members_cudaGLMapFlags[] = {
-    {"cudaGLMapFlagsNone", "Default; Assume resource can be read/written", 0LL},
-    {"cudaGLMapFlagsReadOnly", "CUDA kernels will not write to this resource", 1LL},
-    {"cudaGLMapFlagsWriteDiscard", "CUDA kernels will only write to and will not read from this resource", 2LL},
-};
+static const long long values_cudaSharedMemoryMode[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_cudaError_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 12LL, 13LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 31LL, 32LL, 34LL, 35LL, 36LL, 37LL, 43LL, 44LL, 45LL, 46LL, 49LL, 52LL, 53LL, 65LL, 66LL, 67LL, 68LL, 69LL, 98LL, 100LL, 101LL, 102LL, 103LL, 127LL, 200LL, 201LL, 205LL, 206LL, 207LL, 208LL, 209LL, 210LL, 211LL, 212LL, 213LL, 214LL, 215LL, 216LL, 217LL, 218LL, 219LL, 220LL, 221LL, 222LL, 223LL, 224LL, 225LL, 226LL, 227LL, 300LL, 301LL, 302LL, 303LL, 304LL, 400LL, 401LL, 402LL, 500LL, 600LL, 700LL, 701LL, 702LL, 703LL, 704LL, 705LL, 708LL, 709LL, 710LL, 711LL, 712LL, 713LL, 714LL, 715LL, 716LL, 717LL, 718LL, 719LL, 720LL, 721LL, 800LL, 801LL, 802LL, 803LL, 804LL, 805LL, 806LL, 807LL, 808LL, 809LL, 810LL, 811LL, 812LL, 900LL, 901LL, 902LL, 903LL, 904LL, 905LL, 906LL, 907LL, 908LL, 909LL, 910LL, 911LL, 912LL, 913LL, 914LL, 915LL, 917LL, 918LL, 919LL, 999LL, 10000LL};
+static const long long values_cudaGraphDependencyType[] = {0LL, 1LL};
+static const long long values_cudaGraphInstantiateResult[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_cudaLaunchMemSyncDomain[] = {0LL, 1LL};
+static const long long values_cudaLaunchAttributePortableClusterMode[] = {0LL, 1LL, 2LL};
+static const long long values_cudaLaunchAttributeID[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 16LL, 17LL, 18LL};
+static const long long values_cudaAsyncNotificationType[] = {1LL};
+static const long long values_cudaLogLevel[] = {0LL, 1LL};
+static const long long values_cudaDataType[] = {2LL, 6LL, 14LL, 15LL, 0LL, 4LL, 1LL, 5LL, 16LL, 17LL, 18LL, 19LL, 3LL, 7LL, 8LL, 9LL, 20LL, 21LL, 22LL, 23LL, 10LL, 11LL, 12LL, 13LL, 24LL, 25LL, 26LL, 27LL, 28LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL};
+static const long long values_cudaEmulationStrategy[] = {0LL, 1LL, 2LL};
+static const long long values_cudaEmulationMantissaControl[] = {0LL, 1LL};
+static const long long values_cudaEmulationSpecialValuesSupport[] = {65535LL, 0LL, 1LL, 2LL};
+static const long long values_libraryPropertyType[] = {0LL, 1LL, 2LL};
+static const long long values_cudaDataType_t[] = {2LL, 6LL, 14LL, 15LL, 0LL, 4LL, 1LL, 5LL, 16LL, 17LL, 18LL, 19LL, 3LL, 7LL, 8LL, 9LL, 20LL, 21LL, 22LL, 23LL, 10LL, 11LL, 12LL, 13LL, 24LL, 25LL, 26LL, 27LL, 28LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL};
+static const long long values_cudaEmulationStrategy_t[] = {0LL, 1LL, 2LL};
+static const long long values_cudaEmulationMantissaControl_t[] = {0LL, 1LL};
+static const long long values_cudaEmulationSpecialValuesSupport_t[] = {65535LL, 0LL, 1LL, 2LL};
+static const long long values_libraryPropertyType_t[] = {0LL, 1LL, 2LL};
+static const long long values_cudaEglFrameType[] = {0LL, 1LL};
+static const long long values_cudaEglResourceLocationFlags[] = {0LL, 1LL};
+static const long long values_cudaEglColorFormat[] = {0LL, 1LL, 2LL, 3LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL, 46LL, 47LL, 48LL, 49LL, 50LL, 51LL, 52LL, 53LL, 54LL, 55LL, 56LL, 57LL, 58LL, 59LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 98LL, 99LL, 100LL, 101LL, 102LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL};
+static const long long values_cudaChannelFormatKind[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL};
+static const long long values_cudaMemoryType[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaMemcpyKind[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_cudaAccessProperty[] = {0LL, 1LL, 2LL};
+static const long long values_cudaStreamCaptureStatus[] = {0LL, 1LL, 2LL};
+static const long long values_cudaGraphRecaptureStatus[] = {0LL, 1LL, 2LL};
+static const long long values_cudaStreamCaptureMode[] = {0LL, 1LL, 2LL};
+static const long long values_cudaSynchronizationPolicy[] = {1LL, 2LL, 3LL, 4LL};
+static const long long values_cudaClusterSchedulingPolicy[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaStreamUpdateCaptureDependenciesFlags[] = {0LL, 1LL};
+static const long long values_cudaUserObjectFlags[] = {1LL};
+static const long long values_cudaUserObjectRetainFlags[] = {1LL};
+static const long long values_cudaHostTaskSyncMode[] = {0LL, 1LL};
+static const long long values_cudaGraphicsRegisterFlags[] = {0LL, 1LL, 2LL, 4LL, 8LL};
+static const long long values_cudaGraphicsMapFlags[] = {0LL, 1LL, 2LL};
+static const long long values_cudaGraphicsCubeFace[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_cudaResourceType[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaResourceViewFormat[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL};
+static const long long values_cudaFuncAttribute[] = {8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL};
+static const long long values_cudaFuncCache[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaSharedMemConfig[] = {0LL, 1LL, 2LL};
+static const long long values_cudaSharedCarveout[] = {-1LL, 100LL, 0LL};
+static const long long values_cudaComputeMode[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaLimit[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 10LL};
+static const long long values_cudaMemoryAdvise[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL};
+static const long long values_cudaMemRangeAttribute[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_cudaFlushGPUDirectRDMAWritesOptions[] = {1LL, 2LL};
+static const long long values_cudaGPUDirectRDMAWritesOrdering[] = {0LL, 100LL, 200LL};
+static const long long values_cudaFlushGPUDirectRDMAWritesScope[] = {100LL, 200LL};
+static const long long values_cudaFlushGPUDirectRDMAWritesTarget[] = {0LL};
+static const long long values_cudaDeviceAttr[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 45LL, 46LL, 47LL, 48LL, 49LL, 50LL, 51LL, 52LL, 53LL, 54LL, 55LL, 56LL, 57LL, 58LL, 59LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 98LL, 99LL, 100LL, 101LL, 106LL, 108LL, 109LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL, 117LL, 118LL, 119LL, 120LL, 121LL, 122LL, 123LL, 124LL, 125LL, 126LL, 127LL, 128LL, 129LL, 130LL, 131LL, 132LL, 133LL, 134LL, 135LL, 138LL, 139LL, 140LL, 141LL, 142LL, 143LL, 144LL, 145LL, 147LL, 148LL, 149LL, 150LL, 151LL, 157LL, 160LL, 161LL, 96LL, 114LL};
+static const long long values_cudaMemPoolAttr[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL};
+static const long long values_cudaMemLocationType[] = {0LL, 0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL};
+static const long long values_cudaMemAccessFlags[] = {0LL, 1LL, 3LL};
+static const long long values_cudaMemAllocationType[] = {0LL, 1LL, 2LL, 2147483647LL};
+static const long long values_cudaMemAllocationHandleType[] = {0LL, 1LL, 2LL, 4LL, 8LL};
+static const long long values_cudaGraphMemAttributeType[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaMemcpyFlags[] = {0LL, 1LL};
+static const long long values_cudaMemcpySrcAccessOrder[] = {0LL, 1LL, 2LL, 3LL, 2147483647LL};
+static const long long values_cudaMemcpy3DOperandType[] = {1LL, 2LL, 2147483647LL};
+static const long long values_cudaDeviceP2PAttr[] = {1LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_cudaAtomicOperation[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL};
+static const long long values_cudaAtomicOperationCapability[] = {1LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL};
+static const long long values_cudaExternalMemoryHandleType[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_cudaExternalSemaphoreHandleType[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL};
+static const long long values_cudaDevSmResourceGroup_flags[] = {0LL, 1LL, 2LL, 4LL};
+static const long long values_cudaDevSmResourceSplitByCount_flags[] = {1LL, 2LL};
+static const long long values_cudaDevResourceType[] = {0LL, 1LL, 1000LL, 10000LL};
+static const long long values_cudaDevWorkqueueConfigScope[] = {0LL, 1LL};
+static const long long values_cudaJitOption[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 10LL, 11LL, 12LL, 13LL, 14LL, 30LL, 31LL, 32LL, 33LL};
+static const long long values_cudaLibraryOption[] = {0LL, 1LL};
+static const long long values_cudaJit_CacheMode[] = {0LL, 1LL, 2LL};
+static const long long values_cudaJit_Fallback[] = {0LL, 1LL};
+static const long long values_cudaCGScope[] = {0LL, 1LL, 2LL, 2LL};
+static const long long values_cudaKernelFunctionType[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaGraphConditionalHandleFlags[] = {1LL};
+static const long long values_cudaGraphConditionalNodeType[] = {0LL, 1LL, 2LL};
+static const long long values_cudaGraphNodeType[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 13LL, 14LL, 16LL, 17LL, 18LL};
+static const long long values_cudaGraphChildGraphNodeOwnership[] = {0LL, 1LL, -1LL};
+static const long long values_cudaGraphExecUpdateResult[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_cudaGraphKernelNodeField[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaGetDriverEntryPointFlags[] = {0LL, 1LL, 2LL};
+static const long long values_cudaDriverEntryPointQueryResult[] = {0LL, 1LL, 2LL};
+static const long long values_cudaGraphDebugDotFlags[] = {1LL, 4LL, 8LL, 16LL, 32LL, 64LL, 128LL, 256LL, 512LL, 1024LL, 32768LL, 65536LL};
+static const long long values_cudaGraphInstantiateFlags[] = {1LL, 2LL, 4LL, 8LL};
+static const long long values_cudaDeviceNumaConfig[] = {0LL, 1LL};
+static const long long values_cudaFabricOpStatusSource[] = {0LL, 2147483647LL};
+static const long long values_cudaFabricOpStatusInfo[] = {0LL, 0LL, 2147483647LL};
+static const long long values_cudaSurfaceBoundaryMode[] = {0LL, 1LL, 2LL};
+static const long long values_cudaSurfaceFormatMode[] = {0LL, 1LL};
+static const long long values_cudaTextureAddressMode[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_cudaTextureFilterMode[] = {0LL, 1LL};
+static const long long values_cudaTextureReadMode[] = {0LL, 1LL};
+static const long long values_cudaGLDeviceList[] = {1LL, 2LL, 3LL};
+static const long long values_cudaGLMapFlags[] = {0LL, 1LL, 2LL};
 static const EnumInfo enums[] = {
-    {"cudaSharedMemoryMode", "Shared memory related attributes for use with cuLaunchKernelEx", members_cudaSharedMemoryMode, COUNT_OF(members_cudaSharedMemoryMode)},
-    {"cudaError_t", "CUDA Error types", members_cudaError_t, COUNT_OF(members_cudaError_t)},
-    {"cudaGraphDependencyType", "Type annotations that can be applied to graph edges as part of cudaGraphEdgeData.", members_cudaGraphDependencyType, COUNT_OF(members_cudaGraphDependencyType)},
-    {"cudaGraphInstantiateResult", "Graph instantiation results", members_cudaGraphInstantiateResult, COUNT_OF(members_cudaGraphInstantiateResult)},
-    {"cudaLaunchMemSyncDomain", "Memory Synchronization Domain A kernel can be launched in a specified memory synchronization domain that affects all memory operations issued by that kernel. A memory barrier issued in one domain will only order memory operations in that domain, thus eliminating latency increase from memory barriers ordering unrelated traffic. By default, kernels are launched in domain 0. Kernel launched with cudaLaunchMemSyncDomainRemote will have a different domain ID. User may also alter the domain ID with cudaLaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See cudaLaunchAttributeMemSyncDomain, cudaStreamSetAttribute, cudaLaunchKernelEx, cudaGraphKernelNodeSetAttribute. Memory operations done in kernels launched in different domains are considered system-scope distanced. In other words, a GPU scoped memory synchronization is not sufficient for memory order to be observed by kernels in another memory synchronization domain even if they are on the same GPU.", members_cudaLaunchMemSyncDomain, COUNT_OF(members_cudaLaunchMemSyncDomain)},
-    {"cudaLaunchAttributePortableClusterMode", "Enum for defining applicability of portable cluster size, used with cudaLaunchKernelEx", members_cudaLaunchAttributePortableClusterMode, COUNT_OF(members_cudaLaunchAttributePortableClusterMode)},
-    {"cudaLaunchAttributeID", "Launch attributes enum; used as id field of cudaLaunchAttribute", members_cudaLaunchAttributeID, COUNT_OF(members_cudaLaunchAttributeID)},
-    {"cudaAsyncNotificationType", "Types of async notification that can occur", members_cudaAsyncNotificationType, COUNT_OF(members_cudaAsyncNotificationType)},
-    {"cudaLogLevel", "cudaLogLevel", members_cudaLogLevel, COUNT_OF(members_cudaLogLevel)},
-    {"cudaDataType", "cudaDataType", members_cudaDataType, COUNT_OF(members_cudaDataType)},
-    {"cudaEmulationStrategy", "Enum for specifying how to leverage floating-point emulation algorithms", members_cudaEmulationStrategy, COUNT_OF(members_cudaEmulationStrategy)},
-    {"cudaEmulationMantissaControl", "Enum to configure the mantissa related parameters for floating-point emulation algorithms", members_cudaEmulationMantissaControl, COUNT_OF(members_cudaEmulationMantissaControl)},
-    {"cudaEmulationSpecialValuesSupport", "Enum to configure how special floating-point values will be handled by emulation algorithms", members_cudaEmulationSpecialValuesSupport, COUNT_OF(members_cudaEmulationSpecialValuesSupport)},
-    {"libraryPropertyType", "libraryPropertyType", members_libraryPropertyType, COUNT_OF(members_libraryPropertyType)},
-    {"cudaDataType_t", "cudaDataType_t", members_cudaDataType_t, COUNT_OF(members_cudaDataType_t)},
-    {"cudaEmulationStrategy_t", "Enum for specifying how to leverage floating-point emulation algorithms", members_cudaEmulationStrategy_t, COUNT_OF(members_cudaEmulationStrategy_t)},
-    {"cudaEmulationMantissaControl_t", "Enum to configure the mantissa related parameters for floating-point emulation algorithms", members_cudaEmulationMantissaControl_t, COUNT_OF(members_cudaEmulationMantissaControl_t)},
-    {"cudaEmulationSpecialValuesSupport_t", "Enum to configure how special floating-point values will be handled by emulation algorithms", members_cudaEmulationSpecialValuesSupport_t, COUNT_OF(members_cudaEmulationSpecialValuesSupport_t)},
-    {"libraryPropertyType_t", "libraryPropertyType_t", members_libraryPropertyType_t, COUNT_OF(members_libraryPropertyType_t)},
-    {"cudaEglFrameType", "CUDA EglFrame type - array or pointer", members_cudaEglFrameType, COUNT_OF(members_cudaEglFrameType)},
-    {"cudaEglResourceLocationFlags", "Resource location flags- sysmem or vidmem For CUDA context on iGPU, since video and system memory are equivalent - these flags will not have an effect on the execution. For CUDA context on dGPU, applications can use the flag cudaEglResourceLocationFlags to give a hint about the desired location. cudaEglResourceLocationSysmem - the frame data is made resident on the system memory to be accessed by CUDA. cudaEglResourceLocationVidmem - the frame data is made resident on the dedicated video memory to be accessed by CUDA. There may be an additional latency due to new allocation and data migration, if the frame is produced on a different memory.", members_cudaEglResourceLocationFlags, COUNT_OF(members_cudaEglResourceLocationFlags)},
-    {"cudaEglColorFormat", "CUDA EGL Color Format - The different planar and multiplanar formats currently supported for CUDA_EGL interops.", members_cudaEglColorFormat, COUNT_OF(members_cudaEglColorFormat)},
-    {"cudaChannelFormatKind", "Channel format kind", members_cudaChannelFormatKind, COUNT_OF(members_cudaChannelFormatKind)},
-    {"cudaMemoryType", "CUDA memory types", members_cudaMemoryType, COUNT_OF(members_cudaMemoryType)},
-    {"cudaMemcpyKind", "CUDA memory copy types", members_cudaMemcpyKind, COUNT_OF(members_cudaMemcpyKind)},
-    {"cudaAccessProperty", "Specifies performance hint with cudaAccessPolicyWindow for hitProp and missProp members.", members_cudaAccessProperty, COUNT_OF(members_cudaAccessProperty)},
-    {"cudaStreamCaptureStatus", "Possible stream capture statuses returned by cudaStreamIsCapturing", members_cudaStreamCaptureStatus, COUNT_OF(members_cudaStreamCaptureStatus)},
-    {"cudaGraphRecaptureStatus", "Possible recapture statuses that can be returned to the user callback", members_cudaGraphRecaptureStatus, COUNT_OF(members_cudaGraphRecaptureStatus)},
-    {"cudaStreamCaptureMode", "Possible modes for stream capture thread interactions. For more details see cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode", members_cudaStreamCaptureMode, COUNT_OF(members_cudaStreamCaptureMode)},
-    {"cudaSynchronizationPolicy", "cudaSynchronizationPolicy", members_cudaSynchronizationPolicy, COUNT_OF(members_cudaSynchronizationPolicy)},
-    {"cudaClusterSchedulingPolicy", "Cluster scheduling policies. These may be passed to cudaFuncSetAttribute", members_cudaClusterSchedulingPolicy, COUNT_OF(members_cudaClusterSchedulingPolicy)},
-    {"cudaStreamUpdateCaptureDependenciesFlags", "Flags for cudaStreamUpdateCaptureDependencies", members_cudaStreamUpdateCaptureDependenciesFlags, COUNT_OF(members_cudaStreamUpdateCaptureDependenciesFlags)},
-    {"cudaUserObjectFlags", "Flags for user objects for graphs", members_cudaUserObjectFlags, COUNT_OF(members_cudaUserObjectFlags)},
-    {"cudaUserObjectRetainFlags", "Flags for retaining user object references for graphs", members_cudaUserObjectRetainFlags, COUNT_OF(members_cudaUserObjectRetainFlags)},
-    {"cudaHostTaskSyncMode", "Flags for host task sync mode", members_cudaHostTaskSyncMode, COUNT_OF(members_cudaHostTaskSyncMode)},
-    {"cudaGraphicsRegisterFlags", "CUDA graphics interop register flags", members_cudaGraphicsRegisterFlags, COUNT_OF(members_cudaGraphicsRegisterFlags)},
-    {"cudaGraphicsMapFlags", "CUDA graphics interop map flags", members_cudaGraphicsMapFlags, COUNT_OF(members_cudaGraphicsMapFlags)},
-    {"cudaGraphicsCubeFace", "CUDA graphics interop array indices for cube maps", members_cudaGraphicsCubeFace, COUNT_OF(members_cudaGraphicsCubeFace)},
-    {"cudaResourceType", "CUDA resource types", members_cudaResourceType, COUNT_OF(members_cudaResourceType)},
-    {"cudaResourceViewFormat", "CUDA texture resource view formats", members_cudaResourceViewFormat, COUNT_OF(members_cudaResourceViewFormat)},
-    {"cudaFuncAttribute", "CUDA function attributes that can be set using cudaFuncSetAttribute", members_cudaFuncAttribute, COUNT_OF(members_cudaFuncAttribute)},
-    {"cudaFuncCache", "CUDA function cache configurations", members_cudaFuncCache, COUNT_OF(members_cudaFuncCache)},
-    {"cudaSharedMemConfig", "CUDA shared memory configuration", members_cudaSharedMemConfig, COUNT_OF(members_cudaSharedMemConfig)},
-    {"cudaSharedCarveout", "Shared memory carveout configurations. These may be passed to cudaFuncSetAttribute", members_cudaSharedCarveout, COUNT_OF(members_cudaSharedCarveout)},
-    {"cudaComputeMode", "CUDA device compute modes", members_cudaComputeMode, COUNT_OF(members_cudaComputeMode)},
-    {"cudaLimit", "CUDA Limits", members_cudaLimit, COUNT_OF(members_cudaLimit)},
-    {"cudaMemoryAdvise", "CUDA Memory Advise values", members_cudaMemoryAdvise, COUNT_OF(members_cudaMemoryAdvise)},
-    {"cudaMemRangeAttribute", "CUDA range attributes", members_cudaMemRangeAttribute, COUNT_OF(members_cudaMemRangeAttribute)},
-    {"cudaFlushGPUDirectRDMAWritesOptions", "CUDA GPUDirect RDMA flush writes APIs supported on the device", members_cudaFlushGPUDirectRDMAWritesOptions, COUNT_OF(members_cudaFlushGPUDirectRDMAWritesOptions)},
-    {"cudaGPUDirectRDMAWritesOrdering", "CUDA GPUDirect RDMA flush writes ordering features of the device", members_cudaGPUDirectRDMAWritesOrdering, COUNT_OF(members_cudaGPUDirectRDMAWritesOrdering)},
-    {"cudaFlushGPUDirectRDMAWritesScope", "CUDA GPUDirect RDMA flush writes scopes", members_cudaFlushGPUDirectRDMAWritesScope, COUNT_OF(members_cudaFlushGPUDirectRDMAWritesScope)},
-    {"cudaFlushGPUDirectRDMAWritesTarget", "CUDA GPUDirect RDMA flush writes targets", members_cudaFlushGPUDirectRDMAWritesTarget, COUNT_OF(members_cudaFlushGPUDirectRDMAWritesTarget)},
-    {"cudaDeviceAttr", "CUDA device attributes", members_cudaDeviceAttr, COUNT_OF(members_cudaDeviceAttr)},
-    {"cudaMemPoolAttr", "CUDA memory pool attributes", members_cudaMemPoolAttr, COUNT_OF(members_cudaMemPoolAttr)},
-    {"cudaMemLocationType", "Specifies the type of location", members_cudaMemLocationType, COUNT_OF(members_cudaMemLocationType)},
-    {"cudaMemAccessFlags", "Specifies the memory protection flags for mapping.", members_cudaMemAccessFlags, COUNT_OF(members_cudaMemAccessFlags)},
-    {"cudaMemAllocationType", "Defines the allocation types available", members_cudaMemAllocationType, COUNT_OF(members_cudaMemAllocationType)},
-    {"cudaMemAllocationHandleType", "Flags for specifying particular handle types", members_cudaMemAllocationHandleType, COUNT_OF(members_cudaMemAllocationHandleType)},
-    {"cudaGraphMemAttributeType", "Graph memory attributes", members_cudaGraphMemAttributeType, COUNT_OF(members_cudaGraphMemAttributeType)},
-    {"cudaMemcpyFlags", "Flags to specify for copies within a batch. For more details see cudaMemcpyBatchAsync.", members_cudaMemcpyFlags, COUNT_OF(members_cudaMemcpyFlags)},
-    {"cudaMemcpySrcAccessOrder", "cudaMemcpySrcAccessOrder", members_cudaMemcpySrcAccessOrder, COUNT_OF(members_cudaMemcpySrcAccessOrder)},
-    {"cudaMemcpy3DOperandType", "These flags allow applications to convey the operand type for individual copies specified in cudaMemcpy3DBatchAsync.", members_cudaMemcpy3DOperandType, COUNT_OF(members_cudaMemcpy3DOperandType)},
-    {"cudaDeviceP2PAttr", "CUDA device P2P attributes", members_cudaDeviceP2PAttr, COUNT_OF(members_cudaDeviceP2PAttr)},
-    {"cudaAtomicOperation", "CUDA-valid Atomic Operations", members_cudaAtomicOperation, COUNT_OF(members_cudaAtomicOperation)},
-    {"cudaAtomicOperationCapability", "CUDA-valid Atomic Operation capabilities", members_cudaAtomicOperationCapability, COUNT_OF(members_cudaAtomicOperationCapability)},
-    {"cudaExternalMemoryHandleType", "External memory handle types", members_cudaExternalMemoryHandleType, COUNT_OF(members_cudaExternalMemoryHandleType)},
-    {"cudaExternalSemaphoreHandleType", "External semaphore handle types", members_cudaExternalSemaphoreHandleType, COUNT_OF(members_cudaExternalSemaphoreHandleType)},
-    {"cudaDevSmResourceGroup_flags", "Flags for a CUdevSmResource group", members_cudaDevSmResourceGroup_flags, COUNT_OF(members_cudaDevSmResourceGroup_flags)},
-    {"cudaDevSmResourceSplitByCount_flags", "cudaDevSmResourceSplitByCount_flags", members_cudaDevSmResourceSplitByCount_flags, COUNT_OF(members_cudaDevSmResourceSplitByCount_flags)},
-    {"cudaDevResourceType", "Type of resource", members_cudaDevResourceType, COUNT_OF(members_cudaDevResourceType)},
-    {"cudaDevWorkqueueConfigScope", "Sharing scope for workqueues", members_cudaDevWorkqueueConfigScope, COUNT_OF(members_cudaDevWorkqueueConfigScope)},
-    {"cudaJitOption", "Online compiler and linker options", members_cudaJitOption, COUNT_OF(members_cudaJitOption)},
-    {"cudaLibraryOption", "Library options to be specified with cudaLibraryLoadData() or cudaLibraryLoadFromFile()", members_cudaLibraryOption, COUNT_OF(members_cudaLibraryOption)},
-    {"cudaJit_CacheMode", "Caching modes for dlcm", members_cudaJit_CacheMode, COUNT_OF(members_cudaJit_CacheMode)},
-    {"cudaJit_Fallback", "Cubin matching fallback strategies", members_cudaJit_Fallback, COUNT_OF(members_cudaJit_Fallback)},
-    {"cudaCGScope", "CUDA cooperative group scope", members_cudaCGScope, COUNT_OF(members_cudaCGScope)},
-    {"cudaKernelFunctionType", "CUDA Kernel Function Handle Type", members_cudaKernelFunctionType, COUNT_OF(members_cudaKernelFunctionType)},
-    {"cudaGraphConditionalHandleFlags", "cudaGraphConditionalHandleFlags", members_cudaGraphConditionalHandleFlags, COUNT_OF(members_cudaGraphConditionalHandleFlags)},
-    {"cudaGraphConditionalNodeType", "CUDA conditional node types", members_cudaGraphConditionalNodeType, COUNT_OF(members_cudaGraphConditionalNodeType)},
-    {"cudaGraphNodeType", "CUDA Graph node types", members_cudaGraphNodeType, COUNT_OF(members_cudaGraphNodeType)},
-    {"cudaGraphChildGraphNodeOwnership", "Child graph node ownership", members_cudaGraphChildGraphNodeOwnership, COUNT_OF(members_cudaGraphChildGraphNodeOwnership)},
-    {"cudaGraphExecUpdateResult", "CUDA Graph Update error types", members_cudaGraphExecUpdateResult, COUNT_OF(members_cudaGraphExecUpdateResult)},
-    {"cudaGraphKernelNodeField", "Specifies the field to update when performing multiple node updates from the device", members_cudaGraphKernelNodeField, COUNT_OF(members_cudaGraphKernelNodeField)},
-    {"cudaGetDriverEntryPointFlags", "Flags to specify search options to be used with cudaGetDriverEntryPoint For more details see cuGetProcAddress", members_cudaGetDriverEntryPointFlags, COUNT_OF(members_cudaGetDriverEntryPointFlags)},
-    {"cudaDriverEntryPointQueryResult", "Enum for status from obtaining driver entry points, used with cudaApiGetDriverEntryPoint", members_cudaDriverEntryPointQueryResult, COUNT_OF(members_cudaDriverEntryPointQueryResult)},
-    {"cudaGraphDebugDotFlags", "CUDA Graph debug write options", members_cudaGraphDebugDotFlags, COUNT_OF(members_cudaGraphDebugDotFlags)},
-    {"cudaGraphInstantiateFlags", "Flags for instantiating a graph", members_cudaGraphInstantiateFlags, COUNT_OF(members_cudaGraphInstantiateFlags)},
-    {"cudaDeviceNumaConfig", "CUDA device NUMA config", members_cudaDeviceNumaConfig, COUNT_OF(members_cudaDeviceNumaConfig)},
-    {"cudaFabricOpStatusSource", "Fabric operation status source", members_cudaFabricOpStatusSource, COUNT_OF(members_cudaFabricOpStatusSource)},
-    {"cudaFabricOpStatusInfo", "Fabric operation status info", members_cudaFabricOpStatusInfo, COUNT_OF(members_cudaFabricOpStatusInfo)},
-    {"cudaSurfaceBoundaryMode", "CUDA Surface boundary modes", members_cudaSurfaceBoundaryMode, COUNT_OF(members_cudaSurfaceBoundaryMode)},
-    {"cudaSurfaceFormatMode", "CUDA Surface format modes", members_cudaSurfaceFormatMode, COUNT_OF(members_cudaSurfaceFormatMode)},
-    {"cudaTextureAddressMode", "CUDA texture address modes", members_cudaTextureAddressMode, COUNT_OF(members_cudaTextureAddressMode)},
-    {"cudaTextureFilterMode", "CUDA texture filter modes", members_cudaTextureFilterMode, COUNT_OF(members_cudaTextureFilterMode)},
-    {"cudaTextureReadMode", "CUDA texture read modes", members_cudaTextureReadMode, COUNT_OF(members_cudaTextureReadMode)},
-    {"cudaGLDeviceList", "CUDA devices corresponding to the current OpenGL context", members_cudaGLDeviceList, COUNT_OF(members_cudaGLDeviceList)},
-    {"cudaGLMapFlags", "CUDA GL Map Flags", members_cudaGLMapFlags, COUNT_OF(members_cudaGLMapFlags)},
+    {"cudaSharedMemoryMode\0" "Shared memory related attributes for use with cuLaunchKernelEx\0"
+     "cudaSharedMemoryModeDefault\0" "The default to use for allowing non-portable shared memory size on launch - uses current function attributes for cudaFuncAttributeMaxDynamicSharedMemorySize\0"
+     "cudaSharedMemoryModeRequirePortable\0" "Specifies that the shared memory size requested must be a portable size within cudaDevAttrMaxSharedMemoryPerBlock\0"
+     "cudaSharedMemoryModeAllowNonPortable\0" "Specifies that the shared memory size requested may be a non-portable size up to cudaDevAttrMaxSharedMemoryPerBlockOptin\0"
+     "cudaSharedMemoryModeAllowOversizedSharedMemory\0" "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache)\0"
+     "cudaSharedMemoryModePreferOversizedSharedMemory\0" "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache), and prefer an oversized shared memory configuration\0"
+     , values_cudaSharedMemoryMode, COUNT_OF(values_cudaSharedMemoryMode)},
+    {"cudaError_t\0" "CUDA Error types\0"
+     "cudaSuccess\0" "The API call returned with no errors. In the case of query calls, this also means that the operation being queried is complete (see cudaEventQuery() and cudaStreamQuery()).\0"
+     "cudaErrorInvalidValue\0" "This indicates that one or more of the parameters passed to the API call is not within an acceptable range of values.\0"
+     "cudaErrorMemoryAllocation\0" "The API call failed because it was unable to allocate enough memory or other resources to perform the requested operation.\0"
+     "cudaErrorInitializationError\0" "The API call failed because the CUDA driver and runtime could not be initialized.\0"
+     "cudaErrorCudartUnloading\0" "This indicates that a CUDA Runtime API call cannot be executed because it is being called during process shut down, at a point in time after CUDA driver has been unloaded.\0"
+     "cudaErrorProfilerDisabled\0" "This indicates profiler is not initialized for this run. This can happen when the application is running with external profiling tools like visual profiler.\0"
+     "cudaErrorProfilerNotInitialized\0" "This error return is deprecated as of CUDA 5.0. It is no longer an error to attempt to enable/disable the profiling via cudaProfilerStart or cudaProfilerStop without initialization.\0"
+     "cudaErrorProfilerAlreadyStarted\0" "This error return is deprecated as of CUDA 5.0. It is no longer an error to call cudaProfilerStart() when profiling is already enabled.\0"
+     "cudaErrorProfilerAlreadyStopped\0" "This error return is deprecated as of CUDA 5.0. It is no longer an error to call cudaProfilerStop() when profiling is already disabled.\0"
+     "cudaErrorInvalidConfiguration\0" "This indicates that a kernel launch is requesting resources that can never be satisfied by the current device. Requesting more shared memory per block than the device supports will trigger this error, as will requesting too many threads or blocks. See cudaDeviceProp for more device limitations.\0"
+     "cudaErrorVersionTranslation\0" "This indicates that the driver is newer than the runtime version and returned graph node parameter information that the runtime does not understand and is unable to translate.\0"
+     "cudaErrorInvalidPitchValue\0" "This indicates that one or more of the pitch-related parameters passed to the API call is not within the acceptable range for pitch.\0"
+     "cudaErrorInvalidSymbol\0" "This indicates that the symbol name/identifier passed to the API call is not a valid name or identifier.\0"
+     "cudaErrorInvalidHostPointer\0" "This indicates that at least one host pointer passed to the API call is not a valid host pointer. This error return is deprecated as of CUDA 10.1.\0"
+     "cudaErrorInvalidDevicePointer\0" "This indicates that at least one device pointer passed to the API call is not a valid device pointer. This error return is deprecated as of CUDA 10.1.\0"
+     "cudaErrorInvalidTexture\0" "This indicates that the texture passed to the API call is not a valid texture.\0"
+     "cudaErrorInvalidTextureBinding\0" "This indicates that the texture binding is not valid. This occurs if you call cudaGetTextureAlignmentOffset() with an unbound texture.\0"
+     "cudaErrorInvalidChannelDescriptor\0" "This indicates that the channel descriptor passed to the API call is not valid. This occurs if the format is not one of the formats specified by cudaChannelFormatKind, or if one of the dimensions is invalid.\0"
+     "cudaErrorInvalidMemcpyDirection\0" "This indicates that the direction of the memcpy passed to the API call is not one of the types specified by cudaMemcpyKind.\0"
+     "cudaErrorAddressOfConstant\0" "This indicated that the user has taken the address of a constant variable, which was forbidden up until the CUDA 3.1 release. This error return is deprecated as of CUDA 3.1. Variables in constant memory may now have their address taken by the runtime via cudaGetSymbolAddress().\0"
+     "cudaErrorTextureFetchFailed\0" "This indicated that a texture fetch was not able to be performed. This was previously used for device emulation of texture operations. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.\0"
+     "cudaErrorTextureNotBound\0" "This indicated that a texture was not bound for access. This was previously used for device emulation of texture operations. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.\0"
+     "cudaErrorSynchronizationError\0" "This indicated that a synchronization operation had failed. This was previously used for some device emulation functions. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.\0"
+     "cudaErrorInvalidFilterSetting\0" "This indicates that a non-float texture was being accessed with linear filtering. This is not supported by CUDA.\0"
+     "cudaErrorInvalidNormSetting\0" "This indicates that an attempt was made to read an unsupported data type as a normalized float. This is not supported by CUDA.\0"
+     "cudaErrorMixedDeviceExecution\0" "Mixing of device and device emulation code was not allowed. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.\0"
+     "cudaErrorNotYetImplemented\0" "This indicates that the API call is not yet implemented. Production releases of CUDA will never return this error. This error return is deprecated as of CUDA 4.1.\0"
+     "cudaErrorMemoryValueTooLarge\0" "This indicated that an emulated device pointer exceeded the 32-bit address range. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.\0"
+     "cudaErrorStubLibrary\0" "This indicates that the CUDA driver that the application has loaded is a stub library. Applications that run with the stub rather than a real driver loaded will result in CUDA API returning this error.\0"
+     "cudaErrorInsufficientDriver\0" "This indicates that the installed NVIDIA CUDA driver is older than the CUDA runtime library. This is not a supported configuration. Users should install an updated NVIDIA display driver to allow the application to run.\0"
+     "cudaErrorCallRequiresNewerDriver\0" "This indicates that the API call requires a newer CUDA driver than the one currently installed. Users should install an updated NVIDIA CUDA driver to allow the API call to succeed.\0"
+     "cudaErrorInvalidSurface\0" "This indicates that the surface passed to the API call is not a valid surface.\0"
+     "cudaErrorDuplicateVariableName\0" "This indicates that multiple global or constant variables (across separate CUDA source files in the application) share the same string name.\0"
+     "cudaErrorDuplicateTextureName\0" "This indicates that multiple textures (across separate CUDA source files in the application) share the same string name.\0"
+     "cudaErrorDuplicateSurfaceName\0" "This indicates that multiple surfaces (across separate CUDA source files in the application) share the same string name.\0"
+     "cudaErrorDevicesUnavailable\0" "This indicates that all CUDA devices are busy or unavailable at the current time. Devices are often busy/unavailable due to use of cudaComputeModeProhibited, cudaComputeModeExclusiveProcess, or when long running CUDA kernels have filled up the GPU and are blocking new work from starting. They can also be unavailable due to memory constraints on a device that already has active CUDA work being performed.\0"
+     "cudaErrorIncompatibleDriverContext\0" "This indicates that the current context is not compatible with this the CUDA Runtime. This can only occur if you are using CUDA Runtime/Driver interoperability and have created an existing Driver context using the driver API. The Driver context may be incompatible either because the Driver context was created using an older version of the API, because the Runtime API call expects a primary driver context and the Driver context is not primary, or because the Driver context has been destroyed. Please see Interactions with the CUDA Driver API for more information.\0"
+     "cudaErrorMissingConfiguration\0" "The device function being invoked (usually via cudaLaunchKernel()) was not previously configured via the cudaConfigureCall() function.\0"
+     "cudaErrorPriorLaunchFailure\0" "This indicated that a previous kernel launch failed. This was previously used for device emulation of kernel launches. This error return is deprecated as of CUDA 3.1. Device emulation mode was removed with the CUDA 3.1 release.\0"
+     "cudaErrorLaunchMaxDepthExceeded\0" "This error indicates that a device runtime grid launch did not occur because the depth of the child grid would exceed the maximum supported number of nested grid launches.\0"
+     "cudaErrorLaunchFileScopedTex\0" "This error indicates that a grid launch did not occur because the kernel uses file-scoped textures which are unsupported by the device runtime. Kernels launched via the device runtime only support textures created with the Texture Object API's.\0"
+     "cudaErrorLaunchFileScopedSurf\0" "This error indicates that a grid launch did not occur because the kernel uses file-scoped surfaces which are unsupported by the device runtime. Kernels launched via the device runtime only support surfaces created with the Surface Object API's.\0"
+     "cudaErrorSyncDepthExceeded\0" "This error indicates that a call to cudaDeviceSynchronize made from the device runtime failed because the call was made at grid depth greater than than either the default (2 levels of grids) or user specified device limit cudaLimitDevRuntimeSyncDepth. To be able to synchronize on launched grids at a greater depth successfully, the maximum nested depth at which cudaDeviceSynchronize will be called must be specified with the cudaLimitDevRuntimeSyncDepth limit to the cudaDeviceSetLimit api before the host-side launch of a kernel using the device runtime. Keep in mind that additional levels of sync depth require the runtime to reserve large amounts of device memory that cannot be used for user allocations. Note that cudaDeviceSynchronize made from device runtime is only supported on devices of compute capability < 9.0.\0"
+     "cudaErrorLaunchPendingCountExceeded\0" "This error indicates that a device runtime grid launch failed because the launch would exceed the limit cudaLimitDevRuntimePendingLaunchCount. For this launch to proceed successfully, cudaDeviceSetLimit must be called to set the cudaLimitDevRuntimePendingLaunchCount to be higher than the upper bound of outstanding launches that can be issued to the device runtime. Keep in mind that raising the limit of pending device runtime launches will require the runtime to reserve device memory that cannot be used for user allocations.\0"
+     "cudaErrorInvalidDeviceFunction\0" "The requested device function does not exist or is not compiled for the proper device architecture.\0"
+     "cudaErrorNoDevice\0" "This indicates that no CUDA-capable devices were detected by the installed CUDA driver.\0"
+     "cudaErrorInvalidDevice\0" "This indicates that the device ordinal supplied by the user does not correspond to a valid CUDA device or that the action requested is invalid for the specified device.\0"
+     "cudaErrorDeviceNotLicensed\0" "This indicates that the device doesn't have a valid Grid License.\0"
+     "cudaErrorSoftwareValidityNotEstablished\0" "By default, the CUDA runtime may perform a minimal set of self-tests, as well as CUDA driver tests, to establish the validity of both. Introduced in CUDA 11.2, this error return indicates that at least one of these tests has failed and the validity of either the runtime or the driver could not be established.\0"
+     "cudaErrorStartupFailure\0" "This indicates an internal startup failure in the CUDA runtime.\0"
+     "cudaErrorInvalidKernelImage\0" "This indicates that the device kernel image is invalid.\0"
+     "cudaErrorDeviceUninitialized\0" "This most frequently indicates that there is no context bound to the current thread. This can also be returned if the context passed to an API call is not a valid handle (such as a context that has had cuCtxDestroy() invoked on it). This can also be returned if a user mixes different API versions (i.e. 3010 context with 3020 API calls). See cuCtxGetApiVersion() for more details.\0"
+     "cudaErrorMapBufferObjectFailed\0" "This indicates that the buffer object could not be mapped.\0"
+     "cudaErrorUnmapBufferObjectFailed\0" "This indicates that the buffer object could not be unmapped.\0"
+     "cudaErrorArrayIsMapped\0" "This indicates that the specified array is currently mapped and thus cannot be destroyed.\0"
+     "cudaErrorAlreadyMapped\0" "This indicates that the resource is already mapped.\0"
+     "cudaErrorNoKernelImageForDevice\0" "This indicates that there is no kernel image available that is suitable for the device. This can occur when a user specifies code generation options for a particular CUDA source file that do not include the corresponding device configuration.\0"
+     "cudaErrorAlreadyAcquired\0" "This indicates that a resource has already been acquired.\0"
+     "cudaErrorNotMapped\0" "This indicates that a resource is not mapped.\0"
+     "cudaErrorNotMappedAsArray\0" "This indicates that a mapped resource is not available for access as an array.\0"
+     "cudaErrorNotMappedAsPointer\0" "This indicates that a mapped resource is not available for access as a pointer.\0"
+     "cudaErrorECCUncorrectable\0" "This indicates that an uncorrectable ECC error was detected during execution.\0"
+     "cudaErrorUnsupportedLimit\0" "This indicates that the cudaLimit passed to the API call is not supported by the active device.\0"
+     "cudaErrorDeviceAlreadyInUse\0" "This indicates that a call tried to access an exclusive-thread device that is already in use by a different thread.\0"
+     "cudaErrorPeerAccessUnsupported\0" "This error indicates that P2P access is not supported across the given devices.\0"
+     "cudaErrorInvalidPtx\0" "A PTX compilation failed. The runtime may fall back to compiling PTX if an application does not contain a suitable binary for the current device.\0"
+     "cudaErrorInvalidGraphicsContext\0" "This indicates an error with the OpenGL or DirectX context.\0"
+     "cudaErrorNvlinkUncorrectable\0" "This indicates that an uncorrectable NVLink error was detected during the execution.\0"
+     "cudaErrorJitCompilerNotFound\0" "This indicates that the PTX JIT compiler library was not found. The JIT Compiler library is used for PTX compilation. The runtime may fall back to compiling PTX if an application does not contain a suitable binary for the current device.\0"
+     "cudaErrorUnsupportedPtxVersion\0" "This indicates that the provided PTX was compiled with an unsupported toolchain. The most common reason for this, is the PTX was generated by a compiler newer than what is supported by the CUDA driver and PTX JIT compiler.\0"
+     "cudaErrorJitCompilationDisabled\0" "This indicates that the JIT compilation was disabled. The JIT compilation compiles PTX. The runtime may fall back to compiling PTX if an application does not contain a suitable binary for the current device.\0"
+     "cudaErrorUnsupportedExecAffinity\0" "This indicates that the provided execution affinity is not supported by the device.\0"
+     "cudaErrorUnsupportedDevSideSync\0" "This indicates that the code to be compiled by the PTX JIT contains unsupported call to cudaDeviceSynchronize.\0"
+     "cudaErrorContained\0" "This indicates that an exception occurred on the device that is now contained by the GPU's error containment capability. Common causes are - a. Certain types of invalid accesses of peer GPU memory over nvlink b. Certain classes of hardware errors This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorInsufficientLoaderVersion\0" "This indicates that loader version is insufficient for Fatbin\0"
+     "cudaErrorInvalidSource\0" "This indicates that the device kernel source is invalid.\0"
+     "cudaErrorFileNotFound\0" "This indicates that the file specified was not found.\0"
+     "cudaErrorSharedObjectSymbolNotFound\0" "This indicates that a link to a shared object failed to resolve.\0"
+     "cudaErrorSharedObjectInitFailed\0" "This indicates that initialization of a shared object failed.\0"
+     "cudaErrorOperatingSystem\0" "This error indicates that an OS call failed.\0"
+     "cudaErrorInvalidResourceHandle\0" "This indicates that a resource handle passed to the API call was not valid. Resource handles are opaque types like cudaStream_t and cudaEvent_t.\0"
+     "cudaErrorIllegalState\0" "This indicates that a resource required by the API call is not in a valid state to perform the requested operation.\0"
+     "cudaErrorLossyQuery\0" "This indicates an attempt was made to introspect an object in a way that would discard semantically important information. This is either due to the object using funtionality newer than the API version used to introspect it or omission of optional return arguments.\0"
+     "cudaErrorSymbolNotFound\0" "This indicates that a named symbol was not found. Examples of symbols are global/constant variable names, driver function names, texture names, and surface names.\0"
+     "cudaErrorNotReady\0" "This indicates that asynchronous operations issued previously have not completed yet. This result is not actually an error, but must be indicated differently than cudaSuccess (which indicates completion). Calls that may return this value include cudaEventQuery() and cudaStreamQuery().\0"
+     "cudaErrorIllegalAddress\0" "The device encountered a load or store instruction on an invalid memory address. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorLaunchOutOfResources\0" "This indicates that a launch did not occur because it did not have appropriate resources. Although this error is similar to cudaErrorInvalidConfiguration, this error usually indicates that the user has attempted to pass too many arguments to the device kernel, or the kernel launch specifies too many threads for the kernel's register count.\0"
+     "cudaErrorLaunchTimeout\0" "This indicates that the device kernel took too long to execute. This can only occur if timeouts are enabled - see the device attribute cudaDevAttrKernelExecTimeout for more information. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorLaunchIncompatibleTexturing\0" "This error indicates a kernel launch that uses an incompatible texturing mode.\0"
+     "cudaErrorPeerAccessAlreadyEnabled\0" "This error indicates that a call to cudaDeviceEnablePeerAccess() is trying to re-enable peer addressing on from a context which has already had peer addressing enabled.\0"
+     "cudaErrorPeerAccessNotEnabled\0" "This error indicates that cudaDeviceDisablePeerAccess() is trying to disable peer addressing which has not been enabled yet via cudaDeviceEnablePeerAccess().\0"
+     "cudaErrorSetOnActiveProcess\0" "This indicates that the user has called cudaSetValidDevices(), cudaSetDeviceFlags(), cudaD3D9SetDirect3DDevice(), cudaD3D10SetDirect3DDevice, cudaD3D11SetDirect3DDevice(), or cudaVDPAUSetVDPAUDevice() after initializing the CUDA runtime by calling non-device management operations (allocating memory and launching kernels are examples of non-device management operations). This error can also be returned if using runtime/driver interoperability and there is an existing CUcontext active on the host thread.\0"
+     "cudaErrorContextIsDestroyed\0" "This error indicates that the context current to the calling thread has been destroyed using cuCtxDestroy, or is a primary context which has not yet been initialized.\0"
+     "cudaErrorAssert\0" "An assert triggered in device code during kernel execution. The device cannot be used again. All existing allocations are invalid. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorTooManyPeers\0" "This error indicates that the hardware resources required to enable peer access have been exhausted for one or more of the devices passed to cudaEnablePeerAccess().\0"
+     "cudaErrorHostMemoryAlreadyRegistered\0" "This error indicates that the memory range passed to cudaHostRegister() has already been registered.\0"
+     "cudaErrorHostMemoryNotRegistered\0" "This error indicates that the pointer passed to cudaHostUnregister() does not correspond to any currently registered memory region.\0"
+     "cudaErrorHardwareStackError\0" "Device encountered an error in the call stack during kernel execution, possibly due to stack corruption or exceeding the stack size limit. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorIllegalInstruction\0" "The device encountered an illegal instruction during kernel execution This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorMisalignedAddress\0" "The device encountered a load or store instruction on a memory address which is not aligned. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorInvalidAddressSpace\0" "While executing a kernel, the device encountered an instruction which can only operate on memory locations in certain address spaces (global, shared, or local), but was supplied a memory address not belonging to an allowed address space. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorInvalidPc\0" "The device encountered an invalid program counter. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorLaunchFailure\0" "An exception occurred on the device while executing a kernel. Common causes include dereferencing an invalid device pointer and accessing out of bounds shared memory. Less common cases can be system specific - more information about these cases can be found in the system specific user guide. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorCooperativeLaunchTooLarge\0" "This error indicates that the number of blocks launched per grid for a kernel that was launched via either cudaLaunchCooperativeKernel exceeds the maximum number of blocks as allowed by cudaOccupancyMaxActiveBlocksPerMultiprocessor or cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags times the number of multiprocessors as specified by the device attribute cudaDevAttrMultiProcessorCount.\0"
+     "cudaErrorTensorMemoryLeak\0" "An exception occurred on the device while exiting a kernel using tensor memory: the tensor memory was not completely deallocated. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorNotPermitted\0" "This error indicates the attempted operation is not permitted.\0"
+     "cudaErrorNotSupported\0" "This error indicates the attempted operation is not supported on the current system or device.\0"
+     "cudaErrorSystemNotReady\0" "This error indicates that the system is not yet ready to start any CUDA work. To continue using CUDA, verify the system configuration is in a valid state and all required driver daemons are actively running. More information about this error can be found in the system specific user guide.\0"
+     "cudaErrorSystemDriverMismatch\0" "This error indicates that there is a mismatch between the versions of the display driver and the CUDA driver. Refer to the compatibility documentation for supported versions.\0"
+     "cudaErrorCompatNotSupportedOnDevice\0" "This error indicates that the system was upgraded to run with forward compatibility but the visible hardware detected by CUDA does not support this configuration. Refer to the compatibility documentation for the supported hardware matrix or ensure that only supported hardware is visible during initialization via the CUDA_VISIBLE_DEVICES environment variable.\0"
+     "cudaErrorMpsConnectionFailed\0" "This error indicates that the MPS client failed to connect to the MPS control daemon or the MPS server.\0"
+     "cudaErrorMpsRpcFailure\0" "This error indicates that the remote procedural call between the MPS server and the MPS client failed.\0"
+     "cudaErrorMpsServerNotReady\0" "This error indicates that the MPS server is not ready to accept new MPS client requests. This error can be returned when the MPS server is in the process of recovering from a fatal failure.\0"
+     "cudaErrorMpsMaxClientsReached\0" "This error indicates that the hardware resources required to create MPS client have been exhausted.\0"
+     "cudaErrorMpsMaxConnectionsReached\0" "This error indicates the the hardware resources required to device connections have been exhausted.\0"
+     "cudaErrorMpsClientTerminated\0" "This error indicates that the MPS client has been terminated by the server. To continue using CUDA, the process must be terminated and relaunched.\0"
+     "cudaErrorCdpNotSupported\0" "This error indicates, that the program is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it.\0"
+     "cudaErrorCdpVersionMismatch\0" "This error indicates, that the program contains an unsupported interaction between different versions of CUDA Dynamic Parallelism.\0"
+     "cudaErrorStreamCaptureUnsupported\0" "The operation is not permitted when the stream is capturing.\0"
+     "cudaErrorStreamCaptureInvalidated\0" "The current capture sequence on the stream has been invalidated due to a previous error.\0"
+     "cudaErrorStreamCaptureMerge\0" "The operation would have resulted in a merge of two independent capture sequences.\0"
+     "cudaErrorStreamCaptureUnmatched\0" "The capture was not initiated in this stream.\0"
+     "cudaErrorStreamCaptureUnjoined\0" "The capture sequence contains a fork that was not joined to the primary stream.\0"
+     "cudaErrorStreamCaptureIsolation\0" "A dependency would have been created which crosses the capture sequence boundary. Only implicit in-stream ordering dependencies are allowed to cross the boundary.\0"
+     "cudaErrorStreamCaptureImplicit\0" "The operation would have resulted in a disallowed implicit dependency on a current capture sequence from cudaStreamLegacy.\0"
+     "cudaErrorCapturedEvent\0" "The operation is not permitted on an event which was last recorded in a capturing stream.\0"
+     "cudaErrorStreamCaptureWrongThread\0" "A stream capture sequence not initiated with the cudaStreamCaptureModeRelaxed argument to cudaStreamBeginCapture was passed to cudaStreamEndCapture in a different thread.\0"
+     "cudaErrorTimeout\0" "This indicates that the wait operation has timed out.\0"
+     "cudaErrorGraphExecUpdateFailure\0" "This error indicates that the graph update was not performed because it included changes which violated constraints specific to instantiated graph update.\0"
+     "cudaErrorExternalDevice\0" "This indicates that an error has occurred in a device outside of GPU. It can be a synchronous error w.r.t. CUDA API or an asynchronous error from the external device. In case of asynchronous error, it means that if cuda was waiting for an external device's signal before consuming shared data, the external device signaled an error indicating that the data is not valid for consumption. This leaves the process in an inconsistent state and any further CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched. In case of synchronous error, it means that one or more external devices have encountered an error and cannot complete the operation.\0"
+     "cudaErrorInvalidClusterSize\0" "This indicates that a kernel launch error has occurred due to cluster misconfiguration.\0"
+     "cudaErrorFunctionNotLoaded\0" "Indiciates a function handle is not loaded when calling an API that requires a loaded function.\0"
+     "cudaErrorInvalidResourceType\0" "This error indicates one or more resources passed in are not valid resource types for the operation.\0"
+     "cudaErrorInvalidResourceConfiguration\0" "This error indicates one or more resources are insufficient or non-applicable for the operation.\0"
+     "cudaErrorStreamDetached\0" "This error indicates that the requested operation is not permitted because the stream is in a detached state. This can occur if the green context associated with the stream has been destroyed, limiting the stream's operational capabilities.\0"
+     "cudaErrorGraphRecaptureFailure\0" "This error indicates that a graph recapture failed and had to be terminated.\0"
+     "cudaErrorFabricNotReady\0" "This error indicates GPU fabric is not ready within the bounded wait while the fabric manager probe is still in progress. Applications may retry after a delay; for the initialization wait budget, see environment variables such as CUDA_FABRIC_INIT_TIMEOUT_MS.\0"
+     "cudaErrorUnknown\0" "This indicates that an unknown internal error has occurred.\0"
+     "cudaErrorApiFailureBase\0" "Any unhandled CUDA driver error is added to this value and returned via the runtime. Production releases of CUDA should not return such errors. This error return is deprecated as of CUDA 4.1.\0"
+     , values_cudaError_t, COUNT_OF(values_cudaError_t)},
+    {"cudaGraphDependencyType\0" "Type annotations that can be applied to graph edges as part of cudaGraphEdgeData.\0"
+     "cudaGraphDependencyTypeDefault\0" "This is an ordinary dependency.\0"
+     "cudaGraphDependencyTypeProgrammatic\0" "This dependency type allows the downstream node to use `cudaGridDependencySynchronize`(). It may only be used between kernel nodes, and must be used with either the cudaGraphKernelNodePortProgrammatic or cudaGraphKernelNodePortLaunchCompletion outgoing port.\0"
+     , values_cudaGraphDependencyType, COUNT_OF(values_cudaGraphDependencyType)},
+    {"cudaGraphInstantiateResult\0" "Graph instantiation results\0"
+     "cudaGraphInstantiateSuccess\0" "Instantiation succeeded\0"
+     "cudaGraphInstantiateError\0" "Instantiation failed for an unexpected reason which is described in the return value of the function\0"
+     "cudaGraphInstantiateInvalidStructure\0" "Instantiation failed due to invalid structure, such as cycles\0"
+     "cudaGraphInstantiateNodeOperationNotSupported\0" "Instantiation for device launch failed because the graph contained an unsupported operation\0"
+     "cudaGraphInstantiateMultipleDevicesNotSupported\0" "Instantiation for device launch failed due to the nodes belonging to different contexts\0"
+     "cudaGraphInstantiateConditionalHandleUnused\0" "One or more conditional handles are not associated with conditional nodes\0"
+     , values_cudaGraphInstantiateResult, COUNT_OF(values_cudaGraphInstantiateResult)},
+    {"cudaLaunchMemSyncDomain\0" "Memory Synchronization Domain A kernel can be launched in a specified memory synchronization domain that affects all memory operations issued by that kernel. A memory barrier issued in one domain will only order memory operations in that domain, thus eliminating latency increase from memory barriers ordering unrelated traffic. By default, kernels are launched in domain 0. Kernel launched with cudaLaunchMemSyncDomainRemote will have a different domain ID. User may also alter the domain ID with cudaLaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See cudaLaunchAttributeMemSyncDomain, cudaStreamSetAttribute, cudaLaunchKernelEx, cudaGraphKernelNodeSetAttribute. Memory operations done in kernels launched in different domains are considered system-scope distanced. In other words, a GPU scoped memory synchronization is not sufficient for memory order to be observed by kernels in another memory synchronization domain even if they are on the same GPU.\0"
+     "cudaLaunchMemSyncDomainDefault\0" "Launch kernels in the default domain\0"
+     "cudaLaunchMemSyncDomainRemote\0" "Launch kernels in the remote domain\0"
+     , values_cudaLaunchMemSyncDomain, COUNT_OF(values_cudaLaunchMemSyncDomain)},
+    {"cudaLaunchAttributePortableClusterMode\0" "Enum for defining applicability of portable cluster size, used with cudaLaunchKernelEx\0"
+     "cudaLaunchPortableClusterModeDefault\0" "The default to use for allowing non-portable cluster size on launch - uses current function attribute for cudaFuncAttributeNonPortableClusterSizeAllowed\0"
+     "cudaLaunchPortableClusterModeRequirePortable\0" "Specifies that the cluster size requested must be a portable size\0"
+     "cudaLaunchPortableClusterModeAllowNonPortable\0" "Specifies that the cluster size requested may be a non-portable size\0"
+     , values_cudaLaunchAttributePortableClusterMode, COUNT_OF(values_cudaLaunchAttributePortableClusterMode)},
+    {"cudaLaunchAttributeID\0" "Launch attributes enum; used as id field of cudaLaunchAttribute\0"
+     "cudaLaunchAttributeIgnore\0" "Ignored entry, for convenient composition\0"
+     "cudaLaunchAttributeAccessPolicyWindow\0" "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValueaccessPolicyWindow.\0"
+     "cudaLaunchAttributeCooperative\0" "Valid for graph nodes, launches. See cudaLaunchAttributeValuecooperative.\0"
+     "cudaLaunchAttributeSynchronizationPolicy\0" "Valid for streams. See cudaLaunchAttributeValuesyncPolicy.\0"
+     "cudaLaunchAttributeClusterDimension\0" "Valid for graph nodes, launches. See cudaLaunchAttributeValueclusterDim.\0"
+     "cudaLaunchAttributeClusterSchedulingPolicyPreference\0" "Valid for graph nodes, launches. See cudaLaunchAttributeValueclusterSchedulingPolicyPreference.\0"
+     "cudaLaunchAttributeProgrammaticStreamSerialization\0" "Valid for launches. Setting cudaLaunchAttributeValueprogrammaticStreamSerializationAllowed to non-0 signals that the kernel will use programmatic means to resolve its stream dependency, so that the CUDA runtime should opportunistically allow the grid's execution to overlap with the previous kernel in the stream, if that kernel requests the overlap. The dependent launches can choose to wait on the dependency using the programmatic sync (cudaGridDependencySynchronize() or equivalent PTX instructions).\0"
+     "cudaLaunchAttributeProgrammaticEvent\0" "Valid for launches. Set cudaLaunchAttributeValueprogrammaticEvent to record the event. Event recorded through this launch attribute is guaranteed to only trigger after all block in the associated kernel trigger the event. A block can trigger the event programmatically in a future CUDA release. A trigger can also be inserted at the beginning of each block's execution if triggerAtBlockStart is set to non-0. The dependent launches can choose to wait on the dependency using the programmatic sync (cudaGridDependencySynchronize() or equivalent PTX instructions). Note that dependents (including the CPU thread calling cudaEventSynchronize()) are not guaranteed to observe the release precisely when it is released. For example, cudaEventSynchronize() may only observe the event trigger long after the associated kernel has completed. This recording type is primarily meant for establishing programmatic dependency between device tasks. Note also this type of dependency allows, but does not guarantee, concurrent execution of tasks. The event supplied must not be an interprocess or interop event. The event must disable timing (i.e. must be created with the cudaEventDisableTiming flag set).\0"
+     "cudaLaunchAttributePriority\0" "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValuepriority.\0"
+     "cudaLaunchAttributeMemSyncDomainMap\0" "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValuememSyncDomainMap.\0"
+     "cudaLaunchAttributeMemSyncDomain\0" "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValuememSyncDomain.\0"
+     "cudaLaunchAttributePreferredClusterDimension\0" "Valid for graph nodes and launches. Set cudaLaunchAttributeValuepreferredClusterDim to allow the kernel launch to specify a preferred substitute cluster dimension. Blocks may be grouped according to either the dimensions specified with this attribute (grouped into a \"preferred substitute cluster\"), or the one specified with cudaLaunchAttributeClusterDimension attribute (grouped into a \"regular cluster\"). The cluster dimensions of a \"preferred substitute cluster\" shall be an integer multiple greater than zero of the regular cluster dimensions. The device will attempt - on a best-effort basis - to group thread blocks into preferred clusters over grouping them into regular clusters. When it deems necessary (primarily when the device temporarily runs out of physical resources to launch the larger preferred clusters), the device may switch to launch the regular clusters instead to attempt to utilize as much of the physical device resources as possible. Each type of cluster will have its enumeration / coordinate setup as if the grid consists solely of its type of cluster. For example, if the preferred substitute cluster dimensions double the regular cluster dimensions, there might be simultaneously a regular cluster indexed at (1,0,0), and a preferred cluster indexed at (1,0,0). In this example, the preferred substitute cluster (1,0,0) replaces regular clusters (2,0,0) and (3,0,0) and groups their blocks. This attribute will only take effect when a regular cluster dimension has been specified. The preferred substitute cluster dimension must be an integer multiple greater than zero of the regular cluster dimension and must divide the grid. It must also be no more than `maxBlocksPerCluster`, if it is set in the kernel's `__launch_bounds__`. Otherwise it must be less than the maximum value the driver can support. Otherwise, setting this attribute to a value physically unable to fit on any particular device is permitted.\0"
+     "cudaLaunchAttributeLaunchCompletionEvent\0" "Valid for launches. Set cudaLaunchAttributeValuelaunchCompletionEvent to record the event. Nominally, the event is triggered once all blocks of the kernel have begun execution. Currently this is a best effort. If a kernel B has a launch completion dependency on a kernel A, B may wait until A is complete. Alternatively, blocks of B may begin before all blocks of A have begun, for example if B can claim execution resources unavailable to A (e.g. they run on different GPUs) or if B is a higher priority than A. Exercise caution if such an ordering inversion could lead to deadlock. A launch completion event is nominally similar to a programmatic event with `triggerAtBlockStart` set except that it is not visible to `cudaGridDependencySynchronize`() and can be used with compute capability less than 9.0. The event supplied must not be an interprocess or interop event. The event must disable timing (i.e. must be created with the cudaEventDisableTiming flag set).\0"
+     "cudaLaunchAttributeDeviceUpdatableKernelNode\0" "Valid for graph nodes, launches. This attribute is graphs-only, and passing it to a launch in a non-capturing stream will result in an error. :cudaLaunchAttributeValuedeviceUpdatableKernelNodedeviceUpdatable can only be set to 0 or 1. Setting the field to 1 indicates that the corresponding kernel node should be device-updatable. On success, a handle will be returned via cudaLaunchAttributeValuedeviceUpdatableKernelNodedevNode which can be passed to the various device-side update functions to update the node's kernel parameters from within another kernel. For more information on the types of device updates that can be made, as well as the relevant limitations thereof, see cudaGraphKernelNodeUpdatesApply. Nodes which are device-updatable have additional restrictions compared to regular kernel nodes. Firstly, device-updatable nodes cannot be removed from their graph via cudaGraphDestroyNode. Additionally, once opted-in to this functionality, a node cannot opt out, and any attempt to set the deviceUpdatable attribute to 0 will result in an error. Device-updatable kernel nodes also cannot have their attributes copied to/from another kernel node via cudaGraphKernelNodeCopyAttributes. Graphs containing one or more device-updatable nodes also do not allow multiple instantiation, and neither the graph nor its instantiated version can be passed to cudaGraphExecUpdate. If a graph contains device-updatable nodes and updates those nodes from the device from within the graph, the graph must be uploaded with cuGraphUpload before it is launched. For such a graph, if host-side executable graph updates are made to the device-updatable nodes, the graph must be uploaded before it is launched again.\0"
+     "cudaLaunchAttributePreferredSharedMemoryCarveout\0" "Valid for launches. On devices where the L1 cache and shared memory use the same hardware resources, setting cudaLaunchAttributeValuesharedMemCarveout to a percentage between 0-100 signals sets the shared memory carveout preference in percent of the total shared memory for that kernel launch. This attribute takes precedence over cudaFuncAttributePreferredSharedMemoryCarveout. This is only a hint, and the driver can choose a different configuration if required for the launch.\0"
+     "cudaLaunchAttributeNvlinkUtilCentricScheduling\0" "Valid for streams, graph nodes, launches. This attribute is a hint to the CUDA runtime that the launch should attempt to make the kernel maximize its NVLINK utilization. When possible to honor this hint, CUDA will assume each block in the grid launch will carry out an even amount of NVLINK traffic, and make a best-effort attempt to adjust the kernel launch based on that assumption. This attribute is a hint only. CUDA makes no functional or performance guarantee. Its applicability can be affected by many different factors, including driver version (i.e. CUDA doesn't guarantee the performance characteristics will be maintained between driver versions or a driver update could alter or regress previously observed perf characteristics.) It also doesn't guarantee a successful result, i.e. applying the attribute may not improve the performance of either the targeted kernel or the encapsulating application. Valid values for cudaLaunchAttributeValuenvlinkUtilCentricScheduling are 0 (disabled) and 1 (enabled).\0"
+     "cudaLaunchAttributePortableClusterSizeMode\0" "Valid for graph nodes, launches. This indicates whether the kernel launch is allowed to use a non-portable cluster size. Valid values for cudaLaunchAttributeValueportableClusterSizeMode are values for cudaLaunchAttributePortableClusterMode Any other value will return cudaErrorInvalidValue\0"
+     "cudaLaunchAttributeSharedMemoryMode\0" "Valid for graph nodes, launches. This indicates that the kernel launch is allowed to use a non-portable shared memory mode.\0"
+     , values_cudaLaunchAttributeID, COUNT_OF(values_cudaLaunchAttributeID)},
+    {"cudaAsyncNotificationType\0" "Types of async notification that can occur\0"
+     "cudaAsyncNotificationTypeOverBudget\0" "Sent when the process has exceeded its device memory budget\0"
+     , values_cudaAsyncNotificationType, COUNT_OF(values_cudaAsyncNotificationType)},
+    {"cudaLogLevel\0" "cudaLogLevel\0"
+     "cudaLogLevelError\0" "\0"
+     "cudaLogLevelWarning\0" "\0"
+     , values_cudaLogLevel, COUNT_OF(values_cudaLogLevel)},
+    {"cudaDataType\0" "cudaDataType\0"
+     "CUDA_R_16F\0" "\0"
+     "CUDA_C_16F\0" "\0"
+     "CUDA_R_16BF\0" "\0"
+     "CUDA_C_16BF\0" "\0"
+     "CUDA_R_32F\0" "\0"
+     "CUDA_C_32F\0" "\0"
+     "CUDA_R_64F\0" "\0"
+     "CUDA_C_64F\0" "\0"
+     "CUDA_R_4I\0" "\0"
+     "CUDA_C_4I\0" "\0"
+     "CUDA_R_4U\0" "\0"
+     "CUDA_C_4U\0" "\0"
+     "CUDA_R_8I\0" "\0"
+     "CUDA_C_8I\0" "\0"
+     "CUDA_R_8U\0" "\0"
+     "CUDA_C_8U\0" "\0"
+     "CUDA_R_16I\0" "\0"
+     "CUDA_C_16I\0" "\0"
+     "CUDA_R_16U\0" "\0"
+     "CUDA_C_16U\0" "\0"
+     "CUDA_R_32I\0" "\0"
+     "CUDA_C_32I\0" "\0"
+     "CUDA_R_32U\0" "\0"
+     "CUDA_C_32U\0" "\0"
+     "CUDA_R_64I\0" "\0"
+     "CUDA_C_64I\0" "\0"
+     "CUDA_R_64U\0" "\0"
+     "CUDA_C_64U\0" "\0"
+     "CUDA_R_8F_E4M3\0" "\0"
+     "CUDA_R_8F_UE4M3\0" "\0"
+     "CUDA_R_8F_E5M2\0" "\0"
+     "CUDA_R_8F_UE8M0\0" "\0"
+     "CUDA_R_6F_E2M3\0" "\0"
+     "CUDA_R_6F_E3M2\0" "\0"
+     "CUDA_R_4F_E2M1\0" "\0"
+     "CUDA_R_8F_UE5M3\0" "\0"
+     , values_cudaDataType, COUNT_OF(values_cudaDataType)},
+    {"cudaEmulationStrategy\0" "Enum for specifying how to leverage floating-point emulation algorithms\0"
+     "CUDA_EMULATION_STRATEGY_DEFAULT\0" "The default emulation strategy. For emulated computations, this is equivalent to CUDA_EMULATION_STRATEGY_PERFORMANT, unless a library dependent environment variable is set\0"
+     "CUDA_EMULATION_STRATEGY_PERFORMANT\0" "An emulation strategy which configures libraries to use emulation when it provides a performance benefit\0"
+     "CUDA_EMULATION_STRATEGY_EAGER\0" "An emulation strategy which configures libraries to use emulation whenever possible\0"
+     , values_cudaEmulationStrategy, COUNT_OF(values_cudaEmulationStrategy)},
+    {"cudaEmulationMantissaControl\0" "Enum to configure the mantissa related parameters for floating-point emulation algorithms\0"
+     "CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC\0" "The number of retained mantissa bits are computed at runtime to ensure the same or better accuracy than the floating point representation being emulated\0"
+     "CUDA_EMULATION_MANTISSA_CONTROL_FIXED\0" "The number of retained mantissa bits are known at runtime\0"
+     , values_cudaEmulationMantissaControl, COUNT_OF(values_cudaEmulationMantissaControl)},
+    {"cudaEmulationSpecialValuesSupport\0" "Enum to configure how special floating-point values will be handled by emulation algorithms\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT\0" "The default special value support mask which contains support for signed infinities and NaN values\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE\0" "There are no requirements for emulation algorithms to support special values\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY\0" "Require emulation algorithms to handle signed infinity inputs and outputs\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN\0" "Require emulation algorithms to handle NaN inputs and outputs\0"
+     , values_cudaEmulationSpecialValuesSupport, COUNT_OF(values_cudaEmulationSpecialValuesSupport)},
+    {"libraryPropertyType\0" "libraryPropertyType\0"
+     "MAJOR_VERSION\0" "\0"
+     "MINOR_VERSION\0" "\0"
+     "PATCH_LEVEL\0" "\0"
+     , values_libraryPropertyType, COUNT_OF(values_libraryPropertyType)},
+    {"cudaDataType_t\0" "cudaDataType_t\0"
+     "CUDA_R_16F\0" "\0"
+     "CUDA_C_16F\0" "\0"
+     "CUDA_R_16BF\0" "\0"
+     "CUDA_C_16BF\0" "\0"
+     "CUDA_R_32F\0" "\0"
+     "CUDA_C_32F\0" "\0"
+     "CUDA_R_64F\0" "\0"
+     "CUDA_C_64F\0" "\0"
+     "CUDA_R_4I\0" "\0"
+     "CUDA_C_4I\0" "\0"
+     "CUDA_R_4U\0" "\0"
+     "CUDA_C_4U\0" "\0"
+     "CUDA_R_8I\0" "\0"
+     "CUDA_C_8I\0" "\0"
+     "CUDA_R_8U\0" "\0"
+     "CUDA_C_8U\0" "\0"
+     "CUDA_R_16I\0" "\0"
+     "CUDA_C_16I\0" "\0"
+     "CUDA_R_16U\0" "\0"
+     "CUDA_C_16U\0" "\0"
+     "CUDA_R_32I\0" "\0"
+     "CUDA_C_32I\0" "\0"
+     "CUDA_R_32U\0" "\0"
+     "CUDA_C_32U\0" "\0"
+     "CUDA_R_64I\0" "\0"
+     "CUDA_C_64I\0" "\0"
+     "CUDA_R_64U\0" "\0"
+     "CUDA_C_64U\0" "\0"
+     "CUDA_R_8F_E4M3\0" "\0"
+     "CUDA_R_8F_UE4M3\0" "\0"
+     "CUDA_R_8F_E5M2\0" "\0"
+     "CUDA_R_8F_UE8M0\0" "\0"
+     "CUDA_R_6F_E2M3\0" "\0"
+     "CUDA_R_6F_E3M2\0" "\0"
+     "CUDA_R_4F_E2M1\0" "\0"
+     "CUDA_R_8F_UE5M3\0" "\0"
+     , values_cudaDataType_t, COUNT_OF(values_cudaDataType_t)},
+    {"cudaEmulationStrategy_t\0" "Enum for specifying how to leverage floating-point emulation algorithms\0"
+     "CUDA_EMULATION_STRATEGY_DEFAULT\0" "The default emulation strategy. For emulated computations, this is equivalent to CUDA_EMULATION_STRATEGY_PERFORMANT, unless a library dependent environment variable is set\0"
+     "CUDA_EMULATION_STRATEGY_PERFORMANT\0" "An emulation strategy which configures libraries to use emulation when it provides a performance benefit\0"
+     "CUDA_EMULATION_STRATEGY_EAGER\0" "An emulation strategy which configures libraries to use emulation whenever possible\0"
+     , values_cudaEmulationStrategy_t, COUNT_OF(values_cudaEmulationStrategy_t)},
+    {"cudaEmulationMantissaControl_t\0" "Enum to configure the mantissa related parameters for floating-point emulation algorithms\0"
+     "CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC\0" "The number of retained mantissa bits are computed at runtime to ensure the same or better accuracy than the floating point representation being emulated\0"
+     "CUDA_EMULATION_MANTISSA_CONTROL_FIXED\0" "The number of retained mantissa bits are known at runtime\0"
+     , values_cudaEmulationMantissaControl_t, COUNT_OF(values_cudaEmulationMantissaControl_t)},
+    {"cudaEmulationSpecialValuesSupport_t\0" "Enum to configure how special floating-point values will be handled by emulation algorithms\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT\0" "The default special value support mask which contains support for signed infinities and NaN values\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE\0" "There are no requirements for emulation algorithms to support special values\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY\0" "Require emulation algorithms to handle signed infinity inputs and outputs\0"
+     "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN\0" "Require emulation algorithms to handle NaN inputs and outputs\0"
+     , values_cudaEmulationSpecialValuesSupport_t, COUNT_OF(values_cudaEmulationSpecialValuesSupport_t)},
+    {"libraryPropertyType_t\0" "libraryPropertyType_t\0"
+     "MAJOR_VERSION\0" "\0"
+     "MINOR_VERSION\0" "\0"
+     "PATCH_LEVEL\0" "\0"
+     , values_libraryPropertyType_t, COUNT_OF(values_libraryPropertyType_t)},
+    {"cudaEglFrameType\0" "CUDA EglFrame type - array or pointer\0"
+     "cudaEglFrameTypeArray\0" "Frame type CUDA array\0"
+     "cudaEglFrameTypePitch\0" "Frame type CUDA pointer\0"
+     , values_cudaEglFrameType, COUNT_OF(values_cudaEglFrameType)},
+    {"cudaEglResourceLocationFlags\0" "Resource location flags- sysmem or vidmem For CUDA context on iGPU, since video and system memory are equivalent - these flags will not have an effect on the execution. For CUDA context on dGPU, applications can use the flag cudaEglResourceLocationFlags to give a hint about the desired location. cudaEglResourceLocationSysmem - the frame data is made resident on the system memory to be accessed by CUDA. cudaEglResourceLocationVidmem - the frame data is made resident on the dedicated video memory to be accessed by CUDA. There may be an additional latency due to new allocation and data migration, if the frame is produced on a different memory.\0"
+     "cudaEglResourceLocationSysmem\0" "Resource location sysmem\0"
+     "cudaEglResourceLocationVidmem\0" "Resource location vidmem\0"
+     , values_cudaEglResourceLocationFlags, COUNT_OF(values_cudaEglResourceLocationFlags)},
+    {"cudaEglColorFormat\0" "CUDA EGL Color Format - The different planar and multiplanar formats currently supported for CUDA_EGL interops.\0"
+     "cudaEglColorFormatYUV420Planar\0" "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYUV420SemiPlanar\0" "Y, UV in two surfaces (UV as one surface) with VU byte ordering, width, height ratio same as YUV420Planar.\0"
+     "cudaEglColorFormatYUV422Planar\0" "Y, U, V each in a separate surface, U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYUV422SemiPlanar\0" "Y, UV in two surfaces with VU byte ordering, width, height ratio same as YUV422Planar.\0"
+     "cudaEglColorFormatARGB\0" "R/G/B/A four channels in one surface with BGRA byte ordering.\0"
+     "cudaEglColorFormatRGBA\0" "R/G/B/A four channels in one surface with ABGR byte ordering.\0"
+     "cudaEglColorFormatL\0" "single luminance channel in one surface.\0"
+     "cudaEglColorFormatR\0" "single color channel in one surface.\0"
+     "cudaEglColorFormatYUV444Planar\0" "Y, U, V in three surfaces, each in a separate surface, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYUV444SemiPlanar\0" "Y, UV in two surfaces (UV as one surface) with VU byte ordering, width, height ratio same as YUV444Planar.\0"
+     "cudaEglColorFormatYUYV422\0" "Y, U, V in one surface, interleaved as UYVY in one channel.\0"
+     "cudaEglColorFormatUYVY422\0" "Y, U, V in one surface, interleaved as YUYV in one channel.\0"
+     "cudaEglColorFormatABGR\0" "R/G/B/A four channels in one surface with RGBA byte ordering.\0"
+     "cudaEglColorFormatBGRA\0" "R/G/B/A four channels in one surface with ARGB byte ordering.\0"
+     "cudaEglColorFormatA\0" "Alpha color format - one channel in one surface.\0"
+     "cudaEglColorFormatRG\0" "R/G color format - two channels in one surface with GR byte ordering\0"
+     "cudaEglColorFormatAYUV\0" "Y, U, V, A four channels in one surface, interleaved as VUYA.\0"
+     "cudaEglColorFormatYVU444SemiPlanar\0" "Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU422SemiPlanar\0" "Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU420SemiPlanar\0" "Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY10V10U10_444SemiPlanar\0" "Y10, V10U10 in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY10V10U10_420SemiPlanar\0" "Y10, V10U10 in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY12V12U12_444SemiPlanar\0" "Y12, V12U12 in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY12V12U12_420SemiPlanar\0" "Y12, V12U12 in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatVYUY_ER\0" "Extended Range Y, U, V in one surface, interleaved as YVYU in one channel.\0"
+     "cudaEglColorFormatUYVY_ER\0" "Extended Range Y, U, V in one surface, interleaved as YUYV in one channel.\0"
+     "cudaEglColorFormatYUYV_ER\0" "Extended Range Y, U, V in one surface, interleaved as UYVY in one channel.\0"
+     "cudaEglColorFormatYVYU_ER\0" "Extended Range Y, U, V in one surface, interleaved as VYUY in one channel.\0"
+     "cudaEglColorFormatYUVA_ER\0" "Extended Range Y, U, V, A four channels in one surface, interleaved as AVUY.\0"
+     "cudaEglColorFormatAYUV_ER\0" "Extended Range Y, U, V, A four channels in one surface, interleaved as VUYA.\0"
+     "cudaEglColorFormatYUV444Planar_ER\0" "Extended Range Y, U, V in three surfaces, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYUV422Planar_ER\0" "Extended Range Y, U, V in three surfaces, U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYUV420Planar_ER\0" "Extended Range Y, U, V in three surfaces, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYUV444SemiPlanar_ER\0" "Extended Range Y, UV in two surfaces (UV as one surface) with VU byte ordering, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYUV422SemiPlanar_ER\0" "Extended Range Y, UV in two surfaces (UV as one surface) with VU byte ordering, U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYUV420SemiPlanar_ER\0" "Extended Range Y, UV in two surfaces (UV as one surface) with VU byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYVU444Planar_ER\0" "Extended Range Y, V, U in three surfaces, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU422Planar_ER\0" "Extended Range Y, V, U in three surfaces, U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU420Planar_ER\0" "Extended Range Y, V, U in three surfaces, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYVU444SemiPlanar_ER\0" "Extended Range Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU422SemiPlanar_ER\0" "Extended Range Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU420SemiPlanar_ER\0" "Extended Range Y, VU in two surfaces (VU as one surface) with UV byte ordering, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatBayerRGGB\0" "Bayer format - one channel in one surface with interleaved RGGB ordering.\0"
+     "cudaEglColorFormatBayerBGGR\0" "Bayer format - one channel in one surface with interleaved BGGR ordering.\0"
+     "cudaEglColorFormatBayerGRBG\0" "Bayer format - one channel in one surface with interleaved GRBG ordering.\0"
+     "cudaEglColorFormatBayerGBRG\0" "Bayer format - one channel in one surface with interleaved GBRG ordering.\0"
+     "cudaEglColorFormatBayer10RGGB\0" "Bayer10 format - one channel in one surface with interleaved RGGB ordering. Out of 16 bits, 10 bits used 6 bits No-op.\0"
+     "cudaEglColorFormatBayer10BGGR\0" "Bayer10 format - one channel in one surface with interleaved BGGR ordering. Out of 16 bits, 10 bits used 6 bits No-op.\0"
+     "cudaEglColorFormatBayer10GRBG\0" "Bayer10 format - one channel in one surface with interleaved GRBG ordering. Out of 16 bits, 10 bits used 6 bits No-op.\0"
+     "cudaEglColorFormatBayer10GBRG\0" "Bayer10 format - one channel in one surface with interleaved GBRG ordering. Out of 16 bits, 10 bits used 6 bits No-op.\0"
+     "cudaEglColorFormatBayer12RGGB\0" "Bayer12 format - one channel in one surface with interleaved RGGB ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer12BGGR\0" "Bayer12 format - one channel in one surface with interleaved BGGR ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer12GRBG\0" "Bayer12 format - one channel in one surface with interleaved GRBG ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer12GBRG\0" "Bayer12 format - one channel in one surface with interleaved GBRG ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer14RGGB\0" "Bayer14 format - one channel in one surface with interleaved RGGB ordering. Out of 16 bits, 14 bits used 2 bits No-op.\0"
+     "cudaEglColorFormatBayer14BGGR\0" "Bayer14 format - one channel in one surface with interleaved BGGR ordering. Out of 16 bits, 14 bits used 2 bits No-op.\0"
+     "cudaEglColorFormatBayer14GRBG\0" "Bayer14 format - one channel in one surface with interleaved GRBG ordering. Out of 16 bits, 14 bits used 2 bits No-op.\0"
+     "cudaEglColorFormatBayer14GBRG\0" "Bayer14 format - one channel in one surface with interleaved GBRG ordering. Out of 16 bits, 14 bits used 2 bits No-op.\0"
+     "cudaEglColorFormatBayer20RGGB\0" "Bayer20 format - one channel in one surface with interleaved RGGB ordering. Out of 32 bits, 20 bits used 12 bits No-op.\0"
+     "cudaEglColorFormatBayer20BGGR\0" "Bayer20 format - one channel in one surface with interleaved BGGR ordering. Out of 32 bits, 20 bits used 12 bits No-op.\0"
+     "cudaEglColorFormatBayer20GRBG\0" "Bayer20 format - one channel in one surface with interleaved GRBG ordering. Out of 32 bits, 20 bits used 12 bits No-op.\0"
+     "cudaEglColorFormatBayer20GBRG\0" "Bayer20 format - one channel in one surface with interleaved GBRG ordering. Out of 32 bits, 20 bits used 12 bits No-op.\0"
+     "cudaEglColorFormatYVU444Planar\0" "Y, V, U in three surfaces, each in a separate surface, U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU422Planar\0" "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatYVU420Planar\0" "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatBayerIspRGGB\0" "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved RGGB ordering and mapped to opaque integer datatype.\0"
+     "cudaEglColorFormatBayerIspBGGR\0" "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved BGGR ordering and mapped to opaque integer datatype.\0"
+     "cudaEglColorFormatBayerIspGRBG\0" "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved GRBG ordering and mapped to opaque integer datatype.\0"
+     "cudaEglColorFormatBayerIspGBRG\0" "Nvidia proprietary Bayer ISP format - one channel in one surface with interleaved GBRG ordering and mapped to opaque integer datatype.\0"
+     "cudaEglColorFormatBayerBCCR\0" "Bayer format - one channel in one surface with interleaved BCCR ordering.\0"
+     "cudaEglColorFormatBayerRCCB\0" "Bayer format - one channel in one surface with interleaved RCCB ordering.\0"
+     "cudaEglColorFormatBayerCRBC\0" "Bayer format - one channel in one surface with interleaved CRBC ordering.\0"
+     "cudaEglColorFormatBayerCBRC\0" "Bayer format - one channel in one surface with interleaved CBRC ordering.\0"
+     "cudaEglColorFormatBayer10CCCC\0" "Bayer10 format - one channel in one surface with interleaved CCCC ordering. Out of 16 bits, 10 bits used 6 bits No-op.\0"
+     "cudaEglColorFormatBayer12BCCR\0" "Bayer12 format - one channel in one surface with interleaved BCCR ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer12RCCB\0" "Bayer12 format - one channel in one surface with interleaved RCCB ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer12CRBC\0" "Bayer12 format - one channel in one surface with interleaved CRBC ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer12CBRC\0" "Bayer12 format - one channel in one surface with interleaved CBRC ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatBayer12CCCC\0" "Bayer12 format - one channel in one surface with interleaved CCCC ordering. Out of 16 bits, 12 bits used 4 bits No-op.\0"
+     "cudaEglColorFormatY\0" "Color format for single Y plane.\0"
+     "cudaEglColorFormatYUV420SemiPlanar_2020\0" "Y, UV in two surfaces (UV as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYVU420SemiPlanar_2020\0" "Y, VU in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYUV420Planar_2020\0" "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYVU420Planar_2020\0" "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYUV420SemiPlanar_709\0" "Y, UV in two surfaces (UV as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYVU420SemiPlanar_709\0" "Y, VU in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYUV420Planar_709\0" "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatYVU420Planar_709\0" "Y, V, U in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY10V10U10_420SemiPlanar_709\0" "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY10V10U10_420SemiPlanar_2020\0" "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY10V10U10_422SemiPlanar_2020\0" "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY10V10U10_422SemiPlanar\0" "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY10V10U10_422SemiPlanar_709\0" "Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY_ER\0" "Extended Range Color format for single Y plane.\0"
+     "cudaEglColorFormatY_709_ER\0" "Extended Range Color format for single Y plane.\0"
+     "cudaEglColorFormatY10_ER\0" "Extended Range Color format for single Y10 plane.\0"
+     "cudaEglColorFormatY10_709_ER\0" "Extended Range Color format for single Y10 plane.\0"
+     "cudaEglColorFormatY12_ER\0" "Extended Range Color format for single Y12 plane.\0"
+     "cudaEglColorFormatY12_709_ER\0" "Extended Range Color format for single Y12 plane.\0"
+     "cudaEglColorFormatYUVA\0" "Y, U, V, A four channels in one surface, interleaved as AVUY.\0"
+     "cudaEglColorFormatYVYU\0" "Y, U, V in one surface, interleaved as YVYU in one channel.\0"
+     "cudaEglColorFormatVYUY\0" "Y, U, V in one surface, interleaved as VYUY in one channel.\0"
+     "cudaEglColorFormatY10V10U10_420SemiPlanar_ER\0" "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY10V10U10_420SemiPlanar_709_ER\0" "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY10V10U10_444SemiPlanar_ER\0" "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY10V10U10_444SemiPlanar_709_ER\0" "Extended Range Y10, V10U10 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY12V12U12_420SemiPlanar_ER\0" "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY12V12U12_420SemiPlanar_709_ER\0" "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
+     "cudaEglColorFormatY12V12U12_444SemiPlanar_ER\0" "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatY12V12U12_444SemiPlanar_709_ER\0" "Extended Range Y12, V12U12 in two surfaces (VU as one surface) U/V width = Y width, U/V height = Y height.\0"
+     "cudaEglColorFormatUYVY709\0" "Y, U, V in one surface, interleaved as UYVY in one channel.\0"
+     "cudaEglColorFormatUYVY709_ER\0" "Extended Range Y, U, V in one surface, interleaved as UYVY in one channel.\0"
+     "cudaEglColorFormatUYVY2020\0" "Y, U, V in one surface, interleaved as UYVY in one channel.\0"
+     , values_cudaEglColorFormat, COUNT_OF(values_cudaEglColorFormat)},
+    {"cudaChannelFormatKind\0" "Channel format kind\0"
+     "cudaChannelFormatKindSigned\0" "Signed channel format\0"
+     "cudaChannelFormatKindUnsigned\0" "Unsigned channel format\0"
+     "cudaChannelFormatKindFloat\0" "Float channel format\0"
+     "cudaChannelFormatKindNone\0" "No channel format\0"
+     "cudaChannelFormatKindNV12\0" "Unsigned 8-bit integers, planar 4:2:0 YUV format\0"
+     "cudaChannelFormatKindUnsignedNormalized8X1\0" "1 channel unsigned 8-bit normalized integer\0"
+     "cudaChannelFormatKindUnsignedNormalized8X2\0" "2 channel unsigned 8-bit normalized integer\0"
+     "cudaChannelFormatKindUnsignedNormalized8X4\0" "4 channel unsigned 8-bit normalized integer\0"
+     "cudaChannelFormatKindUnsignedNormalized16X1\0" "1 channel unsigned 16-bit normalized integer\0"
+     "cudaChannelFormatKindUnsignedNormalized16X2\0" "2 channel unsigned 16-bit normalized integer\0"
+     "cudaChannelFormatKindUnsignedNormalized16X4\0" "4 channel unsigned 16-bit normalized integer\0"
+     "cudaChannelFormatKindSignedNormalized8X1\0" "1 channel signed 8-bit normalized integer\0"
+     "cudaChannelFormatKindSignedNormalized8X2\0" "2 channel signed 8-bit normalized integer\0"
+     "cudaChannelFormatKindSignedNormalized8X4\0" "4 channel signed 8-bit normalized integer\0"
+     "cudaChannelFormatKindSignedNormalized16X1\0" "1 channel signed 16-bit normalized integer\0"
+     "cudaChannelFormatKindSignedNormalized16X2\0" "2 channel signed 16-bit normalized integer\0"
+     "cudaChannelFormatKindSignedNormalized16X4\0" "4 channel signed 16-bit normalized integer\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed1\0" "4 channel unsigned normalized block-compressed (BC1 compression) format\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed1SRGB\0" "4 channel unsigned normalized block-compressed (BC1 compression) format with sRGB encoding\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed2\0" "4 channel unsigned normalized block-compressed (BC2 compression) format\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed2SRGB\0" "4 channel unsigned normalized block-compressed (BC2 compression) format with sRGB encoding\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed3\0" "4 channel unsigned normalized block-compressed (BC3 compression) format\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed3SRGB\0" "4 channel unsigned normalized block-compressed (BC3 compression) format with sRGB encoding\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed4\0" "1 channel unsigned normalized block-compressed (BC4 compression) format\0"
+     "cudaChannelFormatKindSignedBlockCompressed4\0" "1 channel signed normalized block-compressed (BC4 compression) format\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed5\0" "2 channel unsigned normalized block-compressed (BC5 compression) format\0"
+     "cudaChannelFormatKindSignedBlockCompressed5\0" "2 channel signed normalized block-compressed (BC5 compression) format\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed6H\0" "3 channel unsigned half-float block-compressed (BC6H compression) format\0"
+     "cudaChannelFormatKindSignedBlockCompressed6H\0" "3 channel signed half-float block-compressed (BC6H compression) format\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed7\0" "4 channel unsigned normalized block-compressed (BC7 compression) format\0"
+     "cudaChannelFormatKindUnsignedBlockCompressed7SRGB\0" "4 channel unsigned normalized block-compressed (BC7 compression) format with sRGB encoding\0"
+     "cudaChannelFormatKindUnsignedNormalized1010102\0" "4 channel unsigned normalized (10-bit, 10-bit, 10-bit, 2-bit) format\0"
+     "cudaChannelFormatKindUnsigned8Packed422\0" "4 channel unsigned 8-bit packed format, with 4:2:2 sampling\0"
+     "cudaChannelFormatKindUnsigned8Packed444\0" "4 channel unsigned 8-bit packed format, with 4:4:4 sampling\0"
+     "cudaChannelFormatKindUnsigned8SemiPlanar420\0" "3 channel unsigned 8-bit semi-planar format, with 4:2:0 sampling\0"
+     "cudaChannelFormatKindUnsigned16SemiPlanar420\0" "3 channel unsigned 16-bit semi-planar format, with 4:2:0 sampling\0"
+     "cudaChannelFormatKindUnsigned8SemiPlanar422\0" "3 channel unsigned 8-bit semi-planar format, with 4:2:2 sampling\0"
+     "cudaChannelFormatKindUnsigned16SemiPlanar422\0" "3 channel unsigned 16-bit semi-planar format, with 4:2:2 sampling\0"
+     "cudaChannelFormatKindUnsigned8SemiPlanar444\0" "3 channel unsigned 8-bit semi-planar format, with 4:4:4 sampling\0"
+     "cudaChannelFormatKindUnsigned16SemiPlanar444\0" "3 channel unsigned 16-bit semi-planar format, with 4:4:4 sampling\0"
+     "cudaChannelFormatKindUnsigned8Planar420\0" "3 channel unsigned 8-bit planar format, with 4:2:0 sampling\0"
+     "cudaChannelFormatKindUnsigned16Planar420\0" "3 channel unsigned 16-bit planar format, with 4:2:0 sampling\0"
+     "cudaChannelFormatKindUnsigned8Planar422\0" "3 channel unsigned 8-bit planar format, with 4:2:2 sampling\0"
+     "cudaChannelFormatKindUnsigned16Planar422\0" "3 channel unsigned 16-bit planar format, with 4:2:2 sampling\0"
+     "cudaChannelFormatKindUnsigned8Planar444\0" "3 channel unsigned 8-bit planar format, with 4:4:4 sampling\0"
+     "cudaChannelFormatKindUnsigned16Planar444\0" "3 channel unsigned 16-bit planar format, with 4:4:4 sampling\0"
+     , values_cudaChannelFormatKind, COUNT_OF(values_cudaChannelFormatKind)},
+    {"cudaMemoryType\0" "CUDA memory types\0"
+     "cudaMemoryTypeUnregistered\0" "Unregistered memory\0"
+     "cudaMemoryTypeHost\0" "Host memory\0"
+     "cudaMemoryTypeDevice\0" "Device memory\0"
+     "cudaMemoryTypeManaged\0" "Managed memory\0"
+     , values_cudaMemoryType, COUNT_OF(values_cudaMemoryType)},
+    {"cudaMemcpyKind\0" "CUDA memory copy types\0"
+     "cudaMemcpyHostToHost\0" "Host -> Host\0"
+     "cudaMemcpyHostToDevice\0" "Host -> Device\0"
+     "cudaMemcpyDeviceToHost\0" "Device -> Host\0"
+     "cudaMemcpyDeviceToDevice\0" "Device -> Device\0"
+     "cudaMemcpyDefault\0" "Direction of the transfer is inferred from the pointer values. Requires unified virtual addressing\0"
+     , values_cudaMemcpyKind, COUNT_OF(values_cudaMemcpyKind)},
+    {"cudaAccessProperty\0" "Specifies performance hint with cudaAccessPolicyWindow for hitProp and missProp members.\0"
+     "cudaAccessPropertyNormal\0" "Normal cache persistence.\0"
+     "cudaAccessPropertyStreaming\0" "Streaming access is less likely to persit from cache.\0"
+     "cudaAccessPropertyPersisting\0" "Persisting access is more likely to persist in cache.\0"
+     , values_cudaAccessProperty, COUNT_OF(values_cudaAccessProperty)},
+    {"cudaStreamCaptureStatus\0" "Possible stream capture statuses returned by cudaStreamIsCapturing\0"
+     "cudaStreamCaptureStatusNone\0" "Stream is not capturing\0"
+     "cudaStreamCaptureStatusActive\0" "Stream is actively capturing\0"
+     "cudaStreamCaptureStatusInvalidated\0" "Stream is part of a capture sequence that has been invalidated, but not terminated\0"
+     , values_cudaStreamCaptureStatus, COUNT_OF(values_cudaStreamCaptureStatus)},
+    {"cudaGraphRecaptureStatus\0" "Possible recapture statuses that can be returned to the user callback\0"
+     "cudaGraphRecaptureEligibleForUpdate\0" "Node is eligible for update in an instantiated graph.\0"
+     "cudaGraphRecaptureIneligibleForUpdate\0" "Parameter changes in the node cannot be applied to an instantiated graph.\0"
+     "cudaGraphRecaptureError\0" "Error while attempting to recapture the node. The recapture will be ended regardless of the return value from the callback.\0"
+     , values_cudaGraphRecaptureStatus, COUNT_OF(values_cudaGraphRecaptureStatus)},
+    {"cudaStreamCaptureMode\0" "Possible modes for stream capture thread interactions. For more details see cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode\0"
+     "cudaStreamCaptureModeGlobal\0" "\0"
+     "cudaStreamCaptureModeThreadLocal\0" "\0"
+     "cudaStreamCaptureModeRelaxed\0" "\0"
+     , values_cudaStreamCaptureMode, COUNT_OF(values_cudaStreamCaptureMode)},
+    {"cudaSynchronizationPolicy\0" "cudaSynchronizationPolicy\0"
+     "cudaSyncPolicyAuto\0" "\0"
+     "cudaSyncPolicySpin\0" "\0"
+     "cudaSyncPolicyYield\0" "\0"
+     "cudaSyncPolicyBlockingSync\0" "\0"
+     , values_cudaSynchronizationPolicy, COUNT_OF(values_cudaSynchronizationPolicy)},
+    {"cudaClusterSchedulingPolicy\0" "Cluster scheduling policies. These may be passed to cudaFuncSetAttribute\0"
+     "cudaClusterSchedulingPolicyDefault\0" "the default policy\0"
+     "cudaClusterSchedulingPolicySpread\0" "spread the blocks within a cluster to the SMs\0"
+     "cudaClusterSchedulingPolicyLoadBalancing\0" "allow the hardware to load-balance the blocks in a cluster to the SMs\0"
+     "cudaClusterSchedulingPolicyRubinDsmemLocality\0" "Spread the blocks within a cluster to the SMs, and prefer placement that prioritizes Distributed Shared Memory locality for Rubin-class GPUs. This is a preference only. The runtime or driver may ignore this request when the launch is not eligible, when the device does not support the requested placement behavior, or when other launch constraints take precedence. This policy is intended for clustered kernels whose performance depends on communication through Distributed Shared Memory among blocks in the same cluster.\0"
+     , values_cudaClusterSchedulingPolicy, COUNT_OF(values_cudaClusterSchedulingPolicy)},
+    {"cudaStreamUpdateCaptureDependenciesFlags\0" "Flags for cudaStreamUpdateCaptureDependencies\0"
+     "cudaStreamAddCaptureDependencies\0" "Add new nodes to the dependency set\0"
+     "cudaStreamSetCaptureDependencies\0" "Replace the dependency set with the new nodes\0"
+     , values_cudaStreamUpdateCaptureDependenciesFlags, COUNT_OF(values_cudaStreamUpdateCaptureDependenciesFlags)},
+    {"cudaUserObjectFlags\0" "Flags for user objects for graphs\0"
+     "cudaUserObjectNoDestructorSync\0" "Indicates the destructor execution is not synchronized by any CUDA handle.\0"
+     , values_cudaUserObjectFlags, COUNT_OF(values_cudaUserObjectFlags)},
+    {"cudaUserObjectRetainFlags\0" "Flags for retaining user object references for graphs\0"
+     "cudaGraphUserObjectMove\0" "Transfer references from the caller rather than creating new references.\0"
+     , values_cudaUserObjectRetainFlags, COUNT_OF(values_cudaUserObjectRetainFlags)},
+    {"cudaHostTaskSyncMode\0" "Flags for host task sync mode\0"
+     "cudaHostTaskBlocking\0" "\0"
+     "cudaHostTaskSpinWait\0" "\0"
+     , values_cudaHostTaskSyncMode, COUNT_OF(values_cudaHostTaskSyncMode)},
+    {"cudaGraphicsRegisterFlags\0" "CUDA graphics interop register flags\0"
+     "cudaGraphicsRegisterFlagsNone\0" "Default\0"
+     "cudaGraphicsRegisterFlagsReadOnly\0" "CUDA will not write to this resource\0"
+     "cudaGraphicsRegisterFlagsWriteDiscard\0" "CUDA will only write to and will not read from this resource\0"
+     "cudaGraphicsRegisterFlagsSurfaceLoadStore\0" "CUDA will bind this resource to a surface reference\0"
+     "cudaGraphicsRegisterFlagsTextureGather\0" "CUDA will perform texture gather operations on this resource\0"
+     , values_cudaGraphicsRegisterFlags, COUNT_OF(values_cudaGraphicsRegisterFlags)},
+    {"cudaGraphicsMapFlags\0" "CUDA graphics interop map flags\0"
+     "cudaGraphicsMapFlagsNone\0" "Default; Assume resource can be read/written\0"
+     "cudaGraphicsMapFlagsReadOnly\0" "CUDA will not write to this resource\0"
+     "cudaGraphicsMapFlagsWriteDiscard\0" "CUDA will only write to and will not read from this resource\0"
+     , values_cudaGraphicsMapFlags, COUNT_OF(values_cudaGraphicsMapFlags)},
+    {"cudaGraphicsCubeFace\0" "CUDA graphics interop array indices for cube maps\0"
+     "cudaGraphicsCubeFacePositiveX\0" "Positive X face of cubemap\0"
+     "cudaGraphicsCubeFaceNegativeX\0" "Negative X face of cubemap\0"
+     "cudaGraphicsCubeFacePositiveY\0" "Positive Y face of cubemap\0"
+     "cudaGraphicsCubeFaceNegativeY\0" "Negative Y face of cubemap\0"
+     "cudaGraphicsCubeFacePositiveZ\0" "Positive Z face of cubemap\0"
+     "cudaGraphicsCubeFaceNegativeZ\0" "Negative Z face of cubemap\0"
+     , values_cudaGraphicsCubeFace, COUNT_OF(values_cudaGraphicsCubeFace)},
+    {"cudaResourceType\0" "CUDA resource types\0"
+     "cudaResourceTypeArray\0" "Array resource\0"
+     "cudaResourceTypeMipmappedArray\0" "Mipmapped array resource\0"
+     "cudaResourceTypeLinear\0" "Linear resource\0"
+     "cudaResourceTypePitch2D\0" "Pitch 2D resource\0"
+     , values_cudaResourceType, COUNT_OF(values_cudaResourceType)},
+    {"cudaResourceViewFormat\0" "CUDA texture resource view formats\0"
+     "cudaResViewFormatNone\0" "No resource view format (use underlying resource format)\0"
+     "cudaResViewFormatUnsignedChar1\0" "1 channel unsigned 8-bit integers\0"
+     "cudaResViewFormatUnsignedChar2\0" "2 channel unsigned 8-bit integers\0"
+     "cudaResViewFormatUnsignedChar4\0" "4 channel unsigned 8-bit integers\0"
+     "cudaResViewFormatSignedChar1\0" "1 channel signed 8-bit integers\0"
+     "cudaResViewFormatSignedChar2\0" "2 channel signed 8-bit integers\0"
+     "cudaResViewFormatSignedChar4\0" "4 channel signed 8-bit integers\0"
+     "cudaResViewFormatUnsignedShort1\0" "1 channel unsigned 16-bit integers\0"
+     "cudaResViewFormatUnsignedShort2\0" "2 channel unsigned 16-bit integers\0"
+     "cudaResViewFormatUnsignedShort4\0" "4 channel unsigned 16-bit integers\0"
+     "cudaResViewFormatSignedShort1\0" "1 channel signed 16-bit integers\0"
+     "cudaResViewFormatSignedShort2\0" "2 channel signed 16-bit integers\0"
+     "cudaResViewFormatSignedShort4\0" "4 channel signed 16-bit integers\0"
+     "cudaResViewFormatUnsignedInt1\0" "1 channel unsigned 32-bit integers\0"
+     "cudaResViewFormatUnsignedInt2\0" "2 channel unsigned 32-bit integers\0"
+     "cudaResViewFormatUnsignedInt4\0" "4 channel unsigned 32-bit integers\0"
+     "cudaResViewFormatSignedInt1\0" "1 channel signed 32-bit integers\0"
+     "cudaResViewFormatSignedInt2\0" "2 channel signed 32-bit integers\0"
+     "cudaResViewFormatSignedInt4\0" "4 channel signed 32-bit integers\0"
+     "cudaResViewFormatHalf1\0" "1 channel 16-bit floating point\0"
+     "cudaResViewFormatHalf2\0" "2 channel 16-bit floating point\0"
+     "cudaResViewFormatHalf4\0" "4 channel 16-bit floating point\0"
+     "cudaResViewFormatFloat1\0" "1 channel 32-bit floating point\0"
+     "cudaResViewFormatFloat2\0" "2 channel 32-bit floating point\0"
+     "cudaResViewFormatFloat4\0" "4 channel 32-bit floating point\0"
+     "cudaResViewFormatUnsignedBlockCompressed1\0" "Block compressed 1\0"
+     "cudaResViewFormatUnsignedBlockCompressed2\0" "Block compressed 2\0"
+     "cudaResViewFormatUnsignedBlockCompressed3\0" "Block compressed 3\0"
+     "cudaResViewFormatUnsignedBlockCompressed4\0" "Block compressed 4 unsigned\0"
+     "cudaResViewFormatSignedBlockCompressed4\0" "Block compressed 4 signed\0"
+     "cudaResViewFormatUnsignedBlockCompressed5\0" "Block compressed 5 unsigned\0"
+     "cudaResViewFormatSignedBlockCompressed5\0" "Block compressed 5 signed\0"
+     "cudaResViewFormatUnsignedBlockCompressed6H\0" "Block compressed 6 unsigned half-float\0"
+     "cudaResViewFormatSignedBlockCompressed6H\0" "Block compressed 6 signed half-float\0"
+     "cudaResViewFormatUnsignedBlockCompressed7\0" "Block compressed 7\0"
+     , values_cudaResourceViewFormat, COUNT_OF(values_cudaResourceViewFormat)},
+    {"cudaFuncAttribute\0" "CUDA function attributes that can be set using cudaFuncSetAttribute\0"
+     "cudaFuncAttributeMaxDynamicSharedMemorySize\0" "Maximum dynamic shared memory size\0"
+     "cudaFuncAttributePreferredSharedMemoryCarveout\0" "Preferred shared memory-L1 cache split\0"
+     "cudaFuncAttributeClusterDimMustBeSet\0" "Indicator to enforce valid cluster dimension specification on kernel launch\0"
+     "cudaFuncAttributeRequiredClusterWidth\0" "Required cluster width\0"
+     "cudaFuncAttributeRequiredClusterHeight\0" "Required cluster height\0"
+     "cudaFuncAttributeRequiredClusterDepth\0" "Required cluster depth\0"
+     "cudaFuncAttributeNonPortableClusterSizeAllowed\0" "Whether non-portable cluster scheduling policy is supported\0"
+     "cudaFuncAttributeClusterSchedulingPolicyPreference\0" "Required cluster scheduling policy preference\0"
+     "cudaFuncAttributeSharedMemoryMode\0" "Setting that controls a kernel's use of non-portable or oversized shared memory configurations\0"
+     "cudaFuncAttributeMax\0" "\0"
+     , values_cudaFuncAttribute, COUNT_OF(values_cudaFuncAttribute)},
+    {"cudaFuncCache\0" "CUDA function cache configurations\0"
+     "cudaFuncCachePreferNone\0" "Default function cache configuration, no preference\0"
+     "cudaFuncCachePreferShared\0" "Prefer larger shared memory and smaller L1 cache\0"
+     "cudaFuncCachePreferL1\0" "Prefer larger L1 cache and smaller shared memory\0"
+     "cudaFuncCachePreferEqual\0" "Prefer equal size L1 cache and shared memory\0"
+     , values_cudaFuncCache, COUNT_OF(values_cudaFuncCache)},
+    {"cudaSharedMemConfig\0" "CUDA shared memory configuration\0"
+     "cudaSharedMemBankSizeDefault\0" "\0"
+     "cudaSharedMemBankSizeFourByte\0" "\0"
+     "cudaSharedMemBankSizeEightByte\0" "\0"
+     , values_cudaSharedMemConfig, COUNT_OF(values_cudaSharedMemConfig)},
+    {"cudaSharedCarveout\0" "Shared memory carveout configurations. These may be passed to cudaFuncSetAttribute\0"
+     "cudaSharedmemCarveoutDefault\0" "No preference for shared memory or L1 (default)\0"
+     "cudaSharedmemCarveoutMaxShared\0" "Prefer maximum available shared memory, minimum L1 cache\0"
+     "cudaSharedmemCarveoutMaxL1\0" "Prefer maximum available L1 cache, minimum shared memory\0"
+     , values_cudaSharedCarveout, COUNT_OF(values_cudaSharedCarveout)},
+    {"cudaComputeMode\0" "CUDA device compute modes\0"
+     "cudaComputeModeDefault\0" "Default compute mode (Multiple threads can use cudaSetDevice() with this device)\0"
+     "cudaComputeModeExclusive\0" "Compute-exclusive-thread mode (Only one thread in one process will be able to use cudaSetDevice() with this device)\0"
+     "cudaComputeModeProhibited\0" "Compute-prohibited mode (No threads can use cudaSetDevice() with this device)\0"
+     "cudaComputeModeExclusiveProcess\0" "Compute-exclusive-process mode (Many threads in one process will be able to use cudaSetDevice() with this device)\0"
+     , values_cudaComputeMode, COUNT_OF(values_cudaComputeMode)},
+    {"cudaLimit\0" "CUDA Limits\0"
+     "cudaLimitStackSize\0" "GPU thread stack size\0"
+     "cudaLimitPrintfFifoSize\0" "GPU printf FIFO size\0"
+     "cudaLimitMallocHeapSize\0" "GPU malloc heap size\0"
+     "cudaLimitDevRuntimeSyncDepth\0" "GPU device runtime synchronize depth\0"
+     "cudaLimitDevRuntimePendingLaunchCount\0" "GPU device runtime pending launch count\0"
+     "cudaLimitMaxL2FetchGranularity\0" "A value between 0 and 128 that indicates the maximum fetch granularity of L2 (in Bytes). This is a hint\0"
+     "cudaLimitPersistingL2CacheSize\0" "A size in bytes for L2 persisting lines cache size\0"
+     "cudaLimitPerBlockMemorySize\0" "Per-block memory size\0"
+     , values_cudaLimit, COUNT_OF(values_cudaLimit)},
+    {"cudaMemoryAdvise\0" "CUDA Memory Advise values\0"
+     "cudaMemAdviseSetReadMostly\0" "Data will mostly be read and only occassionally be written to\0"
+     "cudaMemAdviseUnsetReadMostly\0" "Undo the effect of cudaMemAdviseSetReadMostly\0"
+     "cudaMemAdviseSetPreferredLocation\0" "Set the preferred location for the data as the specified device\0"
+     "cudaMemAdviseUnsetPreferredLocation\0" "Clear the preferred location for the data\0"
+     "cudaMemAdviseSetAccessedBy\0" "Data will be accessed by the specified device, so prevent page faults as much as possible\0"
+     "cudaMemAdviseUnsetAccessedBy\0" "Let the Unified Memory subsystem decide on the page faulting policy for the specified device\0"
+     , values_cudaMemoryAdvise, COUNT_OF(values_cudaMemoryAdvise)},
+    {"cudaMemRangeAttribute\0" "CUDA range attributes\0"
+     "cudaMemRangeAttributeReadMostly\0" "Whether the range will mostly be read and only occassionally be written to\0"
+     "cudaMemRangeAttributePreferredLocation\0" "The preferred location of the range\0"
+     "cudaMemRangeAttributeAccessedBy\0" "Memory range has cudaMemAdviseSetAccessedBy set for specified device\0"
+     "cudaMemRangeAttributeLastPrefetchLocation\0" "The last location to which the range was prefetched\0"
+     "cudaMemRangeAttributePreferredLocationType\0" "The preferred location type of the range\0"
+     "cudaMemRangeAttributePreferredLocationId\0" "The preferred location id of the range\0"
+     "cudaMemRangeAttributeLastPrefetchLocationType\0" "The last location type to which the range was prefetched\0"
+     "cudaMemRangeAttributeLastPrefetchLocationId\0" "The last location id to which the range was prefetched\0"
+     , values_cudaMemRangeAttribute, COUNT_OF(values_cudaMemRangeAttribute)},
+    {"cudaFlushGPUDirectRDMAWritesOptions\0" "CUDA GPUDirect RDMA flush writes APIs supported on the device\0"
+     "cudaFlushGPUDirectRDMAWritesOptionHost\0" "cudaDeviceFlushGPUDirectRDMAWrites() and its CUDA Driver API counterpart are supported on the device.\0"
+     "cudaFlushGPUDirectRDMAWritesOptionMemOps\0" "The CU_STREAM_WAIT_VALUE_FLUSH flag and the CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES MemOp are supported on the CUDA device.\0"
+     , values_cudaFlushGPUDirectRDMAWritesOptions, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesOptions)},
+    {"cudaGPUDirectRDMAWritesOrdering\0" "CUDA GPUDirect RDMA flush writes ordering features of the device\0"
+     "cudaGPUDirectRDMAWritesOrderingNone\0" "The device does not natively support ordering of GPUDirect RDMA writes. cudaFlushGPUDirectRDMAWrites() can be leveraged if supported.\0"
+     "cudaGPUDirectRDMAWritesOrderingOwner\0" "Natively, the device can consistently consume GPUDirect RDMA writes, although other CUDA devices may not.\0"
+     "cudaGPUDirectRDMAWritesOrderingAllDevices\0" "Any CUDA device in the system can consistently consume GPUDirect RDMA writes to this device.\0"
+     , values_cudaGPUDirectRDMAWritesOrdering, COUNT_OF(values_cudaGPUDirectRDMAWritesOrdering)},
+    {"cudaFlushGPUDirectRDMAWritesScope\0" "CUDA GPUDirect RDMA flush writes scopes\0"
+     "cudaFlushGPUDirectRDMAWritesToOwner\0" "Blocks until remote writes are visible to the CUDA device context owning the data.\0"
+     "cudaFlushGPUDirectRDMAWritesToAllDevices\0" "Blocks until remote writes are visible to all CUDA device contexts.\0"
+     , values_cudaFlushGPUDirectRDMAWritesScope, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesScope)},
+    {"cudaFlushGPUDirectRDMAWritesTarget\0" "CUDA GPUDirect RDMA flush writes targets\0"
+     "cudaFlushGPUDirectRDMAWritesTargetCurrentDevice\0" "Sets the target for cudaDeviceFlushGPUDirectRDMAWrites() to the currently active CUDA device context.\0"
+     , values_cudaFlushGPUDirectRDMAWritesTarget, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesTarget)},
+    {"cudaDeviceAttr\0" "CUDA device attributes\0"
+     "cudaDevAttrMaxThreadsPerBlock\0" "Maximum number of threads per block\0"
+     "cudaDevAttrMaxBlockDimX\0" "Maximum block dimension X\0"
+     "cudaDevAttrMaxBlockDimY\0" "Maximum block dimension Y\0"
+     "cudaDevAttrMaxBlockDimZ\0" "Maximum block dimension Z\0"
+     "cudaDevAttrMaxGridDimX\0" "Maximum grid dimension X\0"
+     "cudaDevAttrMaxGridDimY\0" "Maximum grid dimension Y\0"
+     "cudaDevAttrMaxGridDimZ\0" "Maximum grid dimension Z\0"
+     "cudaDevAttrMaxSharedMemoryPerBlock\0" "Maximum shared memory available per block in bytes\0"
+     "cudaDevAttrTotalConstantMemory\0" "Memory available on device for __constant__ variables in a CUDA C kernel in bytes\0"
+     "cudaDevAttrWarpSize\0" "Warp size in threads\0"
+     "cudaDevAttrMaxPitch\0" "Maximum pitch in bytes allowed by memory copies\0"
+     "cudaDevAttrMaxRegistersPerBlock\0" "Maximum number of 32-bit registers available per block\0"
+     "cudaDevAttrClockRate\0" "Peak clock frequency in kilohertz\0"
+     "cudaDevAttrTextureAlignment\0" "Alignment requirement for textures\0"
+     "cudaDevAttrGpuOverlap\0" "Device can possibly copy memory and execute a kernel concurrently\0"
+     "cudaDevAttrMultiProcessorCount\0" "Number of multiprocessors on device\0"
+     "cudaDevAttrKernelExecTimeout\0" "Specifies whether there is a run time limit on kernels\0"
+     "cudaDevAttrIntegrated\0" "Device is integrated with host memory\0"
+     "cudaDevAttrCanMapHostMemory\0" "Device can map host memory into CUDA address space\0"
+     "cudaDevAttrComputeMode\0" "Compute mode (See cudaComputeMode for details)\0"
+     "cudaDevAttrMaxTexture1DWidth\0" "Maximum 1D texture width\0"
+     "cudaDevAttrMaxTexture2DWidth\0" "Maximum 2D texture width\0"
+     "cudaDevAttrMaxTexture2DHeight\0" "Maximum 2D texture height\0"
+     "cudaDevAttrMaxTexture3DWidth\0" "Maximum 3D texture width\0"
+     "cudaDevAttrMaxTexture3DHeight\0" "Maximum 3D texture height\0"
+     "cudaDevAttrMaxTexture3DDepth\0" "Maximum 3D texture depth\0"
+     "cudaDevAttrMaxTexture2DLayeredWidth\0" "Maximum 2D layered texture width\0"
+     "cudaDevAttrMaxTexture2DLayeredHeight\0" "Maximum 2D layered texture height\0"
+     "cudaDevAttrMaxTexture2DLayeredLayers\0" "Maximum layers in a 2D layered texture\0"
+     "cudaDevAttrSurfaceAlignment\0" "Alignment requirement for surfaces\0"
+     "cudaDevAttrConcurrentKernels\0" "Device can possibly execute multiple kernels concurrently\0"
+     "cudaDevAttrEccEnabled\0" "Device has ECC support enabled\0"
+     "cudaDevAttrPciBusId\0" "PCI bus ID of the device\0"
+     "cudaDevAttrPciDeviceId\0" "PCI device ID of the device\0"
+     "cudaDevAttrTccDriver\0" "Device is using TCC driver model\0"
+     "cudaDevAttrMemoryClockRate\0" "Peak memory clock frequency in kilohertz\0"
+     "cudaDevAttrGlobalMemoryBusWidth\0" "Global memory bus width in bits\0"
+     "cudaDevAttrL2CacheSize\0" "Size of L2 cache in bytes\0"
+     "cudaDevAttrMaxThreadsPerMultiProcessor\0" "Maximum resident threads per multiprocessor\0"
+     "cudaDevAttrAsyncEngineCount\0" "Number of asynchronous engines\0"
+     "cudaDevAttrUnifiedAddressing\0" "Device shares a unified address space with the host\0"
+     "cudaDevAttrMaxTexture1DLayeredWidth\0" "Maximum 1D layered texture width\0"
+     "cudaDevAttrMaxTexture1DLayeredLayers\0" "Maximum layers in a 1D layered texture\0"
+     "cudaDevAttrMaxTexture2DGatherWidth\0" "Maximum 2D texture width if cudaArrayTextureGather is set\0"
+     "cudaDevAttrMaxTexture2DGatherHeight\0" "Maximum 2D texture height if cudaArrayTextureGather is set\0"
+     "cudaDevAttrMaxTexture3DWidthAlt\0" "Alternate maximum 3D texture width\0"
+     "cudaDevAttrMaxTexture3DHeightAlt\0" "Alternate maximum 3D texture height\0"
+     "cudaDevAttrMaxTexture3DDepthAlt\0" "Alternate maximum 3D texture depth\0"
+     "cudaDevAttrPciDomainId\0" "PCI domain ID of the device\0"
+     "cudaDevAttrTexturePitchAlignment\0" "Pitch alignment requirement for textures\0"
+     "cudaDevAttrMaxTextureCubemapWidth\0" "Maximum cubemap texture width/height\0"
+     "cudaDevAttrMaxTextureCubemapLayeredWidth\0" "Maximum cubemap layered texture width/height\0"
+     "cudaDevAttrMaxTextureCubemapLayeredLayers\0" "Maximum layers in a cubemap layered texture\0"
+     "cudaDevAttrMaxSurface1DWidth\0" "Maximum 1D surface width\0"
+     "cudaDevAttrMaxSurface2DWidth\0" "Maximum 2D surface width\0"
+     "cudaDevAttrMaxSurface2DHeight\0" "Maximum 2D surface height\0"
+     "cudaDevAttrMaxSurface3DWidth\0" "Maximum 3D surface width\0"
+     "cudaDevAttrMaxSurface3DHeight\0" "Maximum 3D surface height\0"
+     "cudaDevAttrMaxSurface3DDepth\0" "Maximum 3D surface depth\0"
+     "cudaDevAttrMaxSurface1DLayeredWidth\0" "Maximum 1D layered surface width\0"
+     "cudaDevAttrMaxSurface1DLayeredLayers\0" "Maximum layers in a 1D layered surface\0"
+     "cudaDevAttrMaxSurface2DLayeredWidth\0" "Maximum 2D layered surface width\0"
+     "cudaDevAttrMaxSurface2DLayeredHeight\0" "Maximum 2D layered surface height\0"
+     "cudaDevAttrMaxSurface2DLayeredLayers\0" "Maximum layers in a 2D layered surface\0"
+     "cudaDevAttrMaxSurfaceCubemapWidth\0" "Maximum cubemap surface width\0"
+     "cudaDevAttrMaxSurfaceCubemapLayeredWidth\0" "Maximum cubemap layered surface width\0"
+     "cudaDevAttrMaxSurfaceCubemapLayeredLayers\0" "Maximum layers in a cubemap layered surface\0"
+     "cudaDevAttrMaxTexture1DLinearWidth\0" "Maximum 1D linear texture width\0"
+     "cudaDevAttrMaxTexture2DLinearWidth\0" "Maximum 2D linear texture width\0"
+     "cudaDevAttrMaxTexture2DLinearHeight\0" "Maximum 2D linear texture height\0"
+     "cudaDevAttrMaxTexture2DLinearPitch\0" "Maximum 2D linear texture pitch in bytes\0"
+     "cudaDevAttrMaxTexture2DMipmappedWidth\0" "Maximum mipmapped 2D texture width\0"
+     "cudaDevAttrMaxTexture2DMipmappedHeight\0" "Maximum mipmapped 2D texture height\0"
+     "cudaDevAttrComputeCapabilityMajor\0" "Major compute capability version number\0"
+     "cudaDevAttrComputeCapabilityMinor\0" "Minor compute capability version number\0"
+     "cudaDevAttrMaxTexture1DMipmappedWidth\0" "Maximum mipmapped 1D texture width\0"
+     "cudaDevAttrStreamPrioritiesSupported\0" "Device supports stream priorities\0"
+     "cudaDevAttrGlobalL1CacheSupported\0" "Device supports caching globals in L1\0"
+     "cudaDevAttrLocalL1CacheSupported\0" "Device supports caching locals in L1\0"
+     "cudaDevAttrMaxSharedMemoryPerMultiprocessor\0" "Maximum shared memory available per multiprocessor in bytes\0"
+     "cudaDevAttrMaxRegistersPerMultiprocessor\0" "Maximum number of 32-bit registers available per multiprocessor\0"
+     "cudaDevAttrManagedMemory\0" "Device can allocate managed memory on this system\0"
+     "cudaDevAttrIsMultiGpuBoard\0" "Device is on a multi-GPU board\0"
+     "cudaDevAttrMultiGpuBoardGroupID\0" "Unique identifier for a group of devices on the same multi-GPU board\0"
+     "cudaDevAttrHostNativeAtomicSupported\0" "Link between the device and the host supports native atomic operations\0"
+     "cudaDevAttrSingleToDoublePrecisionPerfRatio\0" "Ratio of single precision performance (in floating-point operations per second) to double precision performance\0"
+     "cudaDevAttrPageableMemoryAccess\0" "Device supports coherently accessing pageable memory without calling cudaHostRegister on it\0"
+     "cudaDevAttrConcurrentManagedAccess\0" "Device can coherently access managed memory concurrently with the CPU\0"
+     "cudaDevAttrComputePreemptionSupported\0" "Device supports Compute Preemption\0"
+     "cudaDevAttrCanUseHostPointerForRegisteredMem\0" "Device can access host registered memory at the same virtual address as the CPU\0"
+     "cudaDevAttrReserved92\0" "\0"
+     "cudaDevAttrReserved93\0" "\0"
+     "cudaDevAttrReserved94\0" "\0"
+     "cudaDevAttrCooperativeLaunch\0" "Device supports launching cooperative kernels via cudaLaunchCooperativeKernel\0"
+     "cudaDevAttrReserved96\0" "\0"
+     "cudaDevAttrMaxSharedMemoryPerBlockOptin\0" "The maximum optin shared memory per block. This value may vary by chip. See cudaFuncSetAttribute\0"
+     "cudaDevAttrCanFlushRemoteWrites\0" "Device supports flushing of outstanding remote writes.\0"
+     "cudaDevAttrHostRegisterSupported\0" "Device supports host memory registration via cudaHostRegister.\0"
+     "cudaDevAttrPageableMemoryAccessUsesHostPageTables\0" "Device accesses pageable memory via the host's page tables.\0"
+     "cudaDevAttrDirectManagedMemAccessFromHost\0" "Host can directly access managed memory on the device without migration.\0"
+     "cudaDevAttrMaxBlocksPerMultiprocessor\0" "Maximum number of blocks per multiprocessor\0"
+     "cudaDevAttrMaxPersistingL2CacheSize\0" "Maximum L2 persisting lines capacity setting in bytes.\0"
+     "cudaDevAttrMaxAccessPolicyWindowSize\0" "Maximum value of cudaAccessPolicyWindownum_bytes.\0"
+     "cudaDevAttrReservedSharedMemoryPerBlock\0" "Shared memory reserved by CUDA driver per block in bytes\0"
+     "cudaDevAttrSparseCudaArraySupported\0" "Device supports sparse CUDA arrays and sparse CUDA mipmapped arrays\0"
+     "cudaDevAttrHostRegisterReadOnlySupported\0" "Device supports using the cudaHostRegister flag cudaHostRegisterReadOnly to register memory that must be mapped as read-only to the GPU\0"
+     "cudaDevAttrTimelineSemaphoreInteropSupported\0" "External timeline semaphore interop is supported on the device\0"
+     "cudaDevAttrMemoryPoolsSupported\0" "Device supports using the cudaMallocAsync and cudaMemPool family of APIs\0"
+     "cudaDevAttrGPUDirectRDMASupported\0" "Device supports GPUDirect RDMA APIs, like nvidia_p2p_get_pages (see https://docs.nvidia.com/cuda/gpudirect-rdma for more information)\0"
+     "cudaDevAttrGPUDirectRDMAFlushWritesOptions\0" "The returned attribute shall be interpreted as a bitmask, where the individual bits are listed in the cudaFlushGPUDirectRDMAWritesOptions enum\0"
+     "cudaDevAttrGPUDirectRDMAWritesOrdering\0" "GPUDirect RDMA writes to the device do not need to be flushed for consumers within the scope indicated by the returned attribute. See cudaGPUDirectRDMAWritesOrdering for the numerical values returned here.\0"
+     "cudaDevAttrMemoryPoolSupportedHandleTypes\0" "Handle types supported with mempool based IPC\0"
+     "cudaDevAttrClusterLaunch\0" "Indicates device supports cluster launch\0"
+     "cudaDevAttrDeferredMappingCudaArraySupported\0" "Device supports deferred mapping CUDA arrays and CUDA mipmapped arrays\0"
+     "cudaDevAttrReserved122\0" "\0"
+     "cudaDevAttrReserved123\0" "\0"
+     "cudaDevAttrReserved124\0" "\0"
+     "cudaDevAttrIpcEventSupport\0" "Device supports IPC Events.\0"
+     "cudaDevAttrMemSyncDomainCount\0" "Number of memory synchronization domains the device supports.\0"
+     "cudaDevAttrReserved127\0" "\0"
+     "cudaDevAttrReserved128\0" "\0"
+     "cudaDevAttrReserved129\0" "\0"
+     "cudaDevAttrNumaConfig\0" "NUMA configuration of a device: value is of type cudaDeviceNumaConfig enum\0"
+     "cudaDevAttrNumaId\0" "NUMA node ID of the GPU memory\0"
+     "cudaDevAttrReserved132\0" "\0"
+     "cudaDevAttrMpsEnabled\0" "Contexts created on this device will be shared via MPS\0"
+     "cudaDevAttrHostNumaId\0" "NUMA ID of the host node closest to the device or -1 when system does not support NUMA\0"
+     "cudaDevAttrD3D12CigSupported\0" "Device supports CIG with D3D12.\0"
+     "cudaDevAttrVulkanCigSupported\0" "Device supports CIG with Vulkan.\0"
+     "cudaDevAttrGpuPciDeviceId\0" "The combined 16-bit PCI device ID and 16-bit PCI vendor ID.\0"
+     "cudaDevAttrGpuPciSubsystemId\0" "The combined 16-bit PCI subsystem ID and 16-bit PCI subsystem vendor ID.\0"
+     "cudaDevAttrReserved141\0" "\0"
+     "cudaDevAttrHostNumaMemoryPoolsSupported\0" "Device supports HOST_NUMA location with the cudaMallocAsync and cudaMemPool family of APIs\0"
+     "cudaDevAttrHostNumaMultinodeIpcSupported\0" "Device supports HostNuma location IPC between nodes in a multi-node system.\0"
+     "cudaDevAttrHostMemoryPoolsSupported\0" "Device suports HOST location with the cuMemAllocAsync and cuMemPool family of APIs\0"
+     "cudaDevAttrReserved145\0" "\0"
+     "cudaDevAttrOnlyPartialHostNativeAtomicSupported\0" "Link between the device and the host supports only some native atomic operations\0"
+     "cudaDevAttrAtomicReductionSupported\0" "Device supports atomic reduction operations in stream batch memory operations\0"
+     "cudaDevAttrLocalityDomainCount\0" "Number of locality domains\0"
+     "cudaDevAttrOversizedSharedMemoryPerBlock\0" "The maximum oversized shared memory per block. This value may vary by chip. See cudaFuncSetAttribute\0"
+     "cudaDevAttrCigStreamsSupported\0" "Device supports CIG streams\0"
+     "cudaDevAttrLocalityDomainMultiprocessorCount\0" "Number of multiprocessors on each locality domain\0"
+     "cudaDevAttrTensorMapLargeTensorMinSize\0" "Smallest tensor size in bytes at which TMA descriptors are treated as \"large\" (BASE_128KB OOB mode). tensors >= this threshold are eligible for the tensormap.replace.assume_large PTX modifier. Returns INT_MAX on devices without this distinction where assume_large is a no-op.\0"
+     "cudaDevAttrMax\0" "\0"
+     "cudaDevAttrCooperativeMultiDeviceLaunch\0" "Deprecated, cudaLaunchCooperativeKernelMultiDevice is deprecated.\0"
+     "cudaDevAttrMaxTimelineSemaphoreInteropSupported\0" "Deprecated, External timeline semaphore interop is supported on the device\0"
+     , values_cudaDeviceAttr, COUNT_OF(values_cudaDeviceAttr)},
+    {"cudaMemPoolAttr\0" "CUDA memory pool attributes\0"
+     "cudaMemPoolReuseFollowEventDependencies\0" "(value type = int) Allow cuMemAllocAsync to use memory asynchronously freed in another streams as long as a stream ordering dependency of the allocating stream on the free action exists. Cuda events and null stream interactions can create the required stream ordered dependencies. (default enabled)\0"
+     "cudaMemPoolReuseAllowOpportunistic\0" "(value type = int) Allow reuse of already completed frees when there is no dependency between the free and allocation. (default enabled)\0"
+     "cudaMemPoolReuseAllowInternalDependencies\0" "(value type = int) Allow cuMemAllocAsync to insert new stream dependencies in order to establish the stream ordering required to reuse a piece of memory released by cuFreeAsync (default enabled).\0"
+     "cudaMemPoolAttrReleaseThreshold\0" "(value type = cuuint64_t) Amount of reserved memory in bytes to hold onto before trying to release memory back to the OS. When more than the release threshold bytes of memory are held by the memory pool, the allocator will try to release memory back to the OS on the next call to stream, event or context synchronize. (default 0)\0"
+     "cudaMemPoolAttrReservedMemCurrent\0" "(value type = cuuint64_t) Amount of backing memory currently allocated for the mempool.\0"
+     "cudaMemPoolAttrReservedMemHigh\0" "(value type = cuuint64_t) High watermark of backing memory allocated for the mempool since the last time it was reset. High watermark can only be reset to zero.\0"
+     "cudaMemPoolAttrUsedMemCurrent\0" "(value type = cuuint64_t) Amount of memory from the pool that is currently in use by the application.\0"
+     "cudaMemPoolAttrUsedMemHigh\0" "(value type = cuuint64_t) High watermark of the amount of memory from the pool that was in use by the application since the last time it was reset. High watermark can only be reset to zero.\0"
+     "cudaMemPoolAttrAllocationType\0" "(value type = cudaMemAllocationType) The allocation type of the mempool\0"
+     "cudaMemPoolAttrExportHandleTypes\0" "(value type = cudaMemAllocationHandleType) Available export handle types for the mempool. For imported pools this value is always cudaMemHandleTypeNone as an imported pool cannot be re-exported\0"
+     "cudaMemPoolAttrLocationId\0" "(value type = int) The location id for the mempool. If the location type for this pool is cudaMemLocationTypeInvisible then ID will be cudaInvalidDeviceId\0"
+     "cudaMemPoolAttrLocationType\0" "(value type = cudaMemLocationType) The location type for the mempool. For imported memory pools where the device is not directly visible to the importing process or pools imported via fabric handles across nodes this will be cudaMemLocationTypeInvisible\0"
+     "cudaMemPoolAttrMaxPoolSize\0" "(value type = cuuint64_t) Maximum size of the pool in bytes, this value may be higher than what was initially passed to cudaMemPoolCreate due to alignment requirements. A value of 0 indicates no maximum size. For cudaMemAllocationTypeManaged and IPC imported pools this value will be system dependent.\0"
+     "cudaMemPoolAttrHwDecompressEnabled\0" "(value type = int) Indicates whether the pool has hardware compresssion enabled\0"
+     "cudaMemPoolAttrLocalityDomainId\0" "(value type = int) The locality domain id for the mempool, if the mempool is localized to a locality domain. A value of -1 indicates that the mempool is not localized to a locality domain.\0"
+     , values_cudaMemPoolAttr, COUNT_OF(values_cudaMemPoolAttr)},
+    {"cudaMemLocationType\0" "Specifies the type of location\0"
+     "cudaMemLocationTypeInvalid\0" "\0"
+     "cudaMemLocationTypeNone\0" "Location is unspecified. This is used when creating a managed memory pool to indicate no preferred location for the pool\0"
+     "cudaMemLocationTypeDevice\0" "Location is a device location, thus id is a device ordinal\0"
+     "cudaMemLocationTypeHost\0" "Location is host, id is ignored\0"
+     "cudaMemLocationTypeHostNuma\0" "Location is a host NUMA node, thus id is a host NUMA node id\0"
+     "cudaMemLocationTypeHostNumaCurrent\0" "Location is the host NUMA node closest to the current thread's CPU, id is ignored\0"
+     "cudaMemLocationTypeInvisible\0" "Location is not visible but device is accessible, id is always cudaInvalidDeviceId\0"
+     "cudaMemLocationTypeDeviceLocalityDomain\0" "Location is a portion of device memory, specified by the locality domain ID\0"
+     , values_cudaMemLocationType, COUNT_OF(values_cudaMemLocationType)},
+    {"cudaMemAccessFlags\0" "Specifies the memory protection flags for mapping.\0"
+     "cudaMemAccessFlagsProtNone\0" "Default, make the address range not accessible\0"
+     "cudaMemAccessFlagsProtRead\0" "Make the address range read accessible\0"
+     "cudaMemAccessFlagsProtReadWrite\0" "Make the address range read-write accessible\0"
+     , values_cudaMemAccessFlags, COUNT_OF(values_cudaMemAccessFlags)},
+    {"cudaMemAllocationType\0" "Defines the allocation types available\0"
+     "cudaMemAllocationTypeInvalid\0" "\0"
+     "cudaMemAllocationTypePinned\0" "This allocation type is 'pinned', i.e. cannot migrate from its current location while the application is actively using it\0"
+     "cudaMemAllocationTypeManaged\0" "This allocation type is managed memory\0"
+     "cudaMemAllocationTypeMax\0" "This allocation type is managed memory\0"
+     , values_cudaMemAllocationType, COUNT_OF(values_cudaMemAllocationType)},
+    {"cudaMemAllocationHandleType\0" "Flags for specifying particular handle types\0"
+     "cudaMemHandleTypeNone\0" "Does not allow any export mechanism. >\0"
+     "cudaMemHandleTypePosixFileDescriptor\0" "Allows a file descriptor to be used for exporting. Permitted only on POSIX systems. (int)\0"
+     "cudaMemHandleTypeWin32\0" "Allows a Win32 NT handle to be used for exporting. (HANDLE)\0"
+     "cudaMemHandleTypeWin32Kmt\0" "Allows a Win32 KMT handle to be used for exporting. (D3DKMT_HANDLE)\0"
+     "cudaMemHandleTypeFabric\0" "Allows a fabric handle to be used for exporting. (cudaMemFabricHandle_t)\0"
+     , values_cudaMemAllocationHandleType, COUNT_OF(values_cudaMemAllocationHandleType)},
+    {"cudaGraphMemAttributeType\0" "Graph memory attributes\0"
+     "cudaGraphMemAttrUsedMemCurrent\0" "(value type = cuuint64_t) Amount of memory, in bytes, currently associated with graphs.\0"
+     "cudaGraphMemAttrUsedMemHigh\0" "(value type = cuuint64_t) High watermark of memory, in bytes, associated with graphs since the last time it was reset. High watermark can only be reset to zero.\0"
+     "cudaGraphMemAttrReservedMemCurrent\0" "(value type = cuuint64_t) Amount of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.\0"
+     "cudaGraphMemAttrReservedMemHigh\0" "(value type = cuuint64_t) High watermark of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.\0"
+     , values_cudaGraphMemAttributeType, COUNT_OF(values_cudaGraphMemAttributeType)},
+    {"cudaMemcpyFlags\0" "Flags to specify for copies within a batch. For more details see cudaMemcpyBatchAsync.\0"
+     "cudaMemcpyFlagDefault\0" "\0"
+     "cudaMemcpyFlagPreferOverlapWithCompute\0" "Hint to the driver to try and overlap the copy with compute work on the SMs.\0"
+     , values_cudaMemcpyFlags, COUNT_OF(values_cudaMemcpyFlags)},
+    {"cudaMemcpySrcAccessOrder\0" "cudaMemcpySrcAccessOrder\0"
+     "cudaMemcpySrcAccessOrderInvalid\0" "Default invalid.\0"
+     "cudaMemcpySrcAccessOrderStream\0" "Indicates that access to the source pointer must be in stream order.\0"
+     "cudaMemcpySrcAccessOrderDuringApiCall\0" "Indicates that access to the source pointer can be out of stream order and all accesses must be complete before the API call returns. This flag is suited for ephemeral sources (ex., stack variables) when it's known that no prior operations in the stream can be accessing the memory and also that the lifetime of the memory is limited to the scope that the source variable was declared in. Specifying this flag allows the driver to optimize the copy and removes the need for the user to synchronize the stream after the API call.\0"
+     "cudaMemcpySrcAccessOrderAny\0" "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.\0"
+     "cudaMemcpySrcAccessOrderMax\0" "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.\0"
+     , values_cudaMemcpySrcAccessOrder, COUNT_OF(values_cudaMemcpySrcAccessOrder)},
+    {"cudaMemcpy3DOperandType\0" "These flags allow applications to convey the operand type for individual copies specified in cudaMemcpy3DBatchAsync.\0"
+     "cudaMemcpyOperandTypePointer\0" "Memcpy operand is a valid pointer.\0"
+     "cudaMemcpyOperandTypeArray\0" "Memcpy operand is a CUarray.\0"
+     "cudaMemcpyOperandTypeMax\0" "\0"
+     , values_cudaMemcpy3DOperandType, COUNT_OF(values_cudaMemcpy3DOperandType)},
+    {"cudaDeviceP2PAttr\0" "CUDA device P2P attributes\0"
+     "cudaDevP2PAttrPerformanceRank\0" "A relative value indicating the performance of the link between two devices\0"
+     "cudaDevP2PAttrAccessSupported\0" "Peer access is enabled\0"
+     "cudaDevP2PAttrNativeAtomicSupported\0" "Native atomic operation over the link supported\0"
+     "cudaDevP2PAttrCudaArrayAccessSupported\0" "Accessing CUDA arrays over the link supported\0"
+     "cudaDevP2PAttrOnlyPartialNativeAtomicSupported\0" "Only some CUDA-valid atomic operations over the link are supported.\0"
+     , values_cudaDeviceP2PAttr, COUNT_OF(values_cudaDeviceP2PAttr)},
+    {"cudaAtomicOperation\0" "CUDA-valid Atomic Operations\0"
+     "cudaAtomicOperationIntegerAdd\0" "\0"
+     "cudaAtomicOperationIntegerMin\0" "\0"
+     "cudaAtomicOperationIntegerMax\0" "\0"
+     "cudaAtomicOperationIntegerIncrement\0" "\0"
+     "cudaAtomicOperationIntegerDecrement\0" "\0"
+     "cudaAtomicOperationAnd\0" "\0"
+     "cudaAtomicOperationOr\0" "\0"
+     "cudaAtomicOperationXOR\0" "\0"
+     "cudaAtomicOperationExchange\0" "\0"
+     "cudaAtomicOperationCAS\0" "\0"
+     "cudaAtomicOperationFloatAdd\0" "\0"
+     "cudaAtomicOperationFloatMin\0" "\0"
+     "cudaAtomicOperationFloatMax\0" "\0"
+     , values_cudaAtomicOperation, COUNT_OF(values_cudaAtomicOperation)},
+    {"cudaAtomicOperationCapability\0" "CUDA-valid Atomic Operation capabilities\0"
+     "cudaAtomicCapabilitySigned\0" "\0"
+     "cudaAtomicCapabilityUnsigned\0" "\0"
+     "cudaAtomicCapabilityReduction\0" "\0"
+     "cudaAtomicCapabilityScalar32\0" "\0"
+     "cudaAtomicCapabilityScalar64\0" "\0"
+     "cudaAtomicCapabilityScalar128\0" "\0"
+     "cudaAtomicCapabilityVector32x4\0" "\0"
+     , values_cudaAtomicOperationCapability, COUNT_OF(values_cudaAtomicOperationCapability)},
+    {"cudaExternalMemoryHandleType\0" "External memory handle types\0"
+     "cudaExternalMemoryHandleTypeOpaqueFd\0" "Handle is an opaque file descriptor\0"
+     "cudaExternalMemoryHandleTypeOpaqueWin32\0" "Handle is an opaque shared NT handle\0"
+     "cudaExternalMemoryHandleTypeOpaqueWin32Kmt\0" "Handle is an opaque, globally shared handle\0"
+     "cudaExternalMemoryHandleTypeD3D12Heap\0" "Handle is a D3D12 heap object\0"
+     "cudaExternalMemoryHandleTypeD3D12Resource\0" "Handle is a D3D12 committed resource\0"
+     "cudaExternalMemoryHandleTypeD3D11Resource\0" "Handle is a shared NT handle to a D3D11 resource\0"
+     "cudaExternalMemoryHandleTypeD3D11ResourceKmt\0" "Handle is a globally shared handle to a D3D11 resource\0"
+     "cudaExternalMemoryHandleTypeNvSciBuf\0" "Handle is an NvSciBuf object\0"
+     , values_cudaExternalMemoryHandleType, COUNT_OF(values_cudaExternalMemoryHandleType)},
+    {"cudaExternalSemaphoreHandleType\0" "External semaphore handle types\0"
+     "cudaExternalSemaphoreHandleTypeOpaqueFd\0" "Handle is an opaque file descriptor\0"
+     "cudaExternalSemaphoreHandleTypeOpaqueWin32\0" "Handle is an opaque shared NT handle\0"
+     "cudaExternalSemaphoreHandleTypeOpaqueWin32Kmt\0" "Handle is an opaque, globally shared handle\0"
+     "cudaExternalSemaphoreHandleTypeD3D12Fence\0" "Handle is a shared NT handle referencing a D3D12 fence object\0"
+     "cudaExternalSemaphoreHandleTypeD3D11Fence\0" "Handle is a shared NT handle referencing a D3D11 fence object\0"
+     "cudaExternalSemaphoreHandleTypeNvSciSync\0" "Opaque handle to NvSciSync Object\0"
+     "cudaExternalSemaphoreHandleTypeKeyedMutex\0" "Handle is a shared NT handle referencing a D3D11 keyed mutex object\0"
+     "cudaExternalSemaphoreHandleTypeKeyedMutexKmt\0" "Handle is a shared KMT handle referencing a D3D11 keyed mutex object\0"
+     "cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd\0" "Handle is an opaque handle file descriptor referencing a timeline semaphore\0"
+     "cudaExternalSemaphoreHandleTypeTimelineSemaphoreWin32\0" "Handle is an opaque handle file descriptor referencing a timeline semaphore\0"
+     , values_cudaExternalSemaphoreHandleType, COUNT_OF(values_cudaExternalSemaphoreHandleType)},
+    {"cudaDevSmResourceGroup_flags\0" "Flags for a CUdevSmResource group\0"
+     "cudaDevSmResourceGroupDefault\0" "\0"
+     "cudaDevSmResourceGroupBackfill\0" "Treats constraints as a hint, ignoring them if necessary to reach the requested smCount. Lets smCount be a non-multiple of coscheduledSmCount, filling the difference between SM count and already assigned co-scheduled groupings with other SMs. When used with cudaDevSmResourceGroupLocalityDomainId, backfill fills up to the requested smCount using the target locality domain first, then SMs not attributed to any locality domain, then SMs from other locality domains. If no SMs can be found in the requested locality domain, cudaErrorInvalidResourceConfiguration is returned. When used with `cudaDevSmResourceGroupLocalityDomainNonPortableId`, backfill follows the same behavior after first consuming all SMs from the target locality domain.\0"
+     "cudaDevSmResourceGroupLocalityDomainId\0" "The SMs must be located on a specific locality domain, specified by localityDomainId\0"
+     "cudaDevSmResourceGroupLocalityDomainSupplementalSms\0" "Modifier to `cudaDevSmResourceGroupLocalityDomainId` which allows selection of SMs in the locality domain exceeding the cudaDeviceAttrcudaDevAttrLocalityDomainMultiprocessorCount.\0"
+     , values_cudaDevSmResourceGroup_flags, COUNT_OF(values_cudaDevSmResourceGroup_flags)},
+    {"cudaDevSmResourceSplitByCount_flags\0" "cudaDevSmResourceSplitByCount_flags\0"
+     "cudaDevSmResourceSplitIgnoreSmCoscheduling\0" "\0"
+     "cudaDevSmResourceSplitMaxPotentialClusterSize\0" "\0"
+     , values_cudaDevSmResourceSplitByCount_flags, COUNT_OF(values_cudaDevSmResourceSplitByCount_flags)},
+    {"cudaDevResourceType\0" "Type of resource\0"
+     "cudaDevResourceTypeInvalid\0" "\0"
+     "cudaDevResourceTypeSm\0" "Streaming multiprocessors related information\0"
+     "cudaDevResourceTypeWorkqueueConfig\0" "Workqueue configuration related information\0"
+     "cudaDevResourceTypeWorkqueue\0" "Pre-existing workqueue related information\0"
+     , values_cudaDevResourceType, COUNT_OF(values_cudaDevResourceType)},
+    {"cudaDevWorkqueueConfigScope\0" "Sharing scope for workqueues\0"
+     "cudaDevWorkqueueConfigScopeDeviceCtx\0" "Use all shared workqueue resources on the device. Default driver behaviour.\0"
+     "cudaDevWorkqueueConfigScopeGreenCtxBalanced\0" "When possible, use non-overlapping workqueue resources with other balanced green contexts.\0"
+     , values_cudaDevWorkqueueConfigScope, COUNT_OF(values_cudaDevWorkqueueConfigScope)},
+    {"cudaJitOption\0" "Online compiler and linker options\0"
+     "cudaJitMaxRegisters\0" "Max number of registers that a thread may use. Option type: unsigned int Applies to: compiler only\0"
+     "cudaJitThreadsPerBlock\0" "IN: Specifies minimum number of threads per block to target compilation for OUT: Returns the number of threads the compiler actually targeted. This restricts the resource utilization of the compiler (e.g. max registers) such that a block with the given number of threads should be able to launch based on register limitations. Note, this option does not currently take into account any other resource limitations, such as shared memory utilization. Option type: unsigned int Applies to: compiler only\0"
+     "cudaJitWallTime\0" "Overwrites the option value with the total wall clock time, in milliseconds, spent in the compiler and linker Option type: float Applies to: compiler and linker\0"
+     "cudaJitInfoLogBuffer\0" "Pointer to a buffer in which to print any log messages that are informational in nature (the buffer size is specified via option cudaJitInfoLogBufferSizeBytes) Option type: char * Applies to: compiler and linker\0"
+     "cudaJitInfoLogBufferSizeBytes\0" "IN: Log buffer size in bytes. Log messages will be capped at this size (including null terminator) OUT: Amount of log buffer filled with messages Option type: unsigned int Applies to: compiler and linker\0"
+     "cudaJitErrorLogBuffer\0" "Pointer to a buffer in which to print any log messages that reflect errors (the buffer size is specified via option cudaJitErrorLogBufferSizeBytes) Option type: char * Applies to: compiler and linker\0"
+     "cudaJitErrorLogBufferSizeBytes\0" "IN: Log buffer size in bytes. Log messages will be capped at this size (including null terminator) OUT: Amount of log buffer filled with messages Option type: unsigned int Applies to: compiler and linker\0"
+     "cudaJitOptimizationLevel\0" "Level of optimizations to apply to generated code (0 - 4), with 4 being the default and highest level of optimizations. Option type: unsigned int Applies to: compiler only\0"
+     "cudaJitFallbackStrategy\0" "Specifies choice of fallback strategy if matching cubin is not found. Choice is based on supplied cudaJit_Fallback. Option type: unsigned int for enumerated type cudaJit_Fallback Applies to: compiler only\0"
+     "cudaJitGenerateDebugInfo\0" "Specifies whether to create debug information in output (-g) (0: false, default) Option type: int Applies to: compiler and linker\0"
+     "cudaJitLogVerbose\0" "Generate verbose log messages (0: false, default) Option type: int Applies to: compiler and linker\0"
+     "cudaJitGenerateLineInfo\0" "Generate line number information (-lineinfo) (0: false, default) Option type: int Applies to: compiler only\0"
+     "cudaJitCacheMode\0" "Specifies whether to enable caching explicitly (-dlcm) Choice is based on supplied cudaJit_CacheMode. Option type: unsigned int for enumerated type cudaJit_CacheMode Applies to: compiler only\0"
+     "cudaJitPositionIndependentCode\0" "Generate position independent code (0: false) Option type: int Applies to: compiler only\0"
+     "cudaJitMinCtaPerSm\0" "This option hints to the JIT compiler the minimum number of CTAs from the kernel\342\200\231s grid to be mapped to a SM. This option is ignored when used together with cudaJitMaxRegisters or cudaJitThreadsPerBlock. Optimizations based on this option need cudaJitMaxThreadsPerBlock to be specified as well. For kernels already using PTX directive .minnctapersm, this option will be ignored by default. Use cudaJitOverrideDirectiveValues to let this option take precedence over the PTX directive. Option type: unsigned int Applies to: compiler only\0"
+     "cudaJitMaxThreadsPerBlock\0" "Maximum number threads in a thread block, computed as the product of the maximum extent specifed for each dimension of the block. This limit is guaranteed not to be exeeded in any invocation of the kernel. Exceeding the the maximum number of threads results in runtime error or kernel launch failure. For kernels already using PTX directive .maxntid, this option will be ignored by default. Use cudaJitOverrideDirectiveValues to let this option take precedence over the PTX directive. Option type: int Applies to: compiler only\0"
+     "cudaJitOverrideDirectiveValues\0" "This option lets the values specified using cudaJitMaxRegisters, cudaJitThreadsPerBlock, cudaJitMaxThreadsPerBlock and cudaJitMinCtaPerSm take precedence over any PTX directives. (0: Disable, default; 1: Enable) Option type: int Applies to: compiler only\0"
+     , values_cudaJitOption, COUNT_OF(values_cudaJitOption)},
+    {"cudaLibraryOption\0" "Library options to be specified with cudaLibraryLoadData() or cudaLibraryLoadFromFile()\0"
+     "cudaLibraryHostUniversalFunctionAndDataTable\0" "\0"
+     "cudaLibraryBinaryIsPreserved\0" "Specifes that the argument `code` passed to cudaLibraryLoadData() will be preserved. Specifying this option will let the driver know that `code` can be accessed at any point until cudaLibraryUnload(). The default behavior is for the driver to allocate and maintain its own copy of `code`. Note that this is only a memory usage optimization hint and the driver can choose to ignore it if required. Specifying this option with cudaLibraryLoadFromFile() is invalid and will return cudaErrorInvalidValue.\0"
+     , values_cudaLibraryOption, COUNT_OF(values_cudaLibraryOption)},
+    {"cudaJit_CacheMode\0" "Caching modes for dlcm\0"
+     "cudaJitCacheOptionNone\0" "Compile with no -dlcm flag specified\0"
+     "cudaJitCacheOptionCG\0" "Compile with L1 cache disabled\0"
+     "cudaJitCacheOptionCA\0" "Compile with L1 cache enabled\0"
+     , values_cudaJit_CacheMode, COUNT_OF(values_cudaJit_CacheMode)},
+    {"cudaJit_Fallback\0" "Cubin matching fallback strategies\0"
+     "cudaPreferPtx\0" "Prefer to compile ptx if exact binary match not found\0"
+     "cudaPreferBinary\0" "Prefer to fall back to compatible binary code if exact match not found\0"
+     , values_cudaJit_Fallback, COUNT_OF(values_cudaJit_Fallback)},
+    {"cudaCGScope\0" "CUDA cooperative group scope\0"
+     "cudaCGScopeInvalid\0" "Invalid cooperative group scope\0"
+     "cudaCGScopeGrid\0" "Scope represented by a grid_group\0"
+     "cudaCGScopeReserved\0" "Reserved\0"
+     "cudaCGScopeMultiGrid\0" "Scope represented by a multi_grid_group\0"
+     , values_cudaCGScope, COUNT_OF(values_cudaCGScope)},
+    {"cudaKernelFunctionType\0" "CUDA Kernel Function Handle Type\0"
+     "cudaKernelFunctionTypeUnspecified\0" "CUDA will attempt to deduce the type of the function handle\0"
+     "cudaKernelFunctionTypeDeviceEntry\0" "Function handle is a device-entry function pointer(i.e. __global__ function pointer)\0"
+     "cudaKernelFunctionTypeKernel\0" "Function handle is a cudaKernel_t\0"
+     "cudaKernelFunctionTypeFunction\0" "Function handle is a cudaFunction_t\0"
+     , values_cudaKernelFunctionType, COUNT_OF(values_cudaKernelFunctionType)},
+    {"cudaGraphConditionalHandleFlags\0" "cudaGraphConditionalHandleFlags\0"
+     "cudaGraphCondAssignDefault\0" "Apply default handle value when graph is launched.\0"
+     , values_cudaGraphConditionalHandleFlags, COUNT_OF(values_cudaGraphConditionalHandleFlags)},
+    {"cudaGraphConditionalNodeType\0" "CUDA conditional node types\0"
+     "cudaGraphCondTypeIf\0" "Conditional 'if/else' Node. Body[0] executed if condition is non-zero. If `size` == 2, an optional ELSE graph is created and this is executed if the condition is zero.\0"
+     "cudaGraphCondTypeWhile\0" "Conditional 'while' Node. Body executed repeatedly while condition value is non-zero.\0"
+     "cudaGraphCondTypeSwitch\0" "Conditional 'switch' Node. Body[n] is executed once, where 'n' is the value of the condition. If the condition does not match a body index, no body is launched.\0"
+     , values_cudaGraphConditionalNodeType, COUNT_OF(values_cudaGraphConditionalNodeType)},
+    {"cudaGraphNodeType\0" "CUDA Graph node types\0"
+     "cudaGraphNodeTypeKernel\0" "GPU kernel node\0"
+     "cudaGraphNodeTypeMemcpy\0" "Memcpy node\0"
+     "cudaGraphNodeTypeMemset\0" "Memset node\0"
+     "cudaGraphNodeTypeHost\0" "Host (executable) node\0"
+     "cudaGraphNodeTypeGraph\0" "Node which executes an embedded graph\0"
+     "cudaGraphNodeTypeEmpty\0" "Empty (no-op) node\0"
+     "cudaGraphNodeTypeWaitEvent\0" "External event wait node\0"
+     "cudaGraphNodeTypeEventRecord\0" "External event record node\0"
+     "cudaGraphNodeTypeExtSemaphoreSignal\0" "External semaphore signal node\0"
+     "cudaGraphNodeTypeExtSemaphoreWait\0" "External semaphore wait node\0"
+     "cudaGraphNodeTypeMemAlloc\0" "Memory allocation node\0"
+     "cudaGraphNodeTypeMemFree\0" "Memory free node\0"
+     "cudaGraphNodeTypeConditional\0" "Conditional node May be used to implement a conditional execution path or loop inside of a graph. The graph(s) contained within the body of the conditional node can be selectively executed or iterated upon based on the value of a conditional variable. Handles must be created in advance of creating the node using cudaGraphConditionalHandleCreate. The following restrictions apply to graphs which contain conditional nodes: The graph cannot be used in a child node. Only one instantiation of the graph may exist at any point in time. The graph cannot be cloned. To set the control value, supply a default value when creating the handle and/or call cudaGraphSetConditional from device code.\0"
+     "cudaGraphNodeTypeMemcpyBatch\0" "Batch Memcpy Node\0"
+     "cudaGraphNodeTypeReserved16\0" "Reserved.\0"
+     "cudaGraphNodeTypeExternalEngine\0" "Reserved for External Engine node\0"
+     "cudaGraphNodeTypeCount\0" "\0"
+     , values_cudaGraphNodeType, COUNT_OF(values_cudaGraphNodeType)},
+    {"cudaGraphChildGraphNodeOwnership\0" "Child graph node ownership\0"
+     "cudaGraphChildGraphOwnershipClone\0" "Default behavior for a child graph node. Child graph is cloned into the parent and memory allocation/free nodes can't be present in the child graph.\0"
+     "cudaGraphChildGraphOwnershipMove\0" "The child graph is moved to the parent. The handle to the child graph is owned by the parent and will be destroyed when the parent is destroyed. The following restrictions apply to child graphs after they have been moved: Cannot be independently instantiated or destroyed; Cannot be added as a child graph of a separate parent graph; Cannot be used as an argument to cudaGraphExecUpdate; Cannot have additional memory allocation or free nodes added.\0"
+     "cudaGraphChildGraphOwnershipInvalid\0" "Invalid ownership flag. Set when params are queried to prevent accidentally reusing the driver-owned graph object\0"
+     , values_cudaGraphChildGraphNodeOwnership, COUNT_OF(values_cudaGraphChildGraphNodeOwnership)},
+    {"cudaGraphExecUpdateResult\0" "CUDA Graph Update error types\0"
+     "cudaGraphExecUpdateSuccess\0" "The update succeeded\0"
+     "cudaGraphExecUpdateError\0" "The update failed for an unexpected reason which is described in the return value of the function\0"
+     "cudaGraphExecUpdateErrorTopologyChanged\0" "The update failed because the topology changed\0"
+     "cudaGraphExecUpdateErrorNodeTypeChanged\0" "The update failed because a node type changed\0"
+     "cudaGraphExecUpdateErrorFunctionChanged\0" "The update failed because the function of a kernel node changed (CUDA driver < 11.2)\0"
+     "cudaGraphExecUpdateErrorParametersChanged\0" "The update failed because the parameters changed in a way that is not supported\0"
+     "cudaGraphExecUpdateErrorNotSupported\0" "The update failed because something about the node is not supported\0"
+     "cudaGraphExecUpdateErrorUnsupportedFunctionChange\0" "The update failed because the function of a kernel node changed in an unsupported way\0"
+     "cudaGraphExecUpdateErrorAttributesChanged\0" "The update failed because the node attributes changed in a way that is not supported\0"
+     , values_cudaGraphExecUpdateResult, COUNT_OF(values_cudaGraphExecUpdateResult)},
+    {"cudaGraphKernelNodeField\0" "Specifies the field to update when performing multiple node updates from the device\0"
+     "cudaGraphKernelNodeFieldInvalid\0" "Invalid field\0"
+     "cudaGraphKernelNodeFieldGridDim\0" "Grid dimension update\0"
+     "cudaGraphKernelNodeFieldParam\0" "Kernel parameter update\0"
+     "cudaGraphKernelNodeFieldEnabled\0" "Node enable/disable\0"
+     , values_cudaGraphKernelNodeField, COUNT_OF(values_cudaGraphKernelNodeField)},
+    {"cudaGetDriverEntryPointFlags\0" "Flags to specify search options to be used with cudaGetDriverEntryPoint For more details see cuGetProcAddress\0"
+     "cudaEnableDefault\0" "Default search mode for driver symbols.\0"
+     "cudaEnableLegacyStream\0" "Search for legacy versions of driver symbols.\0"
+     "cudaEnablePerThreadDefaultStream\0" "Search for per-thread versions of driver symbols.\0"
+     , values_cudaGetDriverEntryPointFlags, COUNT_OF(values_cudaGetDriverEntryPointFlags)},
+    {"cudaDriverEntryPointQueryResult\0" "Enum for status from obtaining driver entry points, used with cudaApiGetDriverEntryPoint\0"
+     "cudaDriverEntryPointSuccess\0" "Search for symbol found a match\0"
+     "cudaDriverEntryPointSymbolNotFound\0" "Search for symbol was not found\0"
+     "cudaDriverEntryPointVersionNotSufficent\0" "Search for symbol was found but version wasn't great enough\0"
+     , values_cudaDriverEntryPointQueryResult, COUNT_OF(values_cudaDriverEntryPointQueryResult)},
+    {"cudaGraphDebugDotFlags\0" "CUDA Graph debug write options\0"
+     "cudaGraphDebugDotFlagsVerbose\0" "Output all debug data as if every debug flag is enabled\0"
+     "cudaGraphDebugDotFlagsKernelNodeParams\0" "Adds cudaKernelNodeParams to output\0"
+     "cudaGraphDebugDotFlagsMemcpyNodeParams\0" "Adds cudaMemcpy3DParms to output\0"
+     "cudaGraphDebugDotFlagsMemsetNodeParams\0" "Adds cudaMemsetParams to output\0"
+     "cudaGraphDebugDotFlagsHostNodeParams\0" "Adds cudaHostNodeParams to output\0"
+     "cudaGraphDebugDotFlagsEventNodeParams\0" "Adds cudaEvent_t handle from record and wait nodes to output\0"
+     "cudaGraphDebugDotFlagsExtSemasSignalNodeParams\0" "Adds cudaExternalSemaphoreSignalNodeParams values to output\0"
+     "cudaGraphDebugDotFlagsExtSemasWaitNodeParams\0" "Adds cudaExternalSemaphoreWaitNodeParams to output\0"
+     "cudaGraphDebugDotFlagsKernelNodeAttributes\0" "Adds cudaKernelNodeAttrID values to output\0"
+     "cudaGraphDebugDotFlagsHandles\0" "Adds node handles and every kernel function handle to output\0"
+     "cudaGraphDebugDotFlagsConditionalNodeParams\0" "Adds cudaConditionalNodeParams to output\0"
+     "cudaGraphDebugDotFlagsMemcpyBatchNodeParams\0" "Adds batch memcpy node parameters to the output\0"
+     , values_cudaGraphDebugDotFlags, COUNT_OF(values_cudaGraphDebugDotFlags)},
+    {"cudaGraphInstantiateFlags\0" "Flags for instantiating a graph\0"
+     "cudaGraphInstantiateFlagAutoFreeOnLaunch\0" "Automatically free memory allocated in a graph before relaunching.\0"
+     "cudaGraphInstantiateFlagUpload\0" "Automatically upload the graph after instantiation. Only supported by cudaGraphInstantiateWithParams. The upload will be performed using the stream provided in `instantiateParams`.\0"
+     "cudaGraphInstantiateFlagDeviceLaunch\0" "Instantiate the graph to be launchable from the device. This flag can only be used on platforms which support unified addressing. This flag cannot be used in conjunction with cudaGraphInstantiateFlagAutoFreeOnLaunch.\0"
+     "cudaGraphInstantiateFlagUseNodePriority\0" "Run the graph using the per-node priority attributes rather than the priority of the stream it is launched into.\0"
+     , values_cudaGraphInstantiateFlags, COUNT_OF(values_cudaGraphInstantiateFlags)},
+    {"cudaDeviceNumaConfig\0" "CUDA device NUMA config\0"
+     "cudaDeviceNumaConfigNone\0" "The GPU is not a NUMA node\0"
+     "cudaDeviceNumaConfigNumaNode\0" "The GPU is a NUMA node, cudaDevAttrNumaId contains its NUMA ID\0"
+     , values_cudaDeviceNumaConfig, COUNT_OF(values_cudaDeviceNumaConfig)},
+    {"cudaFabricOpStatusSource\0" "Fabric operation status source\0"
+     "cudaFabricOpStatusSourceMbarrierV1\0" "1B-aligned 1B-wide status from an mbarrier.layoutv1\0"
+     "cudaFabricOpStatusSourceMax\0" "\0"
+     , values_cudaFabricOpStatusSource, COUNT_OF(values_cudaFabricOpStatusSource)},
+    {"cudaFabricOpStatusInfo\0" "Fabric operation status info\0"
+     "cudaFabricOpStatusInfoSuccess\0" "\0"
+     "cudaFabricOpStatusInfoLast\0" "\0"
+     "cudaFabricOpStatusInfoMax\0" "\0"
+     , values_cudaFabricOpStatusInfo, COUNT_OF(values_cudaFabricOpStatusInfo)},
+    {"cudaSurfaceBoundaryMode\0" "CUDA Surface boundary modes\0"
+     "cudaBoundaryModeZero\0" "Zero boundary mode\0"
+     "cudaBoundaryModeClamp\0" "Clamp boundary mode\0"
+     "cudaBoundaryModeTrap\0" "Trap boundary mode\0"
+     , values_cudaSurfaceBoundaryMode, COUNT_OF(values_cudaSurfaceBoundaryMode)},
+    {"cudaSurfaceFormatMode\0" "CUDA Surface format modes\0"
+     "cudaFormatModeForced\0" "Forced format mode\0"
+     "cudaFormatModeAuto\0" "Auto format mode\0"
+     , values_cudaSurfaceFormatMode, COUNT_OF(values_cudaSurfaceFormatMode)},
+    {"cudaTextureAddressMode\0" "CUDA texture address modes\0"
+     "cudaAddressModeWrap\0" "Wrapping address mode\0"
+     "cudaAddressModeClamp\0" "Clamp to edge address mode\0"
+     "cudaAddressModeMirror\0" "Mirror address mode\0"
+     "cudaAddressModeBorder\0" "Border address mode\0"
+     , values_cudaTextureAddressMode, COUNT_OF(values_cudaTextureAddressMode)},
+    {"cudaTextureFilterMode\0" "CUDA texture filter modes\0"
+     "cudaFilterModePoint\0" "Point filter mode\0"
+     "cudaFilterModeLinear\0" "Linear filter mode\0"
+     , values_cudaTextureFilterMode, COUNT_OF(values_cudaTextureFilterMode)},
+    {"cudaTextureReadMode\0" "CUDA texture read modes\0"
+     "cudaReadModeElementType\0" "Read texture as specified element type\0"
+     "cudaReadModeNormalizedFloat\0" "Read texture as normalized float\0"
+     , values_cudaTextureReadMode, COUNT_OF(values_cudaTextureReadMode)},
+    {"cudaGLDeviceList\0" "CUDA devices corresponding to the current OpenGL context\0"
+     "cudaGLDeviceListAll\0" "The CUDA devices for all GPUs used by the current OpenGL context\0"
+     "cudaGLDeviceListCurrentFrame\0" "The CUDA devices for the GPUs used by the current OpenGL context in its currently rendering frame\0"
+     "cudaGLDeviceListNextFrame\0" "The CUDA devices for the GPUs to be used by the current OpenGL context in the next frame\0"
+     , values_cudaGLDeviceList, COUNT_OF(values_cudaGLDeviceList)},
+    {"cudaGLMapFlags\0" "CUDA GL Map Flags\0"
+     "cudaGLMapFlagsNone\0" "Default; Assume resource can be read/written\0"
+     "cudaGLMapFlagsReadOnly\0" "CUDA kernels will not write to this resource\0"
+     "cudaGLMapFlagsWriteDiscard\0" "CUDA kernels will only write to and will not read from this resource\0"
+     , values_cudaGLMapFlags, COUNT_OF(values_cudaGLMapFlags)},
 };
 static const char *const enum_aliases[] = {"cudaStreamAttrID", "cudaLaunchAttributeID", "cudaKernelNodeAttrID", "cudaLaunchAttributeID", NULL};
 static const HandleInfo handles[] = {
-    {"cupola.bindings.runtime.cudaDevResourceDesc_t", "An opaque descriptor handle. The descriptor encapsulates multiple created and configured resources. Created via cudaDeviceResourceGenerateDesc", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaExecutionContext_t", "An opaque handle to a CUDA execution context. It represents an execution context created via CUDA Runtime APIs such as cudaGreenCtxCreate.", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaArray_t", "CUDA array", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaArray_const_t", "CUDA array (as source copy argument)", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaMipmappedArray_t", "CUDA mipmapped array", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaMipmappedArray_const_t", "CUDA mipmapped array (as source argument)", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaHostFn_t", "CUDA host function `userData`:Argument value passed to the function", -1, HANDLE_CALLBACK, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaStream_t", "CUDA stream", -1, HANDLE_POINTER, KIND_U64, false, "CUstream"},
-    {"cupola.bindings.runtime.cudaEvent_t", "CUDA event types", -1, HANDLE_POINTER, KIND_U64, false, "CUevent"},
-    {"cupola.bindings.runtime.cudaGraphicsResource_t", "CUDA graphics resource types", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaExternalMemory_t", "CUDA external memory", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaExternalSemaphore_t", "CUDA external semaphore", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaGraph_t", "CUDA graph", -1, HANDLE_POINTER, KIND_U64, false, "CUgraph"},
-    {"cupola.bindings.runtime.cudaGraphNode_t", "CUDA graph node.", -1, HANDLE_POINTER, KIND_U64, false, "CUgraphNode"},
-    {"cupola.bindings.runtime.cudaUserObject_t", "CUDA user object for graphs", -1, HANDLE_POINTER, KIND_U64, false, "CUuserObject"},
-    {"cupola.bindings.runtime.cudaGraphConditionalHandle", "CUDA handle for conditional graph nodes", -1, HANDLE_INTEGER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaFunction_t", "CUDA function", -1, HANDLE_POINTER, KIND_U64, false, "CUfunction"},
-    {"cupola.bindings.runtime.cudaKernel_t", "CUDA kernel", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaLibrary_t", "CUDA library", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaMemPool_t", "CUDA memory pool", -1, HANDLE_POINTER, KIND_U64, false, "CUmemoryPool"},
-    {"cupola.bindings.runtime.cudaGraphExec_t", "CUDA executable (launchable) graph", -1, HANDLE_POINTER, KIND_U64, false, "CUgraphExec"},
-    {"cupola.bindings.runtime.cudaGraphDeviceNode_t", "CUDA device node handle for device-side node update", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaAsyncCallbackHandle_t", "CUDA async callback handle", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaAsyncCallback", "cudaAsyncCallback", -1, HANDLE_CALLBACK, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaLogsCallbackHandle", "cudaLogsCallbackHandle", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaLogIterator", "cudaLogIterator", -1, HANDLE_INTEGER, KIND_U32, false, NULL},
-    {"cupola.bindings.runtime.cudaSurfaceObject_t", "An opaque value that represents a CUDA Surface object", -1, HANDLE_INTEGER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaTextureObject_t", "An opaque value that represents a CUDA texture object", -1, HANDLE_INTEGER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaStreamCallback_t", "Type of stream callback functions. `stream`:The stream as passed to cudaStreamAddCallback, may be NULL. `status`:cudaSuccess or any persistent error on the stream. `userData`:User parameter provided at registration.", -1, HANDLE_CALLBACK, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaGraphRecaptureCallback_t", "Callback function invoked when node parameter mismatches are detected while recapturing to an existing graph. Parameter struct pointers are only valid within the callback. `data`:User parameter provided at beginning of recapture `node`:Graph node with the parameter mismatch `originalParams`:The original node parameters from the graph `recaptureParams`:The node parameters received during the recapture `status`:status Status code for the recapture of the node Returns Error code for the callback. Anything other than cudaSuccess will cause the recapture to fail immediately.", -1, HANDLE_CALLBACK, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaLogsCallback_t", "Type of public error reporting callback functions. `data`:User parameter provided at registration `logLevel`:Severity level of the log message `message`:Error log message being reported `length`:Length of the message in bytes", -1, HANDLE_CALLBACK, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.GLenum", "GLenum", -1, HANDLE_INTEGER, KIND_U32, false, NULL},
-    {"cupola.bindings.runtime.GLuint", "GLuint", -1, HANDLE_INTEGER, KIND_U32, false, NULL},
-    {"cupola.bindings.runtime.EGLint", "EGLint", -1, HANDLE_INTEGER, KIND_I32, false, NULL},
-    {"cupola.bindings.runtime.EGLImageKHR", "EGLImageKHR", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.EGLStreamKHR", "EGLStreamKHR", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.EGLSyncKHR", "EGLSyncKHR", -1, HANDLE_POINTER, KIND_U64, false, NULL},
-    {"cupola.bindings.runtime.cudaEglStreamConnection", "CUDA EGLSream Connection", -1, HANDLE_POINTER, KIND_U64, false, "CUeglStreamConnection"},
-    {"cupola.bindings.runtime.VdpStatus", "VdpStatus", -1, HANDLE_INTEGER, KIND_I32, false, NULL},
-    {"cupola.bindings.runtime.VdpDevice", "VdpDevice", -1, HANDLE_INTEGER, KIND_U32, false, NULL},
-    {"cupola.bindings.runtime.VdpVideoSurface", "VdpVideoSurface", -1, HANDLE_INTEGER, KIND_U32, false, NULL},
-    {"cupola.bindings.runtime.VdpOutputSurface", "VdpOutputSurface", -1, HANDLE_INTEGER, KIND_U32, false, NULL},
-    {"cupola.bindings.runtime.VdpFuncId", "VdpFuncId", -1, HANDLE_INTEGER, KIND_U32, false, NULL},
+    {"cudaDevResourceDesc_t\0" "An opaque descriptor handle. The descriptor encapsulates multiple created and configured resources. Created via cudaDeviceResourceGenerateDesc\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaExecutionContext_t\0" "An opaque handle to a CUDA execution context. It represents an execution context created via CUDA Runtime APIs such as cudaGreenCtxCreate.\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaArray_t\0" "CUDA array\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaArray_const_t\0" "CUDA array (as source copy argument)\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaMipmappedArray_t\0" "CUDA mipmapped array\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaMipmappedArray_const_t\0" "CUDA mipmapped array (as source argument)\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaHostFn_t\0" "CUDA host function `userData`:Argument value passed to the function\0" "\0", -1, HANDLE_CALLBACK, KIND_U64, false},
+    {"cudaStream_t\0" "CUDA stream\0" "CUstream\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaEvent_t\0" "CUDA event types\0" "CUevent\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaGraphicsResource_t\0" "CUDA graphics resource types\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaExternalMemory_t\0" "CUDA external memory\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaExternalSemaphore_t\0" "CUDA external semaphore\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaGraph_t\0" "CUDA graph\0" "CUgraph\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaGraphNode_t\0" "CUDA graph node.\0" "CUgraphNode\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaUserObject_t\0" "CUDA user object for graphs\0" "CUuserObject\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaGraphConditionalHandle\0" "CUDA handle for conditional graph nodes\0" "\0", -1, HANDLE_INTEGER, KIND_U64, false},
+    {"cudaFunction_t\0" "CUDA function\0" "CUfunction\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaKernel_t\0" "CUDA kernel\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaLibrary_t\0" "CUDA library\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaMemPool_t\0" "CUDA memory pool\0" "CUmemoryPool\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaGraphExec_t\0" "CUDA executable (launchable) graph\0" "CUgraphExec\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaGraphDeviceNode_t\0" "CUDA device node handle for device-side node update\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaAsyncCallbackHandle_t\0" "CUDA async callback handle\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaAsyncCallback\0" "cudaAsyncCallback\0" "\0", -1, HANDLE_CALLBACK, KIND_U64, false},
+    {"cudaLogsCallbackHandle\0" "cudaLogsCallbackHandle\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaLogIterator\0" "cudaLogIterator\0" "\0", -1, HANDLE_INTEGER, KIND_U32, false},
+    {"cudaSurfaceObject_t\0" "An opaque value that represents a CUDA Surface object\0" "\0", -1, HANDLE_INTEGER, KIND_U64, false},
+    {"cudaTextureObject_t\0" "An opaque value that represents a CUDA texture object\0" "\0", -1, HANDLE_INTEGER, KIND_U64, false},
+    {"cudaStreamCallback_t\0" "Type of stream callback functions. `stream`:The stream as passed to cudaStreamAddCallback, may be NULL. `status`:cudaSuccess or any persistent error on the stream. `userData`:User parameter provided at registration.\0" "\0", -1, HANDLE_CALLBACK, KIND_U64, false},
+    {"cudaGraphRecaptureCallback_t\0" "Callback function invoked when node parameter mismatches are detected while recapturing to an existing graph. Parameter struct pointers are only valid within the callback. `data`:User parameter provided at beginning of recapture `node`:Graph node with the parameter mismatch `originalParams`:The original node parameters from the graph `recaptureParams`:The node parameters received during the recapture `status`:status Status code for the recapture of the node Returns Error code for the callback. Anything other than cudaSuccess will cause the recapture to fail immediately.\0" "\0", -1, HANDLE_CALLBACK, KIND_U64, false},
+    {"cudaLogsCallback_t\0" "Type of public error reporting callback functions. `data`:User parameter provided at registration `logLevel`:Severity level of the log message `message`:Error log message being reported `length`:Length of the message in bytes\0" "\0", -1, HANDLE_CALLBACK, KIND_U64, false},
+    {"GLenum\0" "GLenum\0" "\0", -1, HANDLE_INTEGER, KIND_U32, false},
+    {"GLuint\0" "GLuint\0" "\0", -1, HANDLE_INTEGER, KIND_U32, false},
+    {"EGLint\0" "EGLint\0" "\0", -1, HANDLE_INTEGER, KIND_I32, false},
+    {"EGLImageKHR\0" "EGLImageKHR\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"EGLStreamKHR\0" "EGLStreamKHR\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"EGLSyncKHR\0" "EGLSyncKHR\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"cudaEglStreamConnection\0" "CUDA EGLSream Connection\0" "CUeglStreamConnection\0", -1, HANDLE_POINTER, KIND_U64, false},
+    {"VdpStatus\0" "VdpStatus\0" "\0", -1, HANDLE_INTEGER, KIND_I32, false},
+    {"VdpDevice\0" "VdpDevice\0" "\0", -1, HANDLE_INTEGER, KIND_U32, false},
+    {"VdpVideoSurface\0" "VdpVideoSurface\0" "\0", -1, HANDLE_INTEGER, KIND_U32, false},
+    {"VdpOutputSurface\0" "VdpOutputSurface\0" "\0", -1, HANDLE_INTEGER, KIND_U32, false},
+    {"VdpFuncId\0" "VdpFuncId\0" "\0", -1, HANDLE_INTEGER, KIND_U32, false},
     {0}};
 PyTypeObject *handle_types[43];
-static const FieldInfo fields_dim3[] = {
-    {"x", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"y", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"z", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaChannelFormatDesc[] = {
-    {"x", "x", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"y", "y", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"z", "z", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"w", "w", {KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"f", "Channel format kind", {KIND_ENUM, 22, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaArraySparseProperties_tileExtent[] = {
-    {"width", "Tile width in elements", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"height", "Tile height in elements", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"depth", "Tile depth in elements", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaArraySparseProperties[] = {
-    {"tileExtent", "", {KIND_RECORD, 2, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"miptailFirstLevel", "First mip level at which the mip tail begins", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"miptailSize", "Total size of the mip tail.", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Flags will either be zero or cudaArraySparsePropertiesSingleMipTail", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaArrayMemoryRequirements[] = {
-    {"size", "Total size of the array.", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"alignment", "Alignment necessary for mapping the array.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaPitchedPtr[] = {
-    {"ptr", "Pointer to allocated memory", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pitch", "Pitch of allocated memory in bytes", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"xsize", "Logical width of allocation in elements", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"ysize", "Logical height of allocation in elements", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExtent[] = {
-    {"width", "Width in elements when referring to array memory, in bytes when referring to linear memory", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"height", "Height in elements", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"depth", "Depth in elements", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaPos[] = {
-    {"x", "x", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"y", "y", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"z", "z", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpy3DParms[] = {
-    {"srcArray", "Source memory address", {KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"srcPos", "Source position offset", {KIND_RECORD, 7, 24}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"srcPtr", "Pitched source memory address", {KIND_RECORD, 5, 32}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"dstArray", "Destination memory address", {KIND_HANDLE, 2, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"dstPos", "Destination position offset", {KIND_RECORD, 7, 24}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {"dstPtr", "Pitched destination memory address", {KIND_RECORD, 5, 32}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"extent", "Requested memory copy size", {KIND_RECORD, 6, 24}, 128, 128, 1, -1, FIELD_VALUE, 0},
-    {"kind", "Type of transfer", {KIND_ENUM, 24, 4}, 152, 152, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpyNodeParams[] = {
-    {"flags", "Must be zero", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "Context in which to run the memcpy. If NULL will try to use the current context.", {KIND_HANDLE, 1, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"copyParams", "Parameters for the memory copy", {KIND_RECORD, 8, 160}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpy3DPeerParms[] = {
-    {"srcArray", "Source memory address", {KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"srcPos", "Source position offset", {KIND_RECORD, 7, 24}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"srcPtr", "Pitched source memory address", {KIND_RECORD, 5, 32}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"srcDevice", "Source device", {KIND_I32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"dstArray", "Destination memory address", {KIND_HANDLE, 2, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {"dstPos", "Destination position offset", {KIND_RECORD, 7, 24}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {"dstPtr", "Pitched destination memory address", {KIND_RECORD, 5, 32}, 104, 104, 1, -1, FIELD_VALUE, 0},
-    {"dstDevice", "Destination device", {KIND_I32, 0, 4}, 136, 136, 1, -1, FIELD_VALUE, 0},
-    {"extent", "Requested memory copy size", {KIND_RECORD, 6, 24}, 144, 144, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemsetParams[] = {
-    {"dst", "Destination device pointer", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pitch", "Pitch of destination device pointer. Unused if height is 1", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"value", "Value to be set", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"elementSize", "Size of each element in bytes. Must be 1, 2, or 4.", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"width", "Width of the row in elements", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"height", "Number of rows", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemsetParamsV2[] = {
-    {"dst", "Destination device pointer", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pitch", "Pitch of destination device pointer. Unused if height is 1", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"value", "Value to be set", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"elementSize", "Size of each element in bytes. Must be 1, 2, or 4.", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"width", "Width of the row in elements", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"height", "Number of rows", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "Context in which to run the memset. If NULL will try to use the current context.", {KIND_HANDLE, 1, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaAccessPolicyWindow[] = {
-    {"base_ptr", "Starting address of the access policy window. CUDA driver may align it.", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"num_bytes", "Size in bytes of the window policy. CUDA driver may restrict the maximum size and alignment.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"hitRatio", "hitRatio specifies percentage of lines assigned hitProp, rest are assigned missProp.", {KIND_F32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"hitProp", "CUaccessProperty set for hit.", {KIND_ENUM, 25, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"missProp", "CUaccessProperty set for miss. Must be either NORMAL or STREAMING.", {KIND_ENUM, 25, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaHostNodeParams[] = {
-    {"fn", "The function to call when the node executes", {KIND_HANDLE, 6, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"userData", "Argument to pass to the function", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaHostNodeParamsV2[] = {
-    {"fn", "The function to call when the node executes", {KIND_HANDLE, 6, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"userData", "Argument to pass to the function", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"syncMode", "The synchronization mode to use for the host task", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "CUDA Execution Context", {KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaResourceDesc_res_array[] = {
-    {"array", "CUDA array", {KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaResourceDesc_res_mipmap[] = {
-    {"mipmap", "CUDA mipmapped array", {KIND_HANDLE, 4, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaResourceDesc_res_linear[] = {
-    {"devPtr", "Device pointer", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"desc", "Channel descriptor", {KIND_RECORD, 1, 20}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"sizeInBytes", "Size in bytes", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaResourceDesc_res_pitch2D[] = {
-    {"devPtr", "Device pointer", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"desc", "Channel descriptor", {KIND_RECORD, 1, 20}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"width", "Width of the array in elements", {KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"height", "Height of the array in elements", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"pitchInBytes", "Pitch between two rows in bytes", {KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaResourceDesc_res_reserved[] = {
-    {0}};
-static const FieldInfo fields_cudaResourceDesc_res[] = {
-    {"array", "", {KIND_RECORD, 16, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"mipmap", "", {KIND_RECORD, 17, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"linear", "", {KIND_RECORD, 18, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"pitch2D", "", {KIND_RECORD, 19, 56}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaResourceDesc[] = {
-    {"resType", "Resource type", {KIND_ENUM, 38, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"res", "", {KIND_RECORD, 21, 128}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Flags (must be zero)", {KIND_U32, 0, 4}, 136, 136, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaResourceViewDesc[] = {
-    {"format", "Resource view format", {KIND_ENUM, 39, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"width", "Width of the resource view", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"height", "Height of the resource view", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"depth", "Depth of the resource view", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"firstMipmapLevel", "First defined mipmap level", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"lastMipmapLevel", "Last defined mipmap level", {KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"firstLayer", "First layer index", {KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"lastLayer", "Last layer index", {KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaPointerAttributes[] = {
-    {"type", "The type of memory - cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice or cudaMemoryTypeManaged.", {KIND_ENUM, 23, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"device", "The device against which the memory was allocated or registered. If the memory type is cudaMemoryTypeDevice then this identifies the device on which the memory referred physically resides. If the memory type is cudaMemoryTypeHost orcudaMemoryTypeManaged then this identifies the device which was current when the memory was allocated or registered (and if that device is deinitialized then this allocation will vanish with that device's state).", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"devicePointer", "The address which may be dereferenced on the current device to access the memory or NULL if no such address exists.", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"hostPointer", "The address which may be dereferenced on the host to access the memory or NULL if no such address exists. CUDA doesn't check if unregistered memory is allocated so this field may contain invalid pointer if an invalid pointer has been passed to CUDA.", {KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"localityDomainOrdinal", "", {KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"unused", "", {KIND_I64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaFuncAttributes[] = {
-    {"sharedSizeBytes", "The size in bytes of statically-allocated shared memory per block required by this function. This does not include dynamically-allocated shared memory requested by the user at runtime.", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"constSizeBytes", "The size in bytes of user-allocated constant memory required by this function.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"localSizeBytes", "The size in bytes of local memory used by each thread of this function.", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"maxThreadsPerBlock", "The maximum number of threads per block, beyond which a launch of the function would fail. This number depends on both the function and the device on which the function is currently loaded.", {KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"numRegs", "The number of registers used by each thread of this function.", {KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
-    {"ptxVersion", "The PTX virtual architecture version for which the function was compiled. This value is the major PTX version * 10 + the minor PTX version, so a PTX version 1.3 function would return the value 13.", {KIND_I32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"binaryVersion", "The binary architecture version for which the function was compiled. This value is the major binary version * 10 + the minor binary version, so a binary version 1.3 function would return the value 13.", {KIND_I32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
-    {"cacheModeCA", "The attribute to indicate whether the function has been compiled with user specified option \"-Xptxas --dlcm=ca\" set.", {KIND_I32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"maxDynamicSharedSizeBytes", "The maximum size in bytes of dynamic shared memory per block for this function. Any launch must have a dynamic shared memory size smaller than this value. This attribute is ignored if the sharedMemoryMode function or launch attribute is set. This attribute cannot be used to access oversized shared memory. Oversized shared memory can only be accessed by setting the shared memory mode. See cudaFuncSetAttribute", {KIND_I32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
-    {"preferredShmemCarveout", "On devices where the L1 cache and shared memory use the same hardware resources, this sets the shared memory carveout preference, in percent of the maximum shared memory. Refer to cudaDevAttrMaxSharedMemoryPerMultiprocessor. This is only a hint, and the driver can choose a different ratio if required to execute the function. See cudaFuncSetAttribute", {KIND_I32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"clusterDimMustBeSet", "If this attribute is set, the kernel must launch with a valid cluster dimension specified.", {KIND_I32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
-    {"requiredClusterWidth", "The required cluster width/height/depth in blocks. The values must either all be 0 or all be positive. The validity of the cluster dimensions is otherwise checked at launch time. If the value is set during compile time, it cannot be set at runtime. Setting it at runtime should return cudaErrorNotPermitted. See cudaFuncSetAttribute", {KIND_I32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {"requiredClusterHeight", "", {KIND_I32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
-    {"requiredClusterDepth", "", {KIND_I32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"clusterSchedulingPolicyPreference", "The block scheduling policy of a function. See cudaFuncSetAttribute", {KIND_I32, 0, 4}, 68, 68, 1, -1, FIELD_VALUE, 0},
-    {"nonPortableClusterSizeAllowed", "Whether the function can be launched with non-portable cluster size. 1 is allowed, 0 is disallowed. A non-portable cluster size may only function on the specific SKUs the program is tested on. The launch might fail if the program is run on a different hardware platform. CUDA API provides cudaOccupancyMaxActiveClusters to assist with checking whether the desired size can be launched on the current device. Portable Cluster Size A portable cluster size is guaranteed to be functional on all compute capabilities higher than the target compute capability. The portable cluster size for sm_90 is 8 blocks per cluster. This value may increase for future compute capabilities. The specific hardware unit may support higher cluster sizes that\342\200\231s not guaranteed to be portable. See cudaFuncSetAttribute", {KIND_I32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {"deviceNodeUpdateStatus", "Whether the function can be updated on device. 1 means device node update is supported, 0 is unsupported or driver is too old to check the value.", {KIND_I32, 0, 4}, 76, 76, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemoryMode", "This controls a kernel's use of non-portable or oversized shared memory configurations. See cudaFuncSetAttribute", {KIND_ENUM, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemLocation_localized[] = {
-    {"deviceId", "Device ID", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"localityDomainId", "Locality domain ID", {KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemLocation[] = {
-    {"type", "Specifies the location type, which modifies the meaning of id.", {KIND_ENUM, 54, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"id", "Identifier for cudaMemLocationTypecudaMemLocationTypeDevice, cudaMemLocationTypecudaMemLocationTypeHost, or cudaMemLocationTypecudaMemLocationTypeHostNuma.", {KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"localized", "Identifier for cudaMemLocationTypecudaMemLocationTypeDeviceLocalityDomain.", {KIND_RECORD, 26, 2}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemAccessDesc[] = {
-    {"location", "Location on which the request is to change it's accessibility", {KIND_RECORD, 27, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"flags", "CUmemProt accessibility flags to set on the request", {KIND_ENUM, 55, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemPoolProps[] = {
-    {"allocType", "Allocation type. Currently must be specified as cudaMemAllocationTypePinned", {KIND_ENUM, 56, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"handleTypes", "Handle types that will be supported by allocations from the pool.", {KIND_ENUM, 57, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"location", "Location allocations should reside.", {KIND_RECORD, 27, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"win32SecurityAttributes", "Windows-specific LPSECURITYATTRIBUTES required when cudaMemHandleTypeWin32 is specified. This security attribute defines the scope of which exported allocations may be tranferred to other processes. In all other cases, this field is required to be zero.", {KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"maxSize", "Maximum pool size. When set to 0, defaults to a system dependent value.", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"usage", "Bitmask indicating intended usage for the pool.", {KIND_U16, 0, 2}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemPoolPtrExportData[] = {
-    {0}};
-static const FieldInfo fields_cudaMemAllocNodeParams[] = {
-    {"poolProps", "in: array of memory access descriptors. Used to describe peer GPU access", {KIND_RECORD, 29, 88}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"accessDescs", "in: number of memory access descriptors. Must not exceed the number of GPUs.", {KIND_RECORD, 28, 12}, 88, 88, 1, 96, FIELD_POINTER, 8},
-    {"accessDescCount", "in: Number of `accessDescs`s", {KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"bytesize", "in: size in bytes of the requested allocation", {KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
-    {"dptr", "out: address of the allocation returned by CUDA", {KIND_ADDRESS, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemAllocNodeParamsV2[] = {
-    {"poolProps", "in: array of memory access descriptors. Used to describe peer GPU access", {KIND_RECORD, 29, 88}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"accessDescs", "in: number of memory access descriptors. Must not exceed the number of GPUs.", {KIND_RECORD, 28, 12}, 88, 88, 1, 96, FIELD_POINTER, 8},
-    {"accessDescCount", "in: Number of `accessDescs`s", {KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"bytesize", "in: size in bytes of the requested allocation", {KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
-    {"dptr", "out: address of the allocation returned by CUDA", {KIND_ADDRESS, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemFreeNodeParams[] = {
-    {"dptr", "in: the pointer to free", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpyAttributes[] = {
-    {"srcAccessOrder", "Source access ordering to be observed for copies with this attribute.", {KIND_ENUM, 60, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"srcLocHint", "Hint location for the source operand. Ignored when the pointers are not managed memory or memory allocated outside CUDA.", {KIND_RECORD, 27, 8}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"dstLocHint", "Hint location for the destination operand. Ignored when the pointers are not managed memory or memory allocated outside CUDA.", {KIND_RECORD, 27, 8}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Additional flags for copies with this attribute. See cudaMemcpyFlags.", {KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaOffset3D[] = {
-    {"x", "", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"y", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"z", "", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpy3DOperand_op_ptr[] = {
-    {"ptr", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"rowLength", "Length of each row in elements.", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"layerHeight", "Height of each layer in elements.", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"locHint", "Hint location for the operand. Ignored when the pointers are not managed memory or memory allocated outside CUDA.", {KIND_RECORD, 27, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpy3DOperand_op_array[] = {
-    {"array", "", {KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"offset", "", {KIND_RECORD, 35, 24}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpy3DOperand_op[] = {
-    {"ptr", "", {KIND_RECORD, 36, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"array", "", {KIND_RECORD, 37, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpy3DOperand[] = {
-    {"type", "", {KIND_ENUM, 61, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"op", "", {KIND_RECORD, 38, 32}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpy3DBatchOp[] = {
-    {"src", "Source memcpy operand.", {KIND_RECORD, 39, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"dst", "Destination memcpy operand.", {KIND_RECORD, 39, 40}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"extent", "Extents of the memcpy between src and dst. The width, height and depth components must not be 0.", {KIND_RECORD, 6, 24}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {"srcAccessOrder", "Source access ordering to be observed for copy from src to dst.", {KIND_ENUM, 60, 4}, 104, 104, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Additional flags for copy from src to dst. See cudaMemcpyFlags.", {KIND_U32, 0, 4}, 108, 108, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_CUuuid_st[] = {
-    {"bytes", "", {KIND_I8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
-    {0}};
-static const FieldInfo fields_cudaDeviceProp[] = {
-    {"name", "ASCII string identifying device", {KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_BYTES, 0},
-    {"uuid", "16-byte unique identifier", {KIND_RECORD, 117, 16}, 256, 256, 1, -1, FIELD_VALUE, 0},
-    {"luid", "8-byte locally unique identifier. Value is undefined on TCC and non-Windows platforms", {KIND_I8, 0, 1}, 272, 272, 8, -1, FIELD_BYTES, 0},
-    {"luidDeviceNodeMask", "LUID device node mask. Value is undefined on TCC and non-Windows platforms", {KIND_U32, 0, 4}, 280, 280, 1, -1, FIELD_VALUE, 0},
-    {"totalGlobalMem", "Global memory available on device in bytes", {KIND_U64, 0, 8}, 288, 288, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemPerBlock", "Shared memory available per block in bytes", {KIND_U64, 0, 8}, 296, 296, 1, -1, FIELD_VALUE, 0},
-    {"regsPerBlock", "32-bit registers available per block", {KIND_I32, 0, 4}, 304, 304, 1, -1, FIELD_VALUE, 0},
-    {"warpSize", "Warp size in threads", {KIND_I32, 0, 4}, 308, 308, 1, -1, FIELD_VALUE, 0},
-    {"memPitch", "Maximum pitch in bytes allowed by memory copies", {KIND_U64, 0, 8}, 312, 312, 1, -1, FIELD_VALUE, 0},
-    {"maxThreadsPerBlock", "Maximum number of threads per block", {KIND_I32, 0, 4}, 320, 320, 1, -1, FIELD_VALUE, 0},
-    {"maxThreadsDim", "Maximum size of each dimension of a block", {KIND_I32, 0, 4}, 324, 324, 3, -1, FIELD_ARRAY, 0},
-    {"maxGridSize", "Maximum size of each dimension of a grid", {KIND_I32, 0, 4}, 336, 336, 3, -1, FIELD_ARRAY, 0},
-    {"clockRate", "Deprecated, Clock frequency in kilohertz", {KIND_I32, 0, 4}, -1, 348, 1, -1, FIELD_VALUE, 0},
-    {"totalConstMem", "Constant memory available on device in bytes", {KIND_U64, 0, 8}, 352, 352, 1, -1, FIELD_VALUE, 0},
-    {"major", "Major compute capability", {KIND_I32, 0, 4}, 360, 360, 1, -1, FIELD_VALUE, 0},
-    {"minor", "Minor compute capability", {KIND_I32, 0, 4}, 364, 364, 1, -1, FIELD_VALUE, 0},
-    {"textureAlignment", "Alignment requirement for textures", {KIND_U64, 0, 8}, 368, 368, 1, -1, FIELD_VALUE, 0},
-    {"texturePitchAlignment", "Pitch alignment requirement for texture references bound to pitched memory", {KIND_U64, 0, 8}, 376, 376, 1, -1, FIELD_VALUE, 0},
-    {"deviceOverlap", "Device can concurrently copy memory and execute a kernel. Deprecated. Use instead asyncEngineCount.", {KIND_I32, 0, 4}, -1, 384, 1, -1, FIELD_VALUE, 0},
-    {"multiProcessorCount", "Number of multiprocessors on device", {KIND_I32, 0, 4}, 384, 388, 1, -1, FIELD_VALUE, 0},
-    {"kernelExecTimeoutEnabled", "Deprecated, Specified whether there is a run time limit on kernels", {KIND_I32, 0, 4}, -1, 392, 1, -1, FIELD_VALUE, 0},
-    {"integrated", "Device is integrated as opposed to discrete", {KIND_I32, 0, 4}, 388, 396, 1, -1, FIELD_VALUE, 0},
-    {"canMapHostMemory", "Device can map host memory with cudaHostAlloc/cudaHostGetDevicePointer", {KIND_I32, 0, 4}, 392, 400, 1, -1, FIELD_VALUE, 0},
-    {"computeMode", "Deprecated, Compute mode (See cudaComputeMode)", {KIND_I32, 0, 4}, -1, 404, 1, -1, FIELD_VALUE, 0},
-    {"maxTexture1D", "Maximum 1D texture size", {KIND_I32, 0, 4}, 396, 408, 1, -1, FIELD_VALUE, 0},
-    {"maxTexture1DMipmap", "Maximum 1D mipmapped texture size", {KIND_I32, 0, 4}, 400, 412, 1, -1, FIELD_VALUE, 0},
-    {"maxTexture1DLinear", "Deprecated, do not use. Use cudaDeviceGetTexture1DLinearMaxWidth() or cuDeviceGetTexture1DLinearMaxWidth() instead.", {KIND_I32, 0, 4}, -1, 416, 1, -1, FIELD_VALUE, 0},
-    {"maxTexture2D", "Maximum 2D texture dimensions", {KIND_I32, 0, 4}, 404, 420, 2, -1, FIELD_ARRAY, 0},
-    {"maxTexture2DMipmap", "Maximum 2D mipmapped texture dimensions", {KIND_I32, 0, 4}, 412, 428, 2, -1, FIELD_ARRAY, 0},
-    {"maxTexture2DLinear", "Maximum dimensions (width, height, pitch) for 2D textures bound to pitched memory", {KIND_I32, 0, 4}, 420, 436, 3, -1, FIELD_ARRAY, 0},
-    {"maxTexture2DGather", "Maximum 2D texture dimensions if texture gather operations have to be performed", {KIND_I32, 0, 4}, 432, 448, 2, -1, FIELD_ARRAY, 0},
-    {"maxTexture3D", "Maximum 3D texture dimensions", {KIND_I32, 0, 4}, 440, 456, 3, -1, FIELD_ARRAY, 0},
-    {"maxTexture3DAlt", "Maximum alternate 3D texture dimensions", {KIND_I32, 0, 4}, 452, 468, 3, -1, FIELD_ARRAY, 0},
-    {"maxTextureCubemap", "Maximum Cubemap texture dimensions", {KIND_I32, 0, 4}, 464, 480, 1, -1, FIELD_VALUE, 0},
-    {"maxTexture1DLayered", "Maximum 1D layered texture dimensions", {KIND_I32, 0, 4}, 468, 484, 2, -1, FIELD_ARRAY, 0},
-    {"maxTexture2DLayered", "Maximum 2D layered texture dimensions", {KIND_I32, 0, 4}, 476, 492, 3, -1, FIELD_ARRAY, 0},
-    {"maxTextureCubemapLayered", "Maximum Cubemap layered texture dimensions", {KIND_I32, 0, 4}, 488, 504, 2, -1, FIELD_ARRAY, 0},
-    {"maxSurface1D", "Maximum 1D surface size", {KIND_I32, 0, 4}, 496, 512, 1, -1, FIELD_VALUE, 0},
-    {"maxSurface2D", "Maximum 2D surface dimensions", {KIND_I32, 0, 4}, 500, 516, 2, -1, FIELD_ARRAY, 0},
-    {"maxSurface3D", "Maximum 3D surface dimensions", {KIND_I32, 0, 4}, 508, 524, 3, -1, FIELD_ARRAY, 0},
-    {"maxSurface1DLayered", "Maximum 1D layered surface dimensions", {KIND_I32, 0, 4}, 520, 536, 2, -1, FIELD_ARRAY, 0},
-    {"maxSurface2DLayered", "Maximum 2D layered surface dimensions", {KIND_I32, 0, 4}, 528, 544, 3, -1, FIELD_ARRAY, 0},
-    {"maxSurfaceCubemap", "Maximum Cubemap surface dimensions", {KIND_I32, 0, 4}, 540, 556, 1, -1, FIELD_VALUE, 0},
-    {"maxSurfaceCubemapLayered", "Maximum Cubemap layered surface dimensions", {KIND_I32, 0, 4}, 544, 560, 2, -1, FIELD_ARRAY, 0},
-    {"surfaceAlignment", "Alignment requirements for surfaces", {KIND_U64, 0, 8}, 552, 568, 1, -1, FIELD_VALUE, 0},
-    {"concurrentKernels", "Device can possibly execute multiple kernels concurrently", {KIND_I32, 0, 4}, 560, 576, 1, -1, FIELD_VALUE, 0},
-    {"ECCEnabled", "Device has ECC support enabled", {KIND_I32, 0, 4}, 564, 580, 1, -1, FIELD_VALUE, 0},
-    {"pciBusID", "PCI bus ID of the device", {KIND_I32, 0, 4}, 568, 584, 1, -1, FIELD_VALUE, 0},
-    {"pciDeviceID", "PCI device ID of the device", {KIND_I32, 0, 4}, 572, 588, 1, -1, FIELD_VALUE, 0},
-    {"pciDomainID", "PCI domain ID of the device", {KIND_I32, 0, 4}, 576, 592, 1, -1, FIELD_VALUE, 0},
-    {"tccDriver", "1 if device is a Tesla device using TCC driver, 0 otherwise", {KIND_I32, 0, 4}, 580, 596, 1, -1, FIELD_VALUE, 0},
-    {"asyncEngineCount", "Number of asynchronous engines", {KIND_I32, 0, 4}, 584, 600, 1, -1, FIELD_VALUE, 0},
-    {"unifiedAddressing", "Device shares a unified address space with the host", {KIND_I32, 0, 4}, 588, 604, 1, -1, FIELD_VALUE, 0},
-    {"memoryClockRate", "Deprecated, Peak memory clock frequency in kilohertz", {KIND_I32, 0, 4}, -1, 608, 1, -1, FIELD_VALUE, 0},
-    {"memoryBusWidth", "Global memory bus width in bits", {KIND_I32, 0, 4}, 592, 612, 1, -1, FIELD_VALUE, 0},
-    {"l2CacheSize", "Size of L2 cache in bytes", {KIND_I32, 0, 4}, 596, 616, 1, -1, FIELD_VALUE, 0},
-    {"persistingL2CacheMaxSize", "Device's maximum l2 persisting lines capacity setting in bytes", {KIND_I32, 0, 4}, 600, 620, 1, -1, FIELD_VALUE, 0},
-    {"maxThreadsPerMultiProcessor", "Maximum resident threads per multiprocessor", {KIND_I32, 0, 4}, 604, 624, 1, -1, FIELD_VALUE, 0},
-    {"streamPrioritiesSupported", "Device supports stream priorities", {KIND_I32, 0, 4}, 608, 628, 1, -1, FIELD_VALUE, 0},
-    {"globalL1CacheSupported", "Device supports caching globals in L1", {KIND_I32, 0, 4}, 612, 632, 1, -1, FIELD_VALUE, 0},
-    {"localL1CacheSupported", "Device supports caching locals in L1", {KIND_I32, 0, 4}, 616, 636, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemPerMultiprocessor", "Shared memory available per multiprocessor in bytes", {KIND_U64, 0, 8}, 624, 640, 1, -1, FIELD_VALUE, 0},
-    {"regsPerMultiprocessor", "32-bit registers available per multiprocessor", {KIND_I32, 0, 4}, 632, 648, 1, -1, FIELD_VALUE, 0},
-    {"managedMemory", "Device supports allocating managed memory on this system", {KIND_I32, 0, 4}, 636, 652, 1, -1, FIELD_VALUE, 0},
-    {"isMultiGpuBoard", "Device is on a multi-GPU board", {KIND_I32, 0, 4}, 640, 656, 1, -1, FIELD_VALUE, 0},
-    {"multiGpuBoardGroupID", "Unique identifier for a group of devices on the same multi-GPU board", {KIND_I32, 0, 4}, 644, 660, 1, -1, FIELD_VALUE, 0},
-    {"hostNativeAtomicSupported", "Link between the device and the host supports native atomic operations", {KIND_I32, 0, 4}, 648, 664, 1, -1, FIELD_VALUE, 0},
-    {"singleToDoublePrecisionPerfRatio", "Deprecated, Ratio of single precision performance (in floating-point operations per second) to double precision performance", {KIND_I32, 0, 4}, -1, 668, 1, -1, FIELD_VALUE, 0},
-    {"pageableMemoryAccess", "Device supports coherently accessing pageable memory without calling cudaHostRegister on it", {KIND_I32, 0, 4}, 652, 672, 1, -1, FIELD_VALUE, 0},
-    {"concurrentManagedAccess", "Device can coherently access managed memory concurrently with the CPU", {KIND_I32, 0, 4}, 656, 676, 1, -1, FIELD_VALUE, 0},
-    {"computePreemptionSupported", "Device supports Compute Preemption", {KIND_I32, 0, 4}, 660, 680, 1, -1, FIELD_VALUE, 0},
-    {"canUseHostPointerForRegisteredMem", "Device can access host registered memory at the same virtual address as the CPU", {KIND_I32, 0, 4}, 664, 684, 1, -1, FIELD_VALUE, 0},
-    {"cooperativeLaunch", "Device supports launching cooperative kernels via cudaLaunchCooperativeKernel", {KIND_I32, 0, 4}, 668, 688, 1, -1, FIELD_VALUE, 0},
-    {"cooperativeMultiDeviceLaunch", "Deprecated, cudaLaunchCooperativeKernelMultiDevice is deprecated.", {KIND_I32, 0, 4}, -1, 692, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemPerBlockOptin", "Per device maximum shared memory per block usable by special opt in", {KIND_U64, 0, 8}, 672, 696, 1, -1, FIELD_VALUE, 0},
-    {"pageableMemoryAccessUsesHostPageTables", "Device accesses pageable memory via the host's page tables", {KIND_I32, 0, 4}, 680, 704, 1, -1, FIELD_VALUE, 0},
-    {"directManagedMemAccessFromHost", "Host can directly access managed memory on the device without migration.", {KIND_I32, 0, 4}, 684, 708, 1, -1, FIELD_VALUE, 0},
-    {"maxBlocksPerMultiProcessor", "Maximum number of resident blocks per multiprocessor", {KIND_I32, 0, 4}, 688, 712, 1, -1, FIELD_VALUE, 0},
-    {"accessPolicyMaxWindowSize", "The maximum value of cudaAccessPolicyWindownum_bytes.", {KIND_I32, 0, 4}, 692, 716, 1, -1, FIELD_VALUE, 0},
-    {"reservedSharedMemPerBlock", "Shared memory reserved by CUDA driver per block in bytes", {KIND_U64, 0, 8}, 696, 720, 1, -1, FIELD_VALUE, 0},
-    {"hostRegisterSupported", "Device supports host memory registration via cudaHostRegister.", {KIND_I32, 0, 4}, 704, 728, 1, -1, FIELD_VALUE, 0},
-    {"sparseCudaArraySupported", "1 if the device supports sparse CUDA arrays and sparse CUDA mipmapped arrays, 0 otherwise", {KIND_I32, 0, 4}, 708, 732, 1, -1, FIELD_VALUE, 0},
-    {"hostRegisterReadOnlySupported", "Device supports using the cudaHostRegister flag cudaHostRegisterReadOnly to register memory that must be mapped as read-only to the GPU", {KIND_I32, 0, 4}, 712, 736, 1, -1, FIELD_VALUE, 0},
-    {"timelineSemaphoreInteropSupported", "External timeline semaphore interop is supported on the device", {KIND_I32, 0, 4}, 716, 740, 1, -1, FIELD_VALUE, 0},
-    {"memoryPoolsSupported", "1 if the device supports using the cudaMallocAsync and cudaMemPool family of APIs, 0 otherwise", {KIND_I32, 0, 4}, 720, 744, 1, -1, FIELD_VALUE, 0},
-    {"gpuDirectRDMASupported", "1 if the device supports GPUDirect RDMA APIs, 0 otherwise", {KIND_I32, 0, 4}, 724, 748, 1, -1, FIELD_VALUE, 0},
-    {"gpuDirectRDMAFlushWritesOptions", "Bitmask to be interpreted according to the cudaFlushGPUDirectRDMAWritesOptions enum", {KIND_U32, 0, 4}, 728, 752, 1, -1, FIELD_VALUE, 0},
-    {"gpuDirectRDMAWritesOrdering", "See the cudaGPUDirectRDMAWritesOrdering enum for numerical values", {KIND_I32, 0, 4}, 732, 756, 1, -1, FIELD_VALUE, 0},
-    {"memoryPoolSupportedHandleTypes", "Bitmask of handle types supported with mempool-based IPC", {KIND_U32, 0, 4}, 736, 760, 1, -1, FIELD_VALUE, 0},
-    {"deferredMappingCudaArraySupported", "1 if the device supports deferred mapping CUDA arrays and CUDA mipmapped arrays", {KIND_I32, 0, 4}, 740, 764, 1, -1, FIELD_VALUE, 0},
-    {"ipcEventSupported", "Device supports IPC Events.", {KIND_I32, 0, 4}, 744, 768, 1, -1, FIELD_VALUE, 0},
-    {"clusterLaunch", "Indicates device supports cluster launch", {KIND_I32, 0, 4}, 748, 772, 1, -1, FIELD_VALUE, 0},
-    {"unifiedFunctionPointers", "Indicates device supports unified pointers", {KIND_I32, 0, 4}, 752, 776, 1, -1, FIELD_VALUE, 0},
-    {"deviceNumaConfig", "NUMA configuration of a device: value is of type cudaDeviceNumaConfig enum", {KIND_I32, 0, 4}, 756, -1, 1, -1, FIELD_VALUE, 0},
-    {"deviceNumaId", "NUMA node ID of the GPU memory", {KIND_I32, 0, 4}, 760, -1, 1, -1, FIELD_VALUE, 0},
-    {"mpsEnabled", "Indicates if contexts created on this device will be shared via MPS", {KIND_I32, 0, 4}, 764, -1, 1, -1, FIELD_VALUE, 0},
-    {"hostNumaId", "NUMA ID of the host node closest to the device or -1 when system does not support NUMA", {KIND_I32, 0, 4}, 768, -1, 1, -1, FIELD_VALUE, 0},
-    {"gpuPciDeviceID", "The combined 16-bit PCI device ID and 16-bit PCI vendor ID", {KIND_U32, 0, 4}, 772, -1, 1, -1, FIELD_VALUE, 0},
-    {"gpuPciSubsystemID", "The combined 16-bit PCI subsystem ID and 16-bit PCI subsystem vendor ID", {KIND_U32, 0, 4}, 776, -1, 1, -1, FIELD_VALUE, 0},
-    {"hostNumaMultinodeIpcSupported", "1 if the device supports HostNuma location IPC between nodes in a multi-node system.", {KIND_I32, 0, 4}, 780, -1, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaIpcEventHandle_st[] = {
-    {0}};
-static const FieldInfo fields_cudaIpcMemHandle_st[] = {
-    {0}};
-static const FieldInfo fields_cudaMemFabricHandle_st[] = {
-    {0}};
-static const FieldInfo fields_cudaExternalMemoryHandleDesc_handle_win32[] = {
-    {"handle", "Valid NT handle. Must be NULL if 'name' is non-NULL", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"name", "Name of a valid memory object. Must be NULL if 'handle' is non-NULL.", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalMemoryHandleDesc_handle[] = {
-    {"fd", "File descriptor referencing the memory object. Valid when type is cudaExternalMemoryHandleTypeOpaqueFd", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"win32", "", {KIND_RECORD, 46, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvSciBufObject", "A handle representing NvSciBuf Object. Valid when type is cudaExternalMemoryHandleTypeNvSciBuf", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalMemoryHandleDesc[] = {
-    {"type", "Type of the handle", {KIND_ENUM, 65, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"handle", "", {KIND_RECORD, 47, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"size", "Size of the memory allocation", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Flags must either be zero or cudaExternalMemoryDedicated", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalMemoryBufferDesc[] = {
-    {"offset", "Offset into the memory object where the buffer's base is", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"size", "Size of the buffer", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Flags reserved for future use. Must be zero.", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalMemoryMipmappedArrayDesc[] = {
-    {"offset", "Offset into the memory object where the base level of the mipmap chain is.", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"formatDesc", "Format of base level of the mipmap chain", {KIND_RECORD, 1, 20}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"extent", "Dimensions of base level of the mipmap chain", {KIND_RECORD, 6, 24}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Flags associated with CUDA mipmapped arrays. See cudaMallocMipmappedArray", {KIND_U32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {"numLevels", "Total number of levels in the mipmap chain", {KIND_U32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreHandleDesc_handle_win32[] = {
-    {"handle", "Valid NT handle. Must be NULL if 'name' is non-NULL", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"name", "Name of a valid synchronization primitive. Must be NULL if 'handle' is non-NULL.", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreHandleDesc_handle[] = {
-    {"fd", "File descriptor referencing the semaphore object. Valid when type is one of the following: - cudaExternalSemaphoreHandleTypeOpaqueFd - cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"win32", "", {KIND_RECORD, 51, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvSciSyncObj", "Valid NvSciSyncObj. Must be non NULL", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreHandleDesc[] = {
-    {"type", "Type of the handle", {KIND_ENUM, 66, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"handle", "", {KIND_RECORD, 52, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Flags reserved for the future. Must be zero.", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_params_fence[] = {
-    {"value", "Value of fence to be signaled", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_params_nvSciSync[] = {
-    {"fence", "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_params_keyedMutex[] = {
-    {"key", "", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_params[] = {
-    {"fence", "", {KIND_RECORD, 54, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvSciSync", "", {KIND_RECORD, 55, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"keyedMutex", "", {KIND_RECORD, 56, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams[] = {
-    {"params", "", {KIND_RECORD, 57, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while signaling the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.", {KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_params_fence[] = {
-    {"value", "Value of fence to be waited on", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_params_nvSciSync[] = {
-    {"fence", "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_params_keyedMutex[] = {
-    {"key", "Value of key to acquire the mutex with", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"timeoutMs", "Timeout in milliseconds to wait to acquire the mutex", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_params[] = {
-    {"fence", "", {KIND_RECORD, 59, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvSciSync", "", {KIND_RECORD, 60, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"keyedMutex", "", {KIND_RECORD, 61, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams[] = {
-    {"params", "", {KIND_RECORD, 62, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while waiting for the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.", {KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaDevSmResource[] = {
-    {"smCount", "The amount of streaming multiprocessors available in this resource.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"minSmPartitionSize", "The minimum number of streaming multiprocessors required to partition this resource.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"smCoscheduledAlignment", "The number of streaming multiprocessors in this resource that are guaranteed to be co-scheduled on the same GPU processing cluster. smCount will be a multiple of this value, unless the backfill flag is set.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"flags", "The flags set on this SM resource. For available flags see cudaDevSmResourceGroup_flags.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"localityDomainId", "Locality domain that the SM must be located on. Only valid if cudaDevSmResourceConstraintTypeLocalityDomainId is set in flags", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaDevWorkqueueConfigResource[] = {
-    {"device", "The device on which the workqueue resources are available", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"wqConcurrencyLimit", "The expected maximum number of concurrent stream-ordered workloads", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"sharingScope", "The sharing scope for the workqueue resources", {KIND_ENUM, 70, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaDevWorkqueueResource[] = {
-    {0}};
-static const FieldInfo fields_cudaDevSmResourceGroupParams_st[] = {
-    {"smCount", "The amount of SMs available in this resource.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"coscheduledSmCount", "The amount of co-scheduled SMs grouped together for locality purposes.", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"preferredCoscheduledSmCount", "When possible, combine co-scheduled groups together into larger groups of this size.", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Combination of `cudaDevSmResourceGroup_flags` values to indicate this this group is created.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"localityDomainId", "Locality domain that the SM must be located on. Only valid if cudaDevSmResourceGroupLocalityDomainId is set in flags", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaDevResource_st[] = {
-    {"type", "Type of resource, dictates which union field was last set", {KIND_ENUM, 69, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sm", "Resource corresponding to cudaDevResourceTypeSm `type`.", {KIND_RECORD, 64, 20}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"wqConfig", "Resource corresponding to cudaDevResourceTypeWorkqueueConfig `type`.", {KIND_RECORD, 65, 12}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"wq", "Resource corresponding to cudaDevResourceTypeWorkqueue `type`.", {KIND_RECORD, 66, 40}, 96, 96, 1, -1, FIELD_VALUE, 0},
-    {"nextResource", "", {KIND_RECORD, 68, 144}, 136, 136, 1, -1, FIELD_POINTER, 0},
-    {0}};
-static const FieldInfo fields_cudalibraryHostUniversalFunctionAndDataTable[] = {
-    {"functionTable", "", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"functionWindowSize", "", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"dataTable", "", {KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"dataWindowSize", "", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaKernelNodeParams[] = {
-    {"func", "Kernel to launch", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"gridDim", "Grid dimensions", {KIND_RECORD, 0, 12}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"blockDim", "Block dimensions", {KIND_RECORD, 0, 12}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemBytes", "Dynamic shared-memory size per thread block in bytes", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"kernelParams", "Array of pointers to individual kernel arguments", {KIND_KERNEL, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"extra", "Pointer to kernel arguments in the \"extra\" format", {KIND_ADDRESS, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaKernelNodeParamsV2[] = {
-    {"func", "functionType = cudaKernelFucntionTypeDevice", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"kern", "functionType = cudaKernelFucntionTypeKernel", {KIND_HANDLE, 17, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"cuFunc", "functionType = cudaKernelFucntionTypeFunction", {KIND_HANDLE, 16, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"gridDim", "Grid dimensions", {KIND_RECORD, 0, 12}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"blockDim", "Block dimensions", {KIND_RECORD, 0, 12}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemBytes", "Dynamic shared-memory size per thread block in bytes", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"kernelParams", "Array of pointers to individual kernel arguments", {KIND_KERNEL, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"extra", "Pointer to kernel arguments in the \"extra\" format", {KIND_ADDRESS, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "Context in which to run the kernel. If NULL will try to use the current context.", {KIND_HANDLE, 1, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {"functionType", "Type of handle passed in the func/kern/cuFunc union above", {KIND_ENUM, 76, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalNodeParams[] = {
-    {"extSemArray", "Array of external semaphore handles.", {KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
-    {"paramsArray", "Array of external semaphore signal parameters.", {KIND_RECORD, 58, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
-    {"numExtSems", "Number of handles and parameters supplied in extSemArray and paramsArray.", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalNodeParamsV2[] = {
-    {"extSemArray", "Array of external semaphore handles.", {KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
-    {"paramsArray", "Array of external semaphore signal parameters.", {KIND_RECORD, 58, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
-    {"numExtSems", "Number of handles and parameters supplied in extSemArray and paramsArray.", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "CUDA Execution Context", {KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitNodeParams[] = {
-    {"extSemArray", "Array of external semaphore handles.", {KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
-    {"paramsArray", "Array of external semaphore wait parameters.", {KIND_RECORD, 63, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
-    {"numExtSems", "Number of handles and parameters supplied in extSemArray and paramsArray.", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitNodeParamsV2[] = {
-    {"extSemArray", "Array of external semaphore handles.", {KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
-    {"paramsArray", "Array of external semaphore wait parameters.", {KIND_RECORD, 63, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
-    {"numExtSems", "Number of handles and parameters supplied in extSemArray and paramsArray.", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "CUDA Execution Context", {KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaConditionalNodeParams[] = {
-    {"handle", "Conditional node handle. Handles must be created in advance of creating the node using cudaGraphConditionalHandleCreate.", {KIND_HANDLE, 15, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"type", "Type of conditional node.", {KIND_ENUM, 78, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"size", "Size of graph output array. Allowed values are 1 for cudaGraphCondTypeWhile, 1 or 2 for cudaGraphCondTypeIf, or any value greater than zero for cudaGraphCondTypeSwitch.", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"phGraph_out", "CUDA-owned array populated with conditional node child graphs during creation of the node. Valid for the lifetime of the conditional node. The contents of the graph(s) are subject to the following constraints: - Allowed node types are kernel nodes, empty nodes, child graphs, memsets, memcopies, and conditionals. This applies recursively to child graphs and conditional bodies. - All kernels, including kernels in nested conditionals or child graphs at any level, must belong to the same device context. These graphs may be populated using graph node creation APIs or cudaStreamBeginCaptureToGraph. cudaGraphCondTypeIf: phGraph_out[0] is executed when the condition is non-zero. If `size` == 2, phGraph_out[1] will be executed when the condition is zero. cudaGraphCondTypeWhile: phGraph_out[0] is executed as long as the condition is non-zero. cudaGraphCondTypeSwitch: phGraph_out[n] is executed when the condition is equal to n. If the condition >= `size`, no body graph is executed.", {KIND_HANDLE, 12, 8}, 16, 16, 1, 12, FIELD_POINTER, 4},
-    {"ctx", "CUDA Execution Context", {KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaMemcpyBatchNodeParams[] = {
-    {"count", "Size of `dsts`, `srcs` and `sizes` arrays. This field cannot be updated in an instantiated graph.", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"dsts", "Array of destination pointers. This field can be updated in an instantiated graph.", {KIND_ADDRESS, 0, 8}, 8, 8, 1, 0, FIELD_VALUE, 8},
-    {"srcs", "Array of source pointers. This field can be updated in an instantiated graph.", {KIND_ADDRESS, 0, 8}, 16, 16, 1, 0, FIELD_VALUE, 8},
-    {"sizes", "Array of sizes for memcpy operations. This field can be updated in an instantiated graph. A size of 0 disables the individual copy operation.", {KIND_U64, 0, 8}, 24, 24, 1, 0, FIELD_POINTER, 8},
-    {"attrs", "Array of memcpy attributes. This field cannot be updated in an instantiated graph.", {KIND_RECORD, 34, 24}, 32, 32, 1, 48, FIELD_POINTER, 8},
-    {"attrsIdxs", "Array of indices specifying which copies each entry in `attrs` applies to. The array contents cannot be updated in an instantiated graph.", {KIND_U64, 0, 8}, 40, 40, 1, 48, FIELD_POINTER, 8},
-    {"numAttrs", "Size of `attrs` and `attrsIdxs` arrays. The array contents cannot be updated in an instantiated graph.", {KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "Preferred CUDA Execution Context to use for the copies. This field cannot be updated in an instantiated graph.", {KIND_HANDLE, 1, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaChildGraphNodeParams[] = {
-    {"graph", "The child graph to clone into the node for node creation, or a handle to the graph owned by the node for node query. The graph must not contain conditional nodes. Graphs containing memory allocation or memory free nodes must set the ownership to be moved to the parent.", {KIND_HANDLE, 12, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ownership", "The ownership relationship of the child graph node.", {KIND_ENUM, 80, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaEventRecordNodeParams[] = {
-    {"event", "The event to record when the node executes", {KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"ctx", "CUDA Execution Context", {KIND_HANDLE, 1, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaEventWaitNodeParams[] = {
-    {"event", "The event to wait on from the node", {KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphNodeParams[] = {
-    {"type", "Type of the node", {KIND_ENUM, 79, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"kernel", "Kernel node parameters.", {KIND_RECORD, 71, 72}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"memcpy", "Memcpy node parameters.", {KIND_RECORD, 9, 176}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"memset", "Memset node parameters.", {KIND_RECORD, 12, 48}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"host", "Host node parameters.", {KIND_RECORD, 15, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"graph", "Child graph node parameters.", {KIND_RECORD, 78, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"eventWait", "Event wait node parameters.", {KIND_RECORD, 80, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"eventRecord", "Event record node parameters.", {KIND_RECORD, 79, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"extSemSignal", "External semaphore signal node parameters.", {KIND_RECORD, 73, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"extSemWait", "External semaphore wait node parameters.", {KIND_RECORD, 75, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"alloc", "Memory allocation node parameters.", {KIND_RECORD, 32, 120}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"free", "Memory free node parameters.", {KIND_RECORD, 33, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"conditional", "Conditional node parameters.", {KIND_RECORD, 76, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"memcpyBatch", "Batch memcpy node parameters.", {KIND_RECORD, 77, 64}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphEdgeData_st[] = {
-    {"from_port", "This indicates when the dependency is triggered from the upstream node on the edge. The meaning is specfic to the node type. A value of 0 in all cases means full completion of the upstream node, with memory visibility to the downstream node or portion thereof (indicated by `to_port`). Only kernel nodes define non-zero ports. A kernel node can use the following output port types: cudaGraphKernelNodePortDefault, cudaGraphKernelNodePortProgrammatic, or cudaGraphKernelNodePortLaunchCompletion.", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"to_port", "This indicates what portion of the downstream node is dependent on the upstream node or portion thereof (indicated by `from_port`). The meaning is specific to the node type. A value of 0 in all cases means the entirety of the downstream node is dependent on the upstream work. Currently no node types define non-zero ports. Accordingly, this field must be set to zero.", {KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
-    {"type", "This should be populated with a value from cudaGraphDependencyType. (It is typed as char due to compiler-specific layout of bitfields.) See cudaGraphDependencyType.", {KIND_U8, 0, 1}, 2, 2, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphInstantiateParams_st[] = {
-    {"flags", "Instantiation flags", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"uploadStream", "Upload stream", {KIND_HANDLE, 7, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"errNode_out", "The node which caused instantiation to fail, if any", {KIND_HANDLE, 13, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"result_out", "Whether instantiation was successful. If it failed, the reason why", {KIND_ENUM, 3, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphExecUpdateResultInfo_st[] = {
-    {"result", "Gives more specific detail when a cuda graph update fails.", {KIND_ENUM, 81, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"errorNode", "The \"to node\" of the error edge when the topologies do not match. The error node when the error is associated with a specific node. NULL when the error is generic.", {KIND_HANDLE, 13, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"errorFromNode", "The from node of error edge when the topologies do not match. Otherwise NULL.", {KIND_HANDLE, 13, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphKernelNodeUpdate_updateData_param[] = {
-    {"pValue", "Kernel parameter data to write in", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"offset", "Offset into the parameter buffer at which to apply the update", {KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"size", "Number of bytes to update", {KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphKernelNodeUpdate_updateData[] = {
-    {"gridDim", "Grid dimensions", {KIND_RECORD, 0, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"param", "Kernel parameter data", {KIND_RECORD, 85, 24}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"isEnabled", "Node enable/disable data. Nonzero if the node should be enabled, 0 if it should be disabled", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphKernelNodeUpdate[] = {
-    {"node", "Node to update", {KIND_HANDLE, 21, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"field", "Which type of update to apply. Determines how updateData is interpreted", {KIND_ENUM, 82, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"updateData", "Update data to apply. Which field is used depends on field's value", {KIND_RECORD, 86, 24}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchMemSyncDomainMap_st[] = {
-    {"default_", "The default domain ID to use for designated kernels", {KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"remote", "The remote domain ID to use for designated kernels", {KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchAttributeValue_clusterDim[] = {
-    {"x", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"y", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"z", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchAttributeValue_programmaticEvent[] = {
-    {"event", "", {KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"flags", "", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"triggerAtBlockStart", "", {KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchAttributeValue_preferredClusterDim[] = {
-    {"x", "", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"y", "", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"z", "", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchAttributeValue_launchCompletionEvent[] = {
-    {"event", "", {KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"flags", "", {KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchAttributeValue_deviceUpdatableKernelNode[] = {
-    {"deviceUpdatable", "", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"devNode", "", {KIND_HANDLE, 21, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchAttributeValue[] = {
-    {"accessPolicyWindow", "Value of launch attribute cudaLaunchAttributeAccessPolicyWindow.", {KIND_RECORD, 13, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"cooperative", "Value of launch attribute cudaLaunchAttributeCooperative. Nonzero indicates a cooperative kernel (see cudaLaunchCooperativeKernel).", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"syncPolicy", "Value of launch attribute cudaLaunchAttributeSynchronizationPolicy. cudaSynchronizationPolicy for work queued up in this stream.", {KIND_ENUM, 29, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"clusterDim", "", {KIND_RECORD, 89, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"clusterSchedulingPolicyPreference", "Value of launch attribute cudaLaunchAttributeClusterSchedulingPolicyPreference. Cluster scheduling policy preference for the kernel.", {KIND_ENUM, 30, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"programmaticStreamSerializationAllowed", "Value of launch attribute cudaLaunchAttributeProgrammaticStreamSerialization.", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"programmaticEvent", "", {KIND_RECORD, 90, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"priority", "Value of launch attribute cudaLaunchAttributePriority. Execution priority of the kernel.", {KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"memSyncDomainMap", "Value of launch attribute cudaLaunchAttributeMemSyncDomainMap. See cudaLaunchMemSyncDomainMap.", {KIND_RECORD, 126, 2}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"memSyncDomain", "Value of launch attribute cudaLaunchAttributeMemSyncDomain. See cudaLaunchMemSyncDomain.", {KIND_ENUM, 4, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"preferredClusterDim", "", {KIND_RECORD, 91, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"launchCompletionEvent", "", {KIND_RECORD, 92, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"deviceUpdatableKernelNode", "", {KIND_RECORD, 93, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemCarveout", "Value of launch attribute cudaLaunchAttributePreferredSharedMemoryCarveout.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvlinkUtilCentricScheduling", "Value of launch attribute cudaLaunchAttributeNvlinkUtilCentricScheduling.", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"portableClusterSizeMode", "Value of launch attribute cudaLaunchAttributePortableClusterSizeMode", {KIND_ENUM, 5, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"sharedMemoryMode", "Value of launch attribute cudaLaunchAttributeSharedMemoryMode. See cudaSharedMemoryMode for acceptable values.", {KIND_ENUM, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchAttribute_st[] = {
-    {"id", "Attribute to set", {KIND_ENUM, 6, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"val", "Value of the attribute", {KIND_RECORD, 94, 64}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchConfig_st[] = {
-    {"gridDim", "Grid dimensions", {KIND_RECORD, 0, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"blockDim", "Block dimensions", {KIND_RECORD, 0, 12}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"dynamicSmemBytes", "Dynamic shared-memory size per thread block in bytes", {KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {"stream", "Stream identifier", {KIND_HANDLE, 7, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"attrs", "List of attributes; nullable if cudaLaunchConfig_tnumAttrs == 0", {KIND_RECORD, 127, 72}, 40, 40, 1, 48, FIELD_POINTER, 4},
-    {"numAttrs", "Number of attributes populated in cudaLaunchConfig_tattrs", {KIND_U32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaAsyncNotificationInfo_info_overBudget[] = {
-    {"bytesOverBudget", "The number of bytes that the process has allocated above its device memory budget", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaAsyncNotificationInfo_info[] = {
-    {"overBudget", "Information about notifications of type `cudaAsyncNotificationTypeOverBudget`", {KIND_RECORD, 97, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaAsyncNotificationInfo[] = {
-    {"type", "The type of notification being sent", {KIND_ENUM, 7, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"info", "Information about the notification. `type` must be checked in order to interpret this field.", {KIND_RECORD, 98, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaTextureDesc[] = {
-    {"addressMode", "Texture address mode for up to 3 dimensions", {KIND_ENUM, 92, 4}, 0, 0, 3, -1, FIELD_ARRAY, 0},
-    {"filterMode", "Texture filter mode", {KIND_ENUM, 93, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"readMode", "Texture read mode", {KIND_ENUM, 94, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"sRGB", "Perform sRGB->linear conversion during texture read", {KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"borderColor", "Texture Border Color", {KIND_F32, 0, 4}, 24, 24, 4, -1, FIELD_ARRAY, 0},
-    {"normalizedCoords", "Indicates whether texture reads are normalized or not", {KIND_I32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"maxAnisotropy", "Limit to the anisotropy ratio", {KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
-    {"mipmapFilterMode", "Mipmap filter mode", {KIND_ENUM, 93, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {"mipmapLevelBias", "Offset applied to the supplied mipmap level", {KIND_F32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
-    {"minMipmapLevelClamp", "Lower end of the mipmap level range to clamp access to", {KIND_F32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {"maxMipmapLevelClamp", "Upper end of the mipmap level range to clamp access to", {KIND_F32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
-    {"disableTrilinearOptimization", "Disable any trilinear filtering optimizations.", {KIND_I32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
-    {"seamlessCubemap", "Enable seamless cube map filtering.", {KIND_I32, 0, 4}, 68, 68, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaGraphRecaptureCallbackData[] = {
-    {"callbackFunc", "Callback function that will be invoked", {KIND_HANDLE, 29, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"userData", "Generic pointer that is passed to the callback function", {KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaEglPlaneDesc_st[] = {
-    {"width", "Width of plane", {KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"height", "Height of plane", {KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {"depth", "Depth of plane", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"pitch", "Pitch of plane", {KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {"numChannels", "Number of channels for the plane", {KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {"channelDesc", "Channel Format Descriptor", {KIND_RECORD, 1, 20}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaEglFrame_st_frame[] = {
-    {"pArray", "Array of CUDA arrays corresponding to each plane", {KIND_HANDLE, 2, 8}, 0, 0, 3, -1, FIELD_ARRAY, 0},
-    {"pPitch", "Array of Pointers corresponding to each plane", {KIND_RECORD, 5, 32}, 0, 0, 3, -1, FIELD_ARRAY, 0},
-    {0}};
-static const FieldInfo fields_cudaEglFrame_st[] = {
-    {"frame", "", {KIND_RECORD, 103, 96}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"planeDesc", "CUDA EGL Plane Descriptor cudaEglPlaneDesc", {KIND_RECORD, 130, 56}, 96, 96, 3, -1, FIELD_ARRAY, 0},
-    {"planeCount", "Number of planes", {KIND_U32, 0, 4}, 264, 264, 1, -1, FIELD_VALUE, 0},
-    {"frameType", "Array or Pitch", {KIND_ENUM, 19, 4}, 268, 268, 1, -1, FIELD_VALUE, 0},
-    {"eglColorFormat", "CUDA EGL Color Format", {KIND_ENUM, 21, 4}, 272, 272, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_v1_params_fence[] = {
-    {"value", "Value of fence to be signaled", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync[] = {
-    {"fence", "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_v1_params_keyedMutex[] = {
-    {"key", "", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_v1_params[] = {
-    {"fence", "", {KIND_RECORD, 105, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvSciSync", "", {KIND_RECORD, 106, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"keyedMutex", "", {KIND_RECORD, 107, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreSignalParams_v1[] = {
-    {"params", "", {KIND_RECORD, 108, 24}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while signaling the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.", {KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_v1_params_fence[] = {
-    {"value", "Value of fence to be waited on", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync[] = {
-    {"fence", "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_v1_params_keyedMutex[] = {
-    {"key", "Value of key to acquire the mutex with", {KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"timeoutMs", "Timeout in milliseconds to wait to acquire the mutex", {KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_v1_params[] = {
-    {"fence", "", {KIND_RECORD, 110, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"nvSciSync", "", {KIND_RECORD, 111, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"keyedMutex", "", {KIND_RECORD, 112, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaExternalSemaphoreWaitParams_v1[] = {
-    {"params", "", {KIND_RECORD, 113, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"flags", "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while waiting for the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.", {KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {0}};
-static const FieldInfo fields_cudaLaunchParams[] = {
-    {"func", "Device function symbol", {KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {"gridDim", "Grid dimentions", {KIND_RECORD, 0, 12}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {"blockDim", "Block dimentions", {KIND_RECORD, 0, 12}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {"args", "Arguments", {KIND_ADDRESS, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
-    {"sharedMem", "Shared memory", {KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
-    {"stream", "Stream identifier", {KIND_HANDLE, 7, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
-    {0}};
+static const FieldPlace places_dim3[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaChannelFormatDesc[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 22, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaArraySparseProperties_tileExtent[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaArraySparseProperties[] = {
+    {{KIND_RECORD, 2, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaArrayMemoryRequirements[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaPitchedPtr[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExtent[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaPos[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpy3DParms[] = {
+    {{KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 7, 24}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 5, 32}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 2, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 7, 24}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 5, 32}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 6, 24}, 128, 128, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 24, 4}, 152, 152, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpyNodeParams[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 8, 160}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpy3DPeerParms[] = {
+    {{KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 7, 24}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 5, 32}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 2, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 7, 24}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 5, 32}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 136, 136, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 6, 24}, 144, 144, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemsetParams[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemsetParamsV2[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaAccessPolicyWindow[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_F32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 25, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 25, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaHostNodeParams[] = {
+    {{KIND_HANDLE, 6, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaHostNodeParamsV2[] = {
+    {{KIND_HANDLE, 6, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceDesc_res_array[] = {
+    {{KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceDesc_res_mipmap[] = {
+    {{KIND_HANDLE, 4, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceDesc_res_linear[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 1, 20}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceDesc_res_pitch2D[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 1, 20}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceDesc_res_reserved[] = {
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceDesc_res[] = {
+    {{KIND_RECORD, 16, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 17, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 18, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 19, 56}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceDesc[] = {
+    {{KIND_ENUM, 38, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 21, 128}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 136, 136, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaResourceViewDesc[] = {
+    {{KIND_ENUM, 39, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaPointerAttributes[] = {
+    {{KIND_ENUM, 23, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaFuncAttributes[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 68, 68, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 76, 76, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemLocation_localized[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemLocation[] = {
+    {{KIND_ENUM, 54, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 26, 2}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemAccessDesc[] = {
+    {{KIND_RECORD, 27, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 55, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemPoolProps[] = {
+    {{KIND_ENUM, 56, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 57, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 27, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U16, 0, 2}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemPoolPtrExportData[] = {
+    {.offset = 0}};
+static const FieldPlace places_cudaMemAllocNodeParams[] = {
+    {{KIND_RECORD, 29, 88}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 28, 12}, 88, 88, 1, 96, FIELD_POINTER, 8},
+    {{KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemAllocNodeParamsV2[] = {
+    {{KIND_RECORD, 29, 88}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 28, 12}, 88, 88, 1, 96, FIELD_POINTER, 8},
+    {{KIND_U64, 0, 8}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 112, 112, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemFreeNodeParams[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpyAttributes[] = {
+    {{KIND_ENUM, 60, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 27, 8}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 27, 8}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaOffset3D[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpy3DOperand_op_ptr[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 27, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpy3DOperand_op_array[] = {
+    {{KIND_HANDLE, 2, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 35, 24}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpy3DOperand_op[] = {
+    {{KIND_RECORD, 36, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 37, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpy3DOperand[] = {
+    {{KIND_ENUM, 61, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 38, 32}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpy3DBatchOp[] = {
+    {{KIND_RECORD, 39, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 39, 40}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 6, 24}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 60, 4}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 108, 108, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_CUuuid_st[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaDeviceProp[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_BYTES, 0},
+    {{KIND_RECORD, 117, 16}, 256, 256, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 272, 272, 8, -1, FIELD_BYTES, 0},
+    {{KIND_U32, 0, 4}, 280, 280, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 288, 288, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 296, 296, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 304, 304, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 308, 308, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 312, 312, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 320, 320, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 324, 324, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 336, 336, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, -1, 348, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 352, 352, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 360, 360, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 364, 364, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 368, 368, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 376, 376, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, -1, 384, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 384, 388, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, -1, 392, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 388, 396, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 392, 400, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, -1, 404, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 396, 408, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 400, 412, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, -1, 416, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 404, 420, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 412, 428, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 420, 436, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 432, 448, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 440, 456, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 452, 468, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 464, 480, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 468, 484, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 476, 492, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 488, 504, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 496, 512, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 500, 516, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 508, 524, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 520, 536, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 528, 544, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 540, 556, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 544, 560, 2, -1, FIELD_ARRAY, 0},
+    {{KIND_U64, 0, 8}, 552, 568, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 560, 576, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 564, 580, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 568, 584, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 572, 588, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 576, 592, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 580, 596, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 584, 600, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 588, 604, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, -1, 608, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 592, 612, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 596, 616, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 600, 620, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 604, 624, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 608, 628, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 612, 632, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 616, 636, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 624, 640, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 632, 648, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 636, 652, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 640, 656, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 644, 660, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 648, 664, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, -1, 668, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 652, 672, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 656, 676, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 660, 680, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 664, 684, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 668, 688, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, -1, 692, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 672, 696, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 680, 704, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 684, 708, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 688, 712, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 692, 716, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 696, 720, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 704, 728, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 708, 732, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 712, 736, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 716, 740, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 720, 744, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 724, 748, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 728, 752, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 732, 756, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 736, 760, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 740, 764, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 744, 768, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 748, 772, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 752, 776, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 756, -1, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 760, -1, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 764, -1, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 768, -1, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 772, -1, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 776, -1, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 780, -1, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaIpcEventHandle_st[] = {
+    {.offset = 0}};
+static const FieldPlace places_cudaIpcMemHandle_st[] = {
+    {.offset = 0}};
+static const FieldPlace places_cudaMemFabricHandle_st[] = {
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalMemoryHandleDesc_handle_win32[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalMemoryHandleDesc_handle[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 46, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalMemoryHandleDesc[] = {
+    {{KIND_ENUM, 65, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 47, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalMemoryBufferDesc[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalMemoryMipmappedArrayDesc[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 1, 20}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 6, 24}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreHandleDesc_handle_win32[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreHandleDesc_handle[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 51, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreHandleDesc[] = {
+    {{KIND_ENUM, 66, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 52, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_params_fence[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_params_nvSciSync[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_params_keyedMutex[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_params[] = {
+    {{KIND_RECORD, 54, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 55, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 56, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams[] = {
+    {{KIND_RECORD, 57, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_params_fence[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_params_nvSciSync[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_params_keyedMutex[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_params[] = {
+    {{KIND_RECORD, 59, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 60, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 61, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams[] = {
+    {{KIND_RECORD, 62, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaDevSmResource[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaDevWorkqueueConfigResource[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 70, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaDevWorkqueueResource[] = {
+    {.offset = 0}};
+static const FieldPlace places_cudaDevSmResourceGroupParams_st[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaDevResource_st[] = {
+    {{KIND_ENUM, 69, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 64, 20}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 65, 12}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 66, 40}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 68, 144}, 136, 136, 1, -1, FIELD_POINTER, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudalibraryHostUniversalFunctionAndDataTable[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaKernelNodeParams[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 0, 12}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 0, 12}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_KERNEL, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaKernelNodeParamsV2[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 17, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 16, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 0, 12}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 0, 12}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_KERNEL, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 76, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalNodeParams[] = {
+    {{KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
+    {{KIND_RECORD, 58, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalNodeParamsV2[] = {
+    {{KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
+    {{KIND_RECORD, 58, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitNodeParams[] = {
+    {{KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
+    {{KIND_RECORD, 63, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitNodeParamsV2[] = {
+    {{KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
+    {{KIND_RECORD, 63, 144}, 8, 8, 1, 16, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaConditionalNodeParams[] = {
+    {{KIND_HANDLE, 15, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 78, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 12, 8}, 16, 16, 1, 12, FIELD_POINTER, 4},
+    {{KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaMemcpyBatchNodeParams[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, 0, FIELD_VALUE, 8},
+    {{KIND_ADDRESS, 0, 8}, 16, 16, 1, 0, FIELD_VALUE, 8},
+    {{KIND_U64, 0, 8}, 24, 24, 1, 0, FIELD_POINTER, 8},
+    {{KIND_RECORD, 34, 24}, 32, 32, 1, 48, FIELD_POINTER, 8},
+    {{KIND_U64, 0, 8}, 40, 40, 1, 48, FIELD_POINTER, 8},
+    {{KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaChildGraphNodeParams[] = {
+    {{KIND_HANDLE, 12, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 80, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaEventRecordNodeParams[] = {
+    {{KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaEventWaitNodeParams[] = {
+    {{KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphNodeParams[] = {
+    {{KIND_ENUM, 79, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 71, 72}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 9, 176}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 12, 48}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 15, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 78, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 80, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 79, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 73, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 75, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 32, 120}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 33, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 76, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 77, 64}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphEdgeData_st[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 2, 2, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphInstantiateParams_st[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 7, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 13, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 3, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphExecUpdateResultInfo_st[] = {
+    {{KIND_ENUM, 81, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 13, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 13, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphKernelNodeUpdate_updateData_param[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphKernelNodeUpdate_updateData[] = {
+    {{KIND_RECORD, 0, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 85, 24}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphKernelNodeUpdate[] = {
+    {{KIND_HANDLE, 21, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 82, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 86, 24}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchMemSyncDomainMap_st[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchAttributeValue_clusterDim[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchAttributeValue_programmaticEvent[] = {
+    {{KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchAttributeValue_preferredClusterDim[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchAttributeValue_launchCompletionEvent[] = {
+    {{KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchAttributeValue_deviceUpdatableKernelNode[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 21, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchAttributeValue[] = {
+    {{KIND_RECORD, 13, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 29, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 89, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 30, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 90, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 126, 2}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 4, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 91, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 92, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 93, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 5, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchAttribute_st[] = {
+    {{KIND_ENUM, 6, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 94, 64}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchConfig_st[] = {
+    {{KIND_RECORD, 0, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 0, 12}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 7, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 127, 72}, 40, 40, 1, 48, FIELD_POINTER, 4},
+    {{KIND_U32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaAsyncNotificationInfo_info_overBudget[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaAsyncNotificationInfo_info[] = {
+    {{KIND_RECORD, 97, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaAsyncNotificationInfo[] = {
+    {{KIND_ENUM, 7, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 98, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaTextureDesc[] = {
+    {{KIND_ENUM, 92, 4}, 0, 0, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_ENUM, 93, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 94, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_F32, 0, 4}, 24, 24, 4, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 93, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_F32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
+    {{KIND_F32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_F32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 68, 68, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaGraphRecaptureCallbackData[] = {
+    {{KIND_HANDLE, 29, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaEglPlaneDesc_st[] = {
+    {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 1, 20}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaEglFrame_st_frame[] = {
+    {{KIND_HANDLE, 2, 8}, 0, 0, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_RECORD, 5, 32}, 0, 0, 3, -1, FIELD_ARRAY, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaEglFrame_st[] = {
+    {{KIND_RECORD, 103, 96}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 130, 56}, 96, 96, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_U32, 0, 4}, 264, 264, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 19, 4}, 268, 268, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 21, 4}, 272, 272, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1_params_fence[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1_params_keyedMutex[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1_params[] = {
+    {{KIND_RECORD, 105, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 106, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 107, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1[] = {
+    {{KIND_RECORD, 108, 24}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1_params_fence[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1_params_keyedMutex[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1_params[] = {
+    {{KIND_RECORD, 110, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 111, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 112, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1[] = {
+    {{KIND_RECORD, 113, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_cudaLaunchParams[] = {
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 0, 12}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 0, 12}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 7, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
 static const RecordInfo records[] = {
-    {"cupola.bindings.runtime.dim3", "* * *", fields_dim3, COUNT_OF(fields_dim3) - 1, 12, 12, 4, -1, 0, false, false, true, ""},
-    {"cupola.bindings.runtime.cudaChannelFormatDesc", "CUDA Channel format descriptor", fields_cudaChannelFormatDesc, COUNT_OF(fields_cudaChannelFormatDesc) - 1, 20, 20, 4, -1, 1, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaArraySparseProperties_tileExtent", "cudaArraySparseProperties_tileExtent", fields_cudaArraySparseProperties_tileExtent, COUNT_OF(fields_cudaArraySparseProperties_tileExtent) - 1, 12, 12, 4, -1, 2, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaArraySparseProperties", "Sparse CUDA array and CUDA mipmapped array properties", fields_cudaArraySparseProperties, COUNT_OF(fields_cudaArraySparseProperties) - 1, 48, 48, 8, -1, 3, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaArrayMemoryRequirements", "CUDA array and CUDA mipmapped array memory requirements", fields_cudaArrayMemoryRequirements, COUNT_OF(fields_cudaArrayMemoryRequirements) - 1, 32, 32, 8, -1, 4, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaPitchedPtr", "CUDA Pitched memory pointer make_cudaPitchedPtr", fields_cudaPitchedPtr, COUNT_OF(fields_cudaPitchedPtr) - 1, 32, 32, 8, -1, 5, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExtent", "CUDA extent make_cudaExtent", fields_cudaExtent, COUNT_OF(fields_cudaExtent) - 1, 24, 24, 8, -1, 6, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaPos", "CUDA 3D position make_cudaPos", fields_cudaPos, COUNT_OF(fields_cudaPos) - 1, 24, 24, 8, -1, 7, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpy3DParms", "CUDA 3D memory copying parameters", fields_cudaMemcpy3DParms, COUNT_OF(fields_cudaMemcpy3DParms) - 1, 160, 160, 8, -1, 8, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpyNodeParams", "Memcpy node parameters", fields_cudaMemcpyNodeParams, COUNT_OF(fields_cudaMemcpyNodeParams) - 1, 176, 176, 8, -1, 9, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpy3DPeerParms", "CUDA 3D cross-device memory copying parameters", fields_cudaMemcpy3DPeerParms, COUNT_OF(fields_cudaMemcpy3DPeerParms) - 1, 168, 168, 8, -1, 10, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemsetParams", "CUDA Memset node parameters", fields_cudaMemsetParams, COUNT_OF(fields_cudaMemsetParams) - 1, 40, 40, 8, -1, 11, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemsetParamsV2", "CUDA Memset node parameters", fields_cudaMemsetParamsV2, COUNT_OF(fields_cudaMemsetParamsV2) - 1, 48, 48, 8, -1, 12, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaAccessPolicyWindow", "Specifies an access policy for a window, a contiguous extent of memory beginning at base_ptr and ending at base_ptr + num_bytes. Partition into many segments and assign segments such that. sum of \"hit segments\" / window == approx. ratio. sum of \"miss segments\" / window == approx 1-ratio. Segments and ratio specifications are fitted to the capabilities of the architecture. Accesses in a hit segment apply the hitProp access policy. Accesses in a miss segment apply the missProp access policy.", fields_cudaAccessPolicyWindow, COUNT_OF(fields_cudaAccessPolicyWindow) - 1, 32, 32, 8, -1, 13, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaHostNodeParams", "CUDA host node parameters", fields_cudaHostNodeParams, COUNT_OF(fields_cudaHostNodeParams) - 1, 16, 16, 8, -1, 14, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaHostNodeParamsV2", "CUDA host node parameters", fields_cudaHostNodeParamsV2, COUNT_OF(fields_cudaHostNodeParamsV2) - 1, 32, 32, 8, -1, 15, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceDesc_res_array", "cudaResourceDesc_res_array", fields_cudaResourceDesc_res_array, COUNT_OF(fields_cudaResourceDesc_res_array) - 1, 8, 8, 8, -1, 16, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceDesc_res_mipmap", "cudaResourceDesc_res_mipmap", fields_cudaResourceDesc_res_mipmap, COUNT_OF(fields_cudaResourceDesc_res_mipmap) - 1, 8, 8, 8, -1, 17, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceDesc_res_linear", "cudaResourceDesc_res_linear", fields_cudaResourceDesc_res_linear, COUNT_OF(fields_cudaResourceDesc_res_linear) - 1, 40, 40, 8, -1, 18, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceDesc_res_pitch2D", "cudaResourceDesc_res_pitch2D", fields_cudaResourceDesc_res_pitch2D, COUNT_OF(fields_cudaResourceDesc_res_pitch2D) - 1, 56, 56, 8, -1, 19, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceDesc_res_reserved", "cudaResourceDesc_res_reserved", fields_cudaResourceDesc_res_reserved, COUNT_OF(fields_cudaResourceDesc_res_reserved) - 1, 128, 128, 4, -1, 20, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceDesc_res", "cudaResourceDesc_res", fields_cudaResourceDesc_res, COUNT_OF(fields_cudaResourceDesc_res) - 1, 128, 128, 8, -1, 21, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceDesc", "CUDA resource descriptor", fields_cudaResourceDesc, COUNT_OF(fields_cudaResourceDesc) - 1, 144, 144, 8, -1, 22, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaResourceViewDesc", "CUDA resource view descriptor", fields_cudaResourceViewDesc, COUNT_OF(fields_cudaResourceViewDesc) - 1, 112, 112, 8, -1, 23, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaPointerAttributes", "CUDA pointer attributes", fields_cudaPointerAttributes, COUNT_OF(fields_cudaPointerAttributes) - 1, 88, 88, 8, -1, 24, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaFuncAttributes", "CUDA function attributes", fields_cudaFuncAttributes, COUNT_OF(fields_cudaFuncAttributes) - 1, 144, 144, 8, -1, 25, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemLocation_localized", "Identifier for cudaMemLocationTypecudaMemLocationTypeDeviceLocalityDomain.", fields_cudaMemLocation_localized, COUNT_OF(fields_cudaMemLocation_localized) - 1, 2, 2, 1, -1, 26, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemLocation", "Specifies a memory location. To specify a gpu, set type = cudaMemLocationTypeDevice and set id = the gpu's device ordinal. To specify a cpu NUMA node, set type = cudaMemLocationTypeHostNuma and set id = host NUMA node id.", fields_cudaMemLocation, COUNT_OF(fields_cudaMemLocation) - 1, 8, 8, 4, -1, 27, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemAccessDesc", "Memory access descriptor", fields_cudaMemAccessDesc, COUNT_OF(fields_cudaMemAccessDesc) - 1, 12, 12, 4, -1, 28, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemPoolProps", "Specifies the properties of allocations made from the pool.", fields_cudaMemPoolProps, COUNT_OF(fields_cudaMemPoolProps) - 1, 88, 88, 8, -1, 29, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemPoolPtrExportData", "Opaque data for exporting a pool allocation", fields_cudaMemPoolPtrExportData, COUNT_OF(fields_cudaMemPoolPtrExportData) - 1, 64, 64, 1, -1, 30, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemAllocNodeParams", "Memory allocation node parameters", fields_cudaMemAllocNodeParams, COUNT_OF(fields_cudaMemAllocNodeParams) - 1, 120, 120, 8, -1, 31, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemAllocNodeParamsV2", "Memory allocation node parameters", fields_cudaMemAllocNodeParamsV2, COUNT_OF(fields_cudaMemAllocNodeParamsV2) - 1, 120, 120, 8, -1, 32, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemFreeNodeParams", "Memory free node parameters", fields_cudaMemFreeNodeParams, COUNT_OF(fields_cudaMemFreeNodeParams) - 1, 8, 8, 8, -1, 33, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpyAttributes", "Attributes specific to copies within a batch. For more details on usage see cudaMemcpyBatchAsync.", fields_cudaMemcpyAttributes, COUNT_OF(fields_cudaMemcpyAttributes) - 1, 24, 24, 4, -1, 34, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaOffset3D", "Struct representing offset into a cudaArray_t in elements", fields_cudaOffset3D, COUNT_OF(fields_cudaOffset3D) - 1, 24, 24, 8, -1, 35, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpy3DOperand_op_ptr", "cudaMemcpy3DOperand_op_ptr", fields_cudaMemcpy3DOperand_op_ptr, COUNT_OF(fields_cudaMemcpy3DOperand_op_ptr) - 1, 32, 32, 8, -1, 36, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpy3DOperand_op_array", "cudaMemcpy3DOperand_op_array", fields_cudaMemcpy3DOperand_op_array, COUNT_OF(fields_cudaMemcpy3DOperand_op_array) - 1, 32, 32, 8, -1, 37, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpy3DOperand_op", "cudaMemcpy3DOperand_op", fields_cudaMemcpy3DOperand_op, COUNT_OF(fields_cudaMemcpy3DOperand_op) - 1, 32, 32, 8, -1, 38, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpy3DOperand", "Struct representing an operand for copy with cudaMemcpy3DBatchAsync", fields_cudaMemcpy3DOperand, COUNT_OF(fields_cudaMemcpy3DOperand) - 1, 40, 40, 8, -1, 39, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpy3DBatchOp", "cudaMemcpy3DBatchOp", fields_cudaMemcpy3DBatchOp, COUNT_OF(fields_cudaMemcpy3DBatchOp) - 1, 112, 112, 8, -1, 40, false, false, false, ""},
-    {"cupola.bindings.runtime.CUuuid_st", "CUuuid_st", fields_CUuuid_st, COUNT_OF(fields_CUuuid_st) - 1, 16, 16, 1, -1, 41, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDeviceProp", "CUDA device properties", fields_cudaDeviceProp, COUNT_OF(fields_cudaDeviceProp) - 1, 1008, 1032, 8, -1, 42, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaIpcEventHandle_st", "CUDA IPC event handle", fields_cudaIpcEventHandle_st, COUNT_OF(fields_cudaIpcEventHandle_st) - 1, 64, 64, 1, -1, 43, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaIpcMemHandle_st", "CUDA IPC memory handle", fields_cudaIpcMemHandle_st, COUNT_OF(fields_cudaIpcMemHandle_st) - 1, 64, 64, 1, -1, 44, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemFabricHandle_st", "cudaMemFabricHandle_st", fields_cudaMemFabricHandle_st, COUNT_OF(fields_cudaMemFabricHandle_st) - 1, 64, 64, 1, -1, 45, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalMemoryHandleDesc_handle_win32", "cudaExternalMemoryHandleDesc_handle_win32", fields_cudaExternalMemoryHandleDesc_handle_win32, COUNT_OF(fields_cudaExternalMemoryHandleDesc_handle_win32) - 1, 16, 16, 8, -1, 46, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalMemoryHandleDesc_handle", "cudaExternalMemoryHandleDesc_handle", fields_cudaExternalMemoryHandleDesc_handle, COUNT_OF(fields_cudaExternalMemoryHandleDesc_handle) - 1, 16, 16, 8, -1, 47, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalMemoryHandleDesc", "External memory handle descriptor", fields_cudaExternalMemoryHandleDesc, COUNT_OF(fields_cudaExternalMemoryHandleDesc) - 1, 104, 104, 8, -1, 48, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalMemoryBufferDesc", "External memory buffer descriptor", fields_cudaExternalMemoryBufferDesc, COUNT_OF(fields_cudaExternalMemoryBufferDesc) - 1, 88, 88, 8, -1, 49, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalMemoryMipmappedArrayDesc", "External memory mipmap descriptor", fields_cudaExternalMemoryMipmappedArrayDesc, COUNT_OF(fields_cudaExternalMemoryMipmappedArrayDesc) - 1, 128, 128, 8, -1, 50, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreHandleDesc_handle_win32", "cudaExternalSemaphoreHandleDesc_handle_win32", fields_cudaExternalSemaphoreHandleDesc_handle_win32, COUNT_OF(fields_cudaExternalSemaphoreHandleDesc_handle_win32) - 1, 16, 16, 8, -1, 51, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreHandleDesc_handle", "cudaExternalSemaphoreHandleDesc_handle", fields_cudaExternalSemaphoreHandleDesc_handle, COUNT_OF(fields_cudaExternalSemaphoreHandleDesc_handle) - 1, 16, 16, 8, -1, 52, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreHandleDesc", "External semaphore handle descriptor", fields_cudaExternalSemaphoreHandleDesc, COUNT_OF(fields_cudaExternalSemaphoreHandleDesc) - 1, 96, 96, 8, -1, 53, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_params_fence", "cudaExternalSemaphoreSignalParams_params_fence", fields_cudaExternalSemaphoreSignalParams_params_fence, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_params_fence) - 1, 8, 8, 8, -1, 54, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_params_nvSciSync", "cudaExternalSemaphoreSignalParams_params_nvSciSync", fields_cudaExternalSemaphoreSignalParams_params_nvSciSync, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_params_nvSciSync) - 1, 8, 8, 8, -1, 55, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_params_keyedMutex", "cudaExternalSemaphoreSignalParams_params_keyedMutex", fields_cudaExternalSemaphoreSignalParams_params_keyedMutex, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_params_keyedMutex) - 1, 8, 8, 8, -1, 56, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_params", "cudaExternalSemaphoreSignalParams_params", fields_cudaExternalSemaphoreSignalParams_params, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_params) - 1, 72, 72, 8, -1, 57, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams", "External semaphore signal parameters, compatible with driver type", fields_cudaExternalSemaphoreSignalParams, COUNT_OF(fields_cudaExternalSemaphoreSignalParams) - 1, 144, 144, 8, -1, 58, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_params_fence", "cudaExternalSemaphoreWaitParams_params_fence", fields_cudaExternalSemaphoreWaitParams_params_fence, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_params_fence) - 1, 8, 8, 8, -1, 59, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_params_nvSciSync", "cudaExternalSemaphoreWaitParams_params_nvSciSync", fields_cudaExternalSemaphoreWaitParams_params_nvSciSync, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_params_nvSciSync) - 1, 8, 8, 8, -1, 60, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_params_keyedMutex", "cudaExternalSemaphoreWaitParams_params_keyedMutex", fields_cudaExternalSemaphoreWaitParams_params_keyedMutex, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_params_keyedMutex) - 1, 16, 16, 8, -1, 61, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_params", "cudaExternalSemaphoreWaitParams_params", fields_cudaExternalSemaphoreWaitParams_params, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_params) - 1, 72, 72, 8, -1, 62, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams", "External semaphore wait parameters, compatible with driver type", fields_cudaExternalSemaphoreWaitParams, COUNT_OF(fields_cudaExternalSemaphoreWaitParams) - 1, 144, 144, 8, -1, 63, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDevSmResource", "Data for SM-related resources All parameters in this structure are OUTPUT only. Do not write to any of the fields in this structure.", fields_cudaDevSmResource, COUNT_OF(fields_cudaDevSmResource) - 1, 20, 20, 4, -1, 64, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDevWorkqueueConfigResource", "Data for workqueue configuration related resources", fields_cudaDevWorkqueueConfigResource, COUNT_OF(fields_cudaDevWorkqueueConfigResource) - 1, 12, 12, 4, -1, 65, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDevWorkqueueResource", "Handle to a pre-existing workqueue related resource", fields_cudaDevWorkqueueResource, COUNT_OF(fields_cudaDevWorkqueueResource) - 1, 40, 40, 1, -1, 66, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDevSmResourceGroupParams_st", "Input data for splitting SMs", fields_cudaDevSmResourceGroupParams_st, COUNT_OF(fields_cudaDevSmResourceGroupParams_st) - 1, 64, 64, 4, -1, 67, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDevResource_st", "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { enum cudaDevResourceType type; union { struct cudaDevSmResource sm; struct cudaDevWorkqueueConfigResource wqConfig; struct cudaDevWorkqueueResource wq; }; }; - If `type` is `cudaDevResourceTypeInvalid`, this resoure is not valid and cannot be further accessed. - If `type` is `cudaDevResourceTypeSm`, the cudaDevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `cudaDevResourceTypeWorkqueueConfig`, the cudaDevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `cudaDevResourceTypeWorkqueue`, the cudaDevWorkqueueResource structure `wq` is filled in.", fields_cudaDevResource_st, COUNT_OF(fields_cudaDevResource_st) - 1, 144, 144, 8, -1, 68, false, false, false, ""},
-    {"cupola.bindings.runtime.cudalibraryHostUniversalFunctionAndDataTable", "cudalibraryHostUniversalFunctionAndDataTable", fields_cudalibraryHostUniversalFunctionAndDataTable, COUNT_OF(fields_cudalibraryHostUniversalFunctionAndDataTable) - 1, 32, 32, 8, -1, 69, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaKernelNodeParams", "CUDA GPU kernel node parameters", fields_cudaKernelNodeParams, COUNT_OF(fields_cudaKernelNodeParams) - 1, 56, 56, 8, -1, 70, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaKernelNodeParamsV2", "CUDA GPU kernel node parameters", fields_cudaKernelNodeParamsV2, COUNT_OF(fields_cudaKernelNodeParamsV2) - 1, 72, 72, 8, -1, 71, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalNodeParams", "External semaphore signal node parameters", fields_cudaExternalSemaphoreSignalNodeParams, COUNT_OF(fields_cudaExternalSemaphoreSignalNodeParams) - 1, 24, 24, 8, -1, 72, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalNodeParamsV2", "External semaphore signal node parameters", fields_cudaExternalSemaphoreSignalNodeParamsV2, COUNT_OF(fields_cudaExternalSemaphoreSignalNodeParamsV2) - 1, 32, 32, 8, -1, 73, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitNodeParams", "External semaphore wait node parameters", fields_cudaExternalSemaphoreWaitNodeParams, COUNT_OF(fields_cudaExternalSemaphoreWaitNodeParams) - 1, 24, 24, 8, -1, 74, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitNodeParamsV2", "External semaphore wait node parameters", fields_cudaExternalSemaphoreWaitNodeParamsV2, COUNT_OF(fields_cudaExternalSemaphoreWaitNodeParamsV2) - 1, 32, 32, 8, -1, 75, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaConditionalNodeParams", "CUDA conditional node parameters", fields_cudaConditionalNodeParams, COUNT_OF(fields_cudaConditionalNodeParams) - 1, 32, 32, 8, -1, 76, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemcpyBatchNodeParams", "CUDA Batch Memcpy Node Parameters", fields_cudaMemcpyBatchNodeParams, COUNT_OF(fields_cudaMemcpyBatchNodeParams) - 1, 64, 64, 8, -1, 77, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaChildGraphNodeParams", "Child graph node parameters", fields_cudaChildGraphNodeParams, COUNT_OF(fields_cudaChildGraphNodeParams) - 1, 16, 16, 8, -1, 78, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaEventRecordNodeParams", "Event record node parameters", fields_cudaEventRecordNodeParams, COUNT_OF(fields_cudaEventRecordNodeParams) - 1, 16, 16, 8, -1, 79, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaEventWaitNodeParams", "Event wait node parameters", fields_cudaEventWaitNodeParams, COUNT_OF(fields_cudaEventWaitNodeParams) - 1, 8, 8, 8, -1, 80, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphNodeParams", "Graph node parameters. See cudaGraphAddNode.", fields_cudaGraphNodeParams, COUNT_OF(fields_cudaGraphNodeParams) - 1, 256, 256, 8, -1, 81, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphEdgeData_st", "Optional annotation for edges in a CUDA graph. Note, all edges implicitly have annotations and default to a zero-initialized value if not specified. A zero-initialized struct indicates a standard full serialization of two nodes with memory visibility.", fields_cudaGraphEdgeData_st, COUNT_OF(fields_cudaGraphEdgeData_st) - 1, 8, 8, 1, -1, 82, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphInstantiateParams_st", "Graph instantiation parameters", fields_cudaGraphInstantiateParams_st, COUNT_OF(fields_cudaGraphInstantiateParams_st) - 1, 32, 32, 8, -1, 83, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphExecUpdateResultInfo_st", "Result information returned by cudaGraphExecUpdate", fields_cudaGraphExecUpdateResultInfo_st, COUNT_OF(fields_cudaGraphExecUpdateResultInfo_st) - 1, 24, 24, 8, -1, 84, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphKernelNodeUpdate_updateData_param", "Kernel parameter data", fields_cudaGraphKernelNodeUpdate_updateData_param, COUNT_OF(fields_cudaGraphKernelNodeUpdate_updateData_param) - 1, 24, 24, 8, -1, 85, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphKernelNodeUpdate_updateData", "Update data to apply. Which field is used depends on field's value", fields_cudaGraphKernelNodeUpdate_updateData, COUNT_OF(fields_cudaGraphKernelNodeUpdate_updateData) - 1, 24, 24, 8, -1, 86, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphKernelNodeUpdate", "Struct to specify a single node update to pass as part of a larger array to cudaGraphKernelNodeUpdatesApply", fields_cudaGraphKernelNodeUpdate, COUNT_OF(fields_cudaGraphKernelNodeUpdate) - 1, 40, 40, 8, -1, 87, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchMemSyncDomainMap_st", "Memory Synchronization Domain map See cudaLaunchMemSyncDomain. By default, kernels are launched in domain 0. Kernel launched with cudaLaunchMemSyncDomainRemote will have a different domain ID. User may also alter the domain ID with cudaLaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See cudaLaunchAttributeMemSyncDomainMap. Domain ID range is available through cudaDevAttrMemSyncDomainCount.", fields_cudaLaunchMemSyncDomainMap_st, COUNT_OF(fields_cudaLaunchMemSyncDomainMap_st) - 1, 2, 2, 1, -1, 88, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttributeValue_clusterDim", "cudaLaunchAttributeValue_clusterDim", fields_cudaLaunchAttributeValue_clusterDim, COUNT_OF(fields_cudaLaunchAttributeValue_clusterDim) - 1, 12, 12, 4, -1, 89, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttributeValue_programmaticEvent", "cudaLaunchAttributeValue_programmaticEvent", fields_cudaLaunchAttributeValue_programmaticEvent, COUNT_OF(fields_cudaLaunchAttributeValue_programmaticEvent) - 1, 16, 16, 8, -1, 90, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttributeValue_preferredClusterDim", "cudaLaunchAttributeValue_preferredClusterDim", fields_cudaLaunchAttributeValue_preferredClusterDim, COUNT_OF(fields_cudaLaunchAttributeValue_preferredClusterDim) - 1, 12, 12, 4, -1, 91, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttributeValue_launchCompletionEvent", "cudaLaunchAttributeValue_launchCompletionEvent", fields_cudaLaunchAttributeValue_launchCompletionEvent, COUNT_OF(fields_cudaLaunchAttributeValue_launchCompletionEvent) - 1, 16, 16, 8, -1, 92, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttributeValue_deviceUpdatableKernelNode", "cudaLaunchAttributeValue_deviceUpdatableKernelNode", fields_cudaLaunchAttributeValue_deviceUpdatableKernelNode, COUNT_OF(fields_cudaLaunchAttributeValue_deviceUpdatableKernelNode) - 1, 16, 16, 8, -1, 93, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttributeValue", "Launch attributes union; used as value field of cudaLaunchAttribute", fields_cudaLaunchAttributeValue, COUNT_OF(fields_cudaLaunchAttributeValue) - 1, 64, 64, 8, -1, 94, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttribute_st", "Launch attribute", fields_cudaLaunchAttribute_st, COUNT_OF(fields_cudaLaunchAttribute_st) - 1, 72, 72, 8, -1, 95, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchConfig_st", "CUDA extensible launch configuration", fields_cudaLaunchConfig_st, COUNT_OF(fields_cudaLaunchConfig_st) - 1, 56, 56, 8, -1, 96, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaAsyncNotificationInfo_info_overBudget", "Information about notifications of type `cudaAsyncNotificationTypeOverBudget`", fields_cudaAsyncNotificationInfo_info_overBudget, COUNT_OF(fields_cudaAsyncNotificationInfo_info_overBudget) - 1, 8, 8, 8, -1, 97, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaAsyncNotificationInfo_info", "Information about the notification. `type` must be checked in order to interpret this field.", fields_cudaAsyncNotificationInfo_info, COUNT_OF(fields_cudaAsyncNotificationInfo_info) - 1, 8, 8, 8, -1, 98, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaAsyncNotificationInfo", "Information describing an async notification event", fields_cudaAsyncNotificationInfo, COUNT_OF(fields_cudaAsyncNotificationInfo) - 1, 16, 16, 8, -1, 99, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaTextureDesc", "CUDA texture descriptor", fields_cudaTextureDesc, COUNT_OF(fields_cudaTextureDesc) - 1, 72, 72, 4, -1, 100, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphRecaptureCallbackData", "Struct of user callback data that is invoked when node parameter mismatches are detected while recapturing to an existing graph", fields_cudaGraphRecaptureCallbackData, COUNT_OF(fields_cudaGraphRecaptureCallbackData) - 1, 16, 16, 8, -1, 101, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaEglPlaneDesc_st", "CUDA EGL Plane Descriptor - structure defining each plane of a CUDA EGLFrame", fields_cudaEglPlaneDesc_st, COUNT_OF(fields_cudaEglPlaneDesc_st) - 1, 56, 56, 4, -1, 102, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaEglFrame_st_frame", "cudaEglFrame_st_frame", fields_cudaEglFrame_st_frame, COUNT_OF(fields_cudaEglFrame_st_frame) - 1, 96, 96, 8, -1, 103, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaEglFrame_st", "CUDA EGLFrame Descriptor - structure defining one frame of EGL. Each frame may contain one or more planes depending on whether the surface is Multiplanar or not. Each plane of EGLFrame is represented by cudaEglPlaneDesc which is defined as: typedef struct cudaEglPlaneDesc_st { unsigned int width; unsigned int height; unsigned int depth; unsigned int pitch; unsigned int numChannels; struct cudaChannelFormatDesc channelDesc; unsigned int reserved[4]; } cudaEglPlaneDesc;", fields_cudaEglFrame_st, COUNT_OF(fields_cudaEglFrame_st) - 1, 280, 280, 8, -1, 104, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_v1_params_fence", "cudaExternalSemaphoreSignalParams_v1_params_fence", fields_cudaExternalSemaphoreSignalParams_v1_params_fence, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_v1_params_fence) - 1, 8, 8, 8, -1, 105, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_v1_params_nvSciSync", "cudaExternalSemaphoreSignalParams_v1_params_nvSciSync", fields_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync) - 1, 8, 8, 8, -1, 106, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_v1_params_keyedMutex", "cudaExternalSemaphoreSignalParams_v1_params_keyedMutex", fields_cudaExternalSemaphoreSignalParams_v1_params_keyedMutex, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_v1_params_keyedMutex) - 1, 8, 8, 8, -1, 107, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_v1_params", "cudaExternalSemaphoreSignalParams_v1_params", fields_cudaExternalSemaphoreSignalParams_v1_params, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_v1_params) - 1, 24, 24, 8, -1, 108, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreSignalParams_v1", "External semaphore signal parameters(deprecated)", fields_cudaExternalSemaphoreSignalParams_v1, COUNT_OF(fields_cudaExternalSemaphoreSignalParams_v1) - 1, 32, 32, 8, -1, 109, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_v1_params_fence", "cudaExternalSemaphoreWaitParams_v1_params_fence", fields_cudaExternalSemaphoreWaitParams_v1_params_fence, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_v1_params_fence) - 1, 8, 8, 8, -1, 110, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_v1_params_nvSciSync", "cudaExternalSemaphoreWaitParams_v1_params_nvSciSync", fields_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync) - 1, 8, 8, 8, -1, 111, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_v1_params_keyedMutex", "cudaExternalSemaphoreWaitParams_v1_params_keyedMutex", fields_cudaExternalSemaphoreWaitParams_v1_params_keyedMutex, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_v1_params_keyedMutex) - 1, 16, 16, 8, -1, 112, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_v1_params", "cudaExternalSemaphoreWaitParams_v1_params", fields_cudaExternalSemaphoreWaitParams_v1_params, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_v1_params) - 1, 32, 32, 8, -1, 113, true, false, false, ""},
-    {"cupola.bindings.runtime.cudaExternalSemaphoreWaitParams_v1", "External semaphore wait parameters(deprecated)", fields_cudaExternalSemaphoreWaitParams_v1, COUNT_OF(fields_cudaExternalSemaphoreWaitParams_v1) - 1, 40, 40, 8, -1, 114, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchParams", "CUDA launch parameters", fields_cudaLaunchParams, COUNT_OF(fields_cudaLaunchParams) - 1, 56, 56, 8, -1, 115, false, false, false, ""},
-    {"cupola.bindings.runtime.CUuuid", "CUuuid", fields_CUuuid_st, COUNT_OF(fields_CUuuid_st) - 1, 16, 16, 1, 41, 41, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaUUID_t", "cudaUUID_t", fields_CUuuid_st, COUNT_OF(fields_CUuuid_st) - 1, 16, 16, 1, 41, 41, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaIpcEventHandle_t", "CUDA IPC event handle", fields_cudaIpcEventHandle_st, COUNT_OF(fields_cudaIpcEventHandle_st) - 1, 64, 64, 1, 43, 43, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaIpcMemHandle_t", "CUDA IPC memory handle", fields_cudaIpcMemHandle_st, COUNT_OF(fields_cudaIpcMemHandle_st) - 1, 64, 64, 1, 44, 44, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaMemFabricHandle_t", "cudaMemFabricHandle_t", fields_cudaMemFabricHandle_st, COUNT_OF(fields_cudaMemFabricHandle_st) - 1, 64, 64, 1, 45, 45, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDevSmResourceGroupParams", "Input data for splitting SMs", fields_cudaDevSmResourceGroupParams_st, COUNT_OF(fields_cudaDevSmResourceGroupParams_st) - 1, 64, 64, 4, 67, 67, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaDevResource", "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { enum cudaDevResourceType type; union { struct cudaDevSmResource sm; struct cudaDevWorkqueueConfigResource wqConfig; struct cudaDevWorkqueueResource wq; }; }; - If `type` is `cudaDevResourceTypeInvalid`, this resoure is not valid and cannot be further accessed. - If `type` is `cudaDevResourceTypeSm`, the cudaDevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `cudaDevResourceTypeWorkqueueConfig`, the cudaDevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `cudaDevResourceTypeWorkqueue`, the cudaDevWorkqueueResource structure `wq` is filled in.", fields_cudaDevResource_st, COUNT_OF(fields_cudaDevResource_st) - 1, 144, 144, 8, 68, 68, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphEdgeData", "Optional annotation for edges in a CUDA graph. Note, all edges implicitly have annotations and default to a zero-initialized value if not specified. A zero-initialized struct indicates a standard full serialization of two nodes with memory visibility.", fields_cudaGraphEdgeData_st, COUNT_OF(fields_cudaGraphEdgeData_st) - 1, 8, 8, 1, 82, 82, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphInstantiateParams", "Graph instantiation parameters", fields_cudaGraphInstantiateParams_st, COUNT_OF(fields_cudaGraphInstantiateParams_st) - 1, 32, 32, 8, 83, 83, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaGraphExecUpdateResultInfo", "Result information returned by cudaGraphExecUpdate", fields_cudaGraphExecUpdateResultInfo_st, COUNT_OF(fields_cudaGraphExecUpdateResultInfo_st) - 1, 24, 24, 8, 84, 84, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchMemSyncDomainMap", "Memory Synchronization Domain map See cudaLaunchMemSyncDomain. By default, kernels are launched in domain 0. Kernel launched with cudaLaunchMemSyncDomainRemote will have a different domain ID. User may also alter the domain ID with cudaLaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See cudaLaunchAttributeMemSyncDomainMap. Domain ID range is available through cudaDevAttrMemSyncDomainCount.", fields_cudaLaunchMemSyncDomainMap_st, COUNT_OF(fields_cudaLaunchMemSyncDomainMap_st) - 1, 2, 2, 1, 88, 88, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchAttribute", "Launch attribute", fields_cudaLaunchAttribute_st, COUNT_OF(fields_cudaLaunchAttribute_st) - 1, 72, 72, 8, 95, 95, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaLaunchConfig_t", "CUDA extensible launch configuration", fields_cudaLaunchConfig_st, COUNT_OF(fields_cudaLaunchConfig_st) - 1, 56, 56, 8, 96, 96, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaAsyncNotificationInfo_t", "Information describing an async notification event", fields_cudaAsyncNotificationInfo, COUNT_OF(fields_cudaAsyncNotificationInfo) - 1, 16, 16, 8, 99, 99, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaEglPlaneDesc", "CUDA EGL Plane Descriptor - structure defining each plane of a CUDA EGLFrame", fields_cudaEglPlaneDesc_st, COUNT_OF(fields_cudaEglPlaneDesc_st) - 1, 56, 56, 4, 102, 102, false, false, false, ""},
-    {"cupola.bindings.runtime.cudaEglFrame", "CUDA EGLFrame Descriptor - structure defining one frame of EGL. Each frame may contain one or more planes depending on whether the surface is Multiplanar or not. Each plane of EGLFrame is represented by cudaEglPlaneDesc which is defined as: typedef struct cudaEglPlaneDesc_st { unsigned int width; unsigned int height; unsigned int depth; unsigned int pitch; unsigned int numChannels; struct cudaChannelFormatDesc channelDesc; unsigned int reserved[4]; } cudaEglPlaneDesc;", fields_cudaEglFrame_st, COUNT_OF(fields_cudaEglFrame_st) - 1, 280, 280, 8, 104, 104, false, false, false, ""},
+    {"dim3\0" "* * *\0" "\0"
+     "x\0" "\0"
+     "y\0" "\0"
+     "z\0" "\0"
+     , places_dim3, COUNT_OF(places_dim3) - 1, 12, 12, 4, -1, 0, false, false, true},
+    {"cudaChannelFormatDesc\0" "CUDA Channel format descriptor\0" "\0"
+     "x\0" "x\0"
+     "y\0" "y\0"
+     "z\0" "z\0"
+     "w\0" "w\0"
+     "f\0" "Channel format kind\0"
+     , places_cudaChannelFormatDesc, COUNT_OF(places_cudaChannelFormatDesc) - 1, 20, 20, 4, -1, 1, false, false, false},
+    {"cudaArraySparseProperties_tileExtent\0" "cudaArraySparseProperties_tileExtent\0" "\0"
+     "width\0" "Tile width in elements\0"
+     "height\0" "Tile height in elements\0"
+     "depth\0" "Tile depth in elements\0"
+     , places_cudaArraySparseProperties_tileExtent, COUNT_OF(places_cudaArraySparseProperties_tileExtent) - 1, 12, 12, 4, -1, 2, true, false, false},
+    {"cudaArraySparseProperties\0" "Sparse CUDA array and CUDA mipmapped array properties\0" "\0"
+     "tileExtent\0" "\0"
+     "miptailFirstLevel\0" "First mip level at which the mip tail begins\0"
+     "miptailSize\0" "Total size of the mip tail.\0"
+     "flags\0" "Flags will either be zero or cudaArraySparsePropertiesSingleMipTail\0"
+     , places_cudaArraySparseProperties, COUNT_OF(places_cudaArraySparseProperties) - 1, 48, 48, 8, -1, 3, false, false, false},
+    {"cudaArrayMemoryRequirements\0" "CUDA array and CUDA mipmapped array memory requirements\0" "\0"
+     "size\0" "Total size of the array.\0"
+     "alignment\0" "Alignment necessary for mapping the array.\0"
+     , places_cudaArrayMemoryRequirements, COUNT_OF(places_cudaArrayMemoryRequirements) - 1, 32, 32, 8, -1, 4, false, false, false},
+    {"cudaPitchedPtr\0" "CUDA Pitched memory pointer make_cudaPitchedPtr\0" "\0"
+     "ptr\0" "Pointer to allocated memory\0"
+     "pitch\0" "Pitch of allocated memory in bytes\0"
+     "xsize\0" "Logical width of allocation in elements\0"
+     "ysize\0" "Logical height of allocation in elements\0"
+     , places_cudaPitchedPtr, COUNT_OF(places_cudaPitchedPtr) - 1, 32, 32, 8, -1, 5, false, false, false},
+    {"cudaExtent\0" "CUDA extent make_cudaExtent\0" "\0"
+     "width\0" "Width in elements when referring to array memory, in bytes when referring to linear memory\0"
+     "height\0" "Height in elements\0"
+     "depth\0" "Depth in elements\0"
+     , places_cudaExtent, COUNT_OF(places_cudaExtent) - 1, 24, 24, 8, -1, 6, false, false, false},
+    {"cudaPos\0" "CUDA 3D position make_cudaPos\0" "\0"
+     "x\0" "x\0"
+     "y\0" "y\0"
+     "z\0" "z\0"
+     , places_cudaPos, COUNT_OF(places_cudaPos) - 1, 24, 24, 8, -1, 7, false, false, false},
+    {"cudaMemcpy3DParms\0" "CUDA 3D memory copying parameters\0" "\0"
+     "srcArray\0" "Source memory address\0"
+     "srcPos\0" "Source position offset\0"
+     "srcPtr\0" "Pitched source memory address\0"
+     "dstArray\0" "Destination memory address\0"
+     "dstPos\0" "Destination position offset\0"
+     "dstPtr\0" "Pitched destination memory address\0"
+     "extent\0" "Requested memory copy size\0"
+     "kind\0" "Type of transfer\0"
+     , places_cudaMemcpy3DParms, COUNT_OF(places_cudaMemcpy3DParms) - 1, 160, 160, 8, -1, 8, false, false, false},
+    {"cudaMemcpyNodeParams\0" "Memcpy node parameters\0" "\0"
+     "flags\0" "Must be zero\0"
+     "ctx\0" "Context in which to run the memcpy. If NULL will try to use the current context.\0"
+     "copyParams\0" "Parameters for the memory copy\0"
+     , places_cudaMemcpyNodeParams, COUNT_OF(places_cudaMemcpyNodeParams) - 1, 176, 176, 8, -1, 9, false, false, false},
+    {"cudaMemcpy3DPeerParms\0" "CUDA 3D cross-device memory copying parameters\0" "\0"
+     "srcArray\0" "Source memory address\0"
+     "srcPos\0" "Source position offset\0"
+     "srcPtr\0" "Pitched source memory address\0"
+     "srcDevice\0" "Source device\0"
+     "dstArray\0" "Destination memory address\0"
+     "dstPos\0" "Destination position offset\0"
+     "dstPtr\0" "Pitched destination memory address\0"
+     "dstDevice\0" "Destination device\0"
+     "extent\0" "Requested memory copy size\0"
+     , places_cudaMemcpy3DPeerParms, COUNT_OF(places_cudaMemcpy3DPeerParms) - 1, 168, 168, 8, -1, 10, false, false, false},
+    {"cudaMemsetParams\0" "CUDA Memset node parameters\0" "\0"
+     "dst\0" "Destination device pointer\0"
+     "pitch\0" "Pitch of destination device pointer. Unused if height is 1\0"
+     "value\0" "Value to be set\0"
+     "elementSize\0" "Size of each element in bytes. Must be 1, 2, or 4.\0"
+     "width\0" "Width of the row in elements\0"
+     "height\0" "Number of rows\0"
+     , places_cudaMemsetParams, COUNT_OF(places_cudaMemsetParams) - 1, 40, 40, 8, -1, 11, false, false, false},
+    {"cudaMemsetParamsV2\0" "CUDA Memset node parameters\0" "\0"
+     "dst\0" "Destination device pointer\0"
+     "pitch\0" "Pitch of destination device pointer. Unused if height is 1\0"
+     "value\0" "Value to be set\0"
+     "elementSize\0" "Size of each element in bytes. Must be 1, 2, or 4.\0"
+     "width\0" "Width of the row in elements\0"
+     "height\0" "Number of rows\0"
+     "ctx\0" "Context in which to run the memset. If NULL will try to use the current context.\0"
+     , places_cudaMemsetParamsV2, COUNT_OF(places_cudaMemsetParamsV2) - 1, 48, 48, 8, -1, 12, false, false, false},
+    {"cudaAccessPolicyWindow\0" "Specifies an access policy for a window, a contiguous extent of memory beginning at base_ptr and ending at base_ptr + num_bytes. Partition into many segments and assign segments such that. sum of \"hit segments\" / window == approx. ratio. sum of \"miss segments\" / window == approx 1-ratio. Segments and ratio specifications are fitted to the capabilities of the architecture. Accesses in a hit segment apply the hitProp access policy. Accesses in a miss segment apply the missProp access policy.\0" "\0"
+     "base_ptr\0" "Starting address of the access policy window. CUDA driver may align it.\0"
+     "num_bytes\0" "Size in bytes of the window policy. CUDA driver may restrict the maximum size and alignment.\0"
+     "hitRatio\0" "hitRatio specifies percentage of lines assigned hitProp, rest are assigned missProp.\0"
+     "hitProp\0" "CUaccessProperty set for hit.\0"
+     "missProp\0" "CUaccessProperty set for miss. Must be either NORMAL or STREAMING.\0"
+     , places_cudaAccessPolicyWindow, COUNT_OF(places_cudaAccessPolicyWindow) - 1, 32, 32, 8, -1, 13, false, false, false},
+    {"cudaHostNodeParams\0" "CUDA host node parameters\0" "\0"
+     "fn\0" "The function to call when the node executes\0"
+     "userData\0" "Argument to pass to the function\0"
+     , places_cudaHostNodeParams, COUNT_OF(places_cudaHostNodeParams) - 1, 16, 16, 8, -1, 14, false, false, false},
+    {"cudaHostNodeParamsV2\0" "CUDA host node parameters\0" "\0"
+     "fn\0" "The function to call when the node executes\0"
+     "userData\0" "Argument to pass to the function\0"
+     "syncMode\0" "The synchronization mode to use for the host task\0"
+     "ctx\0" "CUDA Execution Context\0"
+     , places_cudaHostNodeParamsV2, COUNT_OF(places_cudaHostNodeParamsV2) - 1, 32, 32, 8, -1, 15, false, false, false},
+    {"cudaResourceDesc_res_array\0" "cudaResourceDesc_res_array\0" "\0"
+     "array\0" "CUDA array\0"
+     , places_cudaResourceDesc_res_array, COUNT_OF(places_cudaResourceDesc_res_array) - 1, 8, 8, 8, -1, 16, true, false, false},
+    {"cudaResourceDesc_res_mipmap\0" "cudaResourceDesc_res_mipmap\0" "\0"
+     "mipmap\0" "CUDA mipmapped array\0"
+     , places_cudaResourceDesc_res_mipmap, COUNT_OF(places_cudaResourceDesc_res_mipmap) - 1, 8, 8, 8, -1, 17, true, false, false},
+    {"cudaResourceDesc_res_linear\0" "cudaResourceDesc_res_linear\0" "\0"
+     "devPtr\0" "Device pointer\0"
+     "desc\0" "Channel descriptor\0"
+     "sizeInBytes\0" "Size in bytes\0"
+     , places_cudaResourceDesc_res_linear, COUNT_OF(places_cudaResourceDesc_res_linear) - 1, 40, 40, 8, -1, 18, true, false, false},
+    {"cudaResourceDesc_res_pitch2D\0" "cudaResourceDesc_res_pitch2D\0" "\0"
+     "devPtr\0" "Device pointer\0"
+     "desc\0" "Channel descriptor\0"
+     "width\0" "Width of the array in elements\0"
+     "height\0" "Height of the array in elements\0"
+     "pitchInBytes\0" "Pitch between two rows in bytes\0"
+     , places_cudaResourceDesc_res_pitch2D, COUNT_OF(places_cudaResourceDesc_res_pitch2D) - 1, 56, 56, 8, -1, 19, true, false, false},
+    {"cudaResourceDesc_res_reserved\0" "cudaResourceDesc_res_reserved\0" "\0"
+     , places_cudaResourceDesc_res_reserved, COUNT_OF(places_cudaResourceDesc_res_reserved) - 1, 128, 128, 4, -1, 20, true, false, false},
+    {"cudaResourceDesc_res\0" "cudaResourceDesc_res\0" "\0"
+     "array\0" "\0"
+     "mipmap\0" "\0"
+     "linear\0" "\0"
+     "pitch2D\0" "\0"
+     , places_cudaResourceDesc_res, COUNT_OF(places_cudaResourceDesc_res) - 1, 128, 128, 8, -1, 21, true, false, false},
+    {"cudaResourceDesc\0" "CUDA resource descriptor\0" "\0"
+     "resType\0" "Resource type\0"
+     "res\0" "\0"
+     "flags\0" "Flags (must be zero)\0"
+     , places_cudaResourceDesc, COUNT_OF(places_cudaResourceDesc) - 1, 144, 144, 8, -1, 22, false, false, false},
+    {"cudaResourceViewDesc\0" "CUDA resource view descriptor\0" "\0"
+     "format\0" "Resource view format\0"
+     "width\0" "Width of the resource view\0"
+     "height\0" "Height of the resource view\0"
+     "depth\0" "Depth of the resource view\0"
+     "firstMipmapLevel\0" "First defined mipmap level\0"
+     "lastMipmapLevel\0" "Last defined mipmap level\0"
+     "firstLayer\0" "First layer index\0"
+     "lastLayer\0" "Last layer index\0"
+     , places_cudaResourceViewDesc, COUNT_OF(places_cudaResourceViewDesc) - 1, 112, 112, 8, -1, 23, false, false, false},
+    {"cudaPointerAttributes\0" "CUDA pointer attributes\0" "\0"
+     "type\0" "The type of memory - cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice or cudaMemoryTypeManaged.\0"
+     "device\0" "The device against which the memory was allocated or registered. If the memory type is cudaMemoryTypeDevice then this identifies the device on which the memory referred physically resides. If the memory type is cudaMemoryTypeHost orcudaMemoryTypeManaged then this identifies the device which was current when the memory was allocated or registered (and if that device is deinitialized then this allocation will vanish with that device's state).\0"
+     "devicePointer\0" "The address which may be dereferenced on the current device to access the memory or NULL if no such address exists.\0"
+     "hostPointer\0" "The address which may be dereferenced on the host to access the memory or NULL if no such address exists. CUDA doesn't check if unregistered memory is allocated so this field may contain invalid pointer if an invalid pointer has been passed to CUDA.\0"
+     "localityDomainOrdinal\0" "\0"
+     "unused\0" "\0"
+     , places_cudaPointerAttributes, COUNT_OF(places_cudaPointerAttributes) - 1, 88, 88, 8, -1, 24, false, false, false},
+    {"cudaFuncAttributes\0" "CUDA function attributes\0" "\0"
+     "sharedSizeBytes\0" "The size in bytes of statically-allocated shared memory per block required by this function. This does not include dynamically-allocated shared memory requested by the user at runtime.\0"
+     "constSizeBytes\0" "The size in bytes of user-allocated constant memory required by this function.\0"
+     "localSizeBytes\0" "The size in bytes of local memory used by each thread of this function.\0"
+     "maxThreadsPerBlock\0" "The maximum number of threads per block, beyond which a launch of the function would fail. This number depends on both the function and the device on which the function is currently loaded.\0"
+     "numRegs\0" "The number of registers used by each thread of this function.\0"
+     "ptxVersion\0" "The PTX virtual architecture version for which the function was compiled. This value is the major PTX version * 10 + the minor PTX version, so a PTX version 1.3 function would return the value 13.\0"
+     "binaryVersion\0" "The binary architecture version for which the function was compiled. This value is the major binary version * 10 + the minor binary version, so a binary version 1.3 function would return the value 13.\0"
+     "cacheModeCA\0" "The attribute to indicate whether the function has been compiled with user specified option \"-Xptxas --dlcm=ca\" set.\0"
+     "maxDynamicSharedSizeBytes\0" "The maximum size in bytes of dynamic shared memory per block for this function. Any launch must have a dynamic shared memory size smaller than this value. This attribute is ignored if the sharedMemoryMode function or launch attribute is set. This attribute cannot be used to access oversized shared memory. Oversized shared memory can only be accessed by setting the shared memory mode. See cudaFuncSetAttribute\0"
+     "preferredShmemCarveout\0" "On devices where the L1 cache and shared memory use the same hardware resources, this sets the shared memory carveout preference, in percent of the maximum shared memory. Refer to cudaDevAttrMaxSharedMemoryPerMultiprocessor. This is only a hint, and the driver can choose a different ratio if required to execute the function. See cudaFuncSetAttribute\0"
+     "clusterDimMustBeSet\0" "If this attribute is set, the kernel must launch with a valid cluster dimension specified.\0"
+     "requiredClusterWidth\0" "The required cluster width/height/depth in blocks. The values must either all be 0 or all be positive. The validity of the cluster dimensions is otherwise checked at launch time. If the value is set during compile time, it cannot be set at runtime. Setting it at runtime should return cudaErrorNotPermitted. See cudaFuncSetAttribute\0"
+     "requiredClusterHeight\0" "\0"
+     "requiredClusterDepth\0" "\0"
+     "clusterSchedulingPolicyPreference\0" "The block scheduling policy of a function. See cudaFuncSetAttribute\0"
+     "nonPortableClusterSizeAllowed\0" "Whether the function can be launched with non-portable cluster size. 1 is allowed, 0 is disallowed. A non-portable cluster size may only function on the specific SKUs the program is tested on. The launch might fail if the program is run on a different hardware platform. CUDA API provides cudaOccupancyMaxActiveClusters to assist with checking whether the desired size can be launched on the current device. Portable Cluster Size A portable cluster size is guaranteed to be functional on all compute capabilities higher than the target compute capability. The portable cluster size for sm_90 is 8 blocks per cluster. This value may increase for future compute capabilities. The specific hardware unit may support higher cluster sizes that\342\200\231s not guaranteed to be portable. See cudaFuncSetAttribute\0"
+     "deviceNodeUpdateStatus\0" "Whether the function can be updated on device. 1 means device node update is supported, 0 is unsupported or driver is too old to check the value.\0"
+     "sharedMemoryMode\0" "This controls a kernel's use of non-portable or oversized shared memory configurations. See cudaFuncSetAttribute\0"
+     , places_cudaFuncAttributes, COUNT_OF(places_cudaFuncAttributes) - 1, 144, 144, 8, -1, 25, false, false, false},
+    {"cudaMemLocation_localized\0" "Identifier for cudaMemLocationTypecudaMemLocationTypeDeviceLocalityDomain.\0" "\0"
+     "deviceId\0" "Device ID\0"
+     "localityDomainId\0" "Locality domain ID\0"
+     , places_cudaMemLocation_localized, COUNT_OF(places_cudaMemLocation_localized) - 1, 2, 2, 1, -1, 26, true, false, false},
+    {"cudaMemLocation\0" "Specifies a memory location. To specify a gpu, set type = cudaMemLocationTypeDevice and set id = the gpu's device ordinal. To specify a cpu NUMA node, set type = cudaMemLocationTypeHostNuma and set id = host NUMA node id.\0" "\0"
+     "type\0" "Specifies the location type, which modifies the meaning of id.\0"
+     "id\0" "Identifier for cudaMemLocationTypecudaMemLocationTypeDevice, cudaMemLocationTypecudaMemLocationTypeHost, or cudaMemLocationTypecudaMemLocationTypeHostNuma.\0"
+     "localized\0" "Identifier for cudaMemLocationTypecudaMemLocationTypeDeviceLocalityDomain.\0"
+     , places_cudaMemLocation, COUNT_OF(places_cudaMemLocation) - 1, 8, 8, 4, -1, 27, false, false, false},
+    {"cudaMemAccessDesc\0" "Memory access descriptor\0" "\0"
+     "location\0" "Location on which the request is to change it's accessibility\0"
+     "flags\0" "CUmemProt accessibility flags to set on the request\0"
+     , places_cudaMemAccessDesc, COUNT_OF(places_cudaMemAccessDesc) - 1, 12, 12, 4, -1, 28, false, false, false},
+    {"cudaMemPoolProps\0" "Specifies the properties of allocations made from the pool.\0" "\0"
+     "allocType\0" "Allocation type. Currently must be specified as cudaMemAllocationTypePinned\0"
+     "handleTypes\0" "Handle types that will be supported by allocations from the pool.\0"
+     "location\0" "Location allocations should reside.\0"
+     "win32SecurityAttributes\0" "Windows-specific LPSECURITYATTRIBUTES required when cudaMemHandleTypeWin32 is specified. This security attribute defines the scope of which exported allocations may be tranferred to other processes. In all other cases, this field is required to be zero.\0"
+     "maxSize\0" "Maximum pool size. When set to 0, defaults to a system dependent value.\0"
+     "usage\0" "Bitmask indicating intended usage for the pool.\0"
+     , places_cudaMemPoolProps, COUNT_OF(places_cudaMemPoolProps) - 1, 88, 88, 8, -1, 29, false, false, false},
+    {"cudaMemPoolPtrExportData\0" "Opaque data for exporting a pool allocation\0" "\0"
+     , places_cudaMemPoolPtrExportData, COUNT_OF(places_cudaMemPoolPtrExportData) - 1, 64, 64, 1, -1, 30, false, false, false},
+    {"cudaMemAllocNodeParams\0" "Memory allocation node parameters\0" "\0"
+     "poolProps\0" "in: array of memory access descriptors. Used to describe peer GPU access\0"
+     "accessDescs\0" "in: number of memory access descriptors. Must not exceed the number of GPUs.\0"
+     "accessDescCount\0" "in: Number of `accessDescs`s\0"
+     "bytesize\0" "in: size in bytes of the requested allocation\0"
+     "dptr\0" "out: address of the allocation returned by CUDA\0"
+     , places_cudaMemAllocNodeParams, COUNT_OF(places_cudaMemAllocNodeParams) - 1, 120, 120, 8, -1, 31, false, false, false},
+    {"cudaMemAllocNodeParamsV2\0" "Memory allocation node parameters\0" "\0"
+     "poolProps\0" "in: array of memory access descriptors. Used to describe peer GPU access\0"
+     "accessDescs\0" "in: number of memory access descriptors. Must not exceed the number of GPUs.\0"
+     "accessDescCount\0" "in: Number of `accessDescs`s\0"
+     "bytesize\0" "in: size in bytes of the requested allocation\0"
+     "dptr\0" "out: address of the allocation returned by CUDA\0"
+     , places_cudaMemAllocNodeParamsV2, COUNT_OF(places_cudaMemAllocNodeParamsV2) - 1, 120, 120, 8, -1, 32, false, false, false},
+    {"cudaMemFreeNodeParams\0" "Memory free node parameters\0" "\0"
+     "dptr\0" "in: the pointer to free\0"
+     , places_cudaMemFreeNodeParams, COUNT_OF(places_cudaMemFreeNodeParams) - 1, 8, 8, 8, -1, 33, false, false, false},
+    {"cudaMemcpyAttributes\0" "Attributes specific to copies within a batch. For more details on usage see cudaMemcpyBatchAsync.\0" "\0"
+     "srcAccessOrder\0" "Source access ordering to be observed for copies with this attribute.\0"
+     "srcLocHint\0" "Hint location for the source operand. Ignored when the pointers are not managed memory or memory allocated outside CUDA.\0"
+     "dstLocHint\0" "Hint location for the destination operand. Ignored when the pointers are not managed memory or memory allocated outside CUDA.\0"
+     "flags\0" "Additional flags for copies with this attribute. See cudaMemcpyFlags.\0"
+     , places_cudaMemcpyAttributes, COUNT_OF(places_cudaMemcpyAttributes) - 1, 24, 24, 4, -1, 34, false, false, false},
+    {"cudaOffset3D\0" "Struct representing offset into a cudaArray_t in elements\0" "\0"
+     "x\0" "\0"
+     "y\0" "\0"
+     "z\0" "\0"
+     , places_cudaOffset3D, COUNT_OF(places_cudaOffset3D) - 1, 24, 24, 8, -1, 35, false, false, false},
+    {"cudaMemcpy3DOperand_op_ptr\0" "cudaMemcpy3DOperand_op_ptr\0" "\0"
+     "ptr\0" "\0"
+     "rowLength\0" "Length of each row in elements.\0"
+     "layerHeight\0" "Height of each layer in elements.\0"
+     "locHint\0" "Hint location for the operand. Ignored when the pointers are not managed memory or memory allocated outside CUDA.\0"
+     , places_cudaMemcpy3DOperand_op_ptr, COUNT_OF(places_cudaMemcpy3DOperand_op_ptr) - 1, 32, 32, 8, -1, 36, true, false, false},
+    {"cudaMemcpy3DOperand_op_array\0" "cudaMemcpy3DOperand_op_array\0" "\0"
+     "array\0" "\0"
+     "offset\0" "\0"
+     , places_cudaMemcpy3DOperand_op_array, COUNT_OF(places_cudaMemcpy3DOperand_op_array) - 1, 32, 32, 8, -1, 37, true, false, false},
+    {"cudaMemcpy3DOperand_op\0" "cudaMemcpy3DOperand_op\0" "\0"
+     "ptr\0" "\0"
+     "array\0" "\0"
+     , places_cudaMemcpy3DOperand_op, COUNT_OF(places_cudaMemcpy3DOperand_op) - 1, 32, 32, 8, -1, 38, true, false, false},
+    {"cudaMemcpy3DOperand\0" "Struct representing an operand for copy with cudaMemcpy3DBatchAsync\0" "\0"
+     "type\0" "\0"
+     "op\0" "\0"
+     , places_cudaMemcpy3DOperand, COUNT_OF(places_cudaMemcpy3DOperand) - 1, 40, 40, 8, -1, 39, false, false, false},
+    {"cudaMemcpy3DBatchOp\0" "cudaMemcpy3DBatchOp\0" "\0"
+     "src\0" "Source memcpy operand.\0"
+     "dst\0" "Destination memcpy operand.\0"
+     "extent\0" "Extents of the memcpy between src and dst. The width, height and depth components must not be 0.\0"
+     "srcAccessOrder\0" "Source access ordering to be observed for copy from src to dst.\0"
+     "flags\0" "Additional flags for copy from src to dst. See cudaMemcpyFlags.\0"
+     , places_cudaMemcpy3DBatchOp, COUNT_OF(places_cudaMemcpy3DBatchOp) - 1, 112, 112, 8, -1, 40, false, false, false},
+    {"CUuuid_st\0" "CUuuid_st\0" "\0"
+     "bytes\0" "\0"
+     , places_CUuuid_st, COUNT_OF(places_CUuuid_st) - 1, 16, 16, 1, -1, 41, false, false, false},
+    {"cudaDeviceProp\0" "CUDA device properties\0" "\0"
+     "name\0" "ASCII string identifying device\0"
+     "uuid\0" "16-byte unique identifier\0"
+     "luid\0" "8-byte locally unique identifier. Value is undefined on TCC and non-Windows platforms\0"
+     "luidDeviceNodeMask\0" "LUID device node mask. Value is undefined on TCC and non-Windows platforms\0"
+     "totalGlobalMem\0" "Global memory available on device in bytes\0"
+     "sharedMemPerBlock\0" "Shared memory available per block in bytes\0"
+     "regsPerBlock\0" "32-bit registers available per block\0"
+     "warpSize\0" "Warp size in threads\0"
+     "memPitch\0" "Maximum pitch in bytes allowed by memory copies\0"
+     "maxThreadsPerBlock\0" "Maximum number of threads per block\0"
+     "maxThreadsDim\0" "Maximum size of each dimension of a block\0"
+     "maxGridSize\0" "Maximum size of each dimension of a grid\0"
+     "clockRate\0" "Deprecated, Clock frequency in kilohertz\0"
+     "totalConstMem\0" "Constant memory available on device in bytes\0"
+     "major\0" "Major compute capability\0"
+     "minor\0" "Minor compute capability\0"
+     "textureAlignment\0" "Alignment requirement for textures\0"
+     "texturePitchAlignment\0" "Pitch alignment requirement for texture references bound to pitched memory\0"
+     "deviceOverlap\0" "Device can concurrently copy memory and execute a kernel. Deprecated. Use instead asyncEngineCount.\0"
+     "multiProcessorCount\0" "Number of multiprocessors on device\0"
+     "kernelExecTimeoutEnabled\0" "Deprecated, Specified whether there is a run time limit on kernels\0"
+     "integrated\0" "Device is integrated as opposed to discrete\0"
+     "canMapHostMemory\0" "Device can map host memory with cudaHostAlloc/cudaHostGetDevicePointer\0"
+     "computeMode\0" "Deprecated, Compute mode (See cudaComputeMode)\0"
+     "maxTexture1D\0" "Maximum 1D texture size\0"
+     "maxTexture1DMipmap\0" "Maximum 1D mipmapped texture size\0"
+     "maxTexture1DLinear\0" "Deprecated, do not use. Use cudaDeviceGetTexture1DLinearMaxWidth() or cuDeviceGetTexture1DLinearMaxWidth() instead.\0"
+     "maxTexture2D\0" "Maximum 2D texture dimensions\0"
+     "maxTexture2DMipmap\0" "Maximum 2D mipmapped texture dimensions\0"
+     "maxTexture2DLinear\0" "Maximum dimensions (width, height, pitch) for 2D textures bound to pitched memory\0"
+     "maxTexture2DGather\0" "Maximum 2D texture dimensions if texture gather operations have to be performed\0"
+     "maxTexture3D\0" "Maximum 3D texture dimensions\0"
+     "maxTexture3DAlt\0" "Maximum alternate 3D texture dimensions\0"
+     "maxTextureCubemap\0" "Maximum Cubemap texture dimensions\0"
+     "maxTexture1DLayered\0" "Maximum 1D layered texture dimensions\0"
+     "maxTexture2DLayered\0" "Maximum 2D layered texture dimensions\0"
+     "maxTextureCubemapLayered\0" "Maximum Cubemap layered texture dimensions\0"
+     "maxSurface1D\0" "Maximum 1D surface size\0"
+     "maxSurface2D\0" "Maximum 2D surface dimensions\0"
+     "maxSurface3D\0" "Maximum 3D surface dimensions\0"
+     "maxSurface1DLayered\0" "Maximum 1D layered surface dimensions\0"
+     "maxSurface2DLayered\0" "Maximum 2D layered surface dimensions\0"
+     "maxSurfaceCubemap\0" "Maximum Cubemap surface dimensions\0"
+     "maxSurfaceCubemapLayered\0" "Maximum Cubemap layered surface dimensions\0"
+     "surfaceAlignment\0" "Alignment requirements for surfaces\0"
+     "concurrentKernels\0" "Device can possibly execute multiple kernels concurrently\0"
+     "ECCEnabled\0" "Device has ECC support enabled\0"
+     "pciBusID\0" "PCI bus ID of the device\0"
+     "pciDeviceID\0" "PCI device ID of the device\0"
+     "pciDomainID\0" "PCI domain ID of the device\0"
+     "tccDriver\0" "1 if device is a Tesla device using TCC driver, 0 otherwise\0"
+     "asyncEngineCount\0" "Number of asynchronous engines\0"
+     "unifiedAddressing\0" "Device shares a unified address space with the host\0"
+     "memoryClockRate\0" "Deprecated, Peak memory clock frequency in kilohertz\0"
+     "memoryBusWidth\0" "Global memory bus width in bits\0"
+     "l2CacheSize\0" "Size of L2 cache in bytes\0"
+     "persistingL2CacheMaxSize\0" "Device's maximum l2 persisting lines capacity setting in bytes\0"
+     "maxThreadsPerMultiProcessor\0" "Maximum resident threads per multiprocessor\0"
+     "streamPrioritiesSupported\0" "Device supports stream priorities\0"
+     "globalL1CacheSupported\0" "Device supports caching globals in L1\0"
+     "localL1CacheSupported\0" "Device supports caching locals in L1\0"
+     "sharedMemPerMultiprocessor\0" "Shared memory available per multiprocessor in bytes\0"
+     "regsPerMultiprocessor\0" "32-bit registers available per multiprocessor\0"
+     "managedMemory\0" "Device supports allocating managed memory on this system\0"
+     "isMultiGpuBoard\0" "Device is on a multi-GPU board\0"
+     "multiGpuBoardGroupID\0" "Unique identifier for a group of devices on the same multi-GPU board\0"
+     "hostNativeAtomicSupported\0" "Link between the device and the host supports native atomic operations\0"
+     "singleToDoublePrecisionPerfRatio\0" "Deprecated, Ratio of single precision performance (in floating-point operations per second) to double precision performance\0"
+     "pageableMemoryAccess\0" "Device supports coherently accessing pageable memory without calling cudaHostRegister on it\0"
+     "concurrentManagedAccess\0" "Device can coherently access managed memory concurrently with the CPU\0"
+     "computePreemptionSupported\0" "Device supports Compute Preemption\0"
+     "canUseHostPointerForRegisteredMem\0" "Device can access host registered memory at the same virtual address as the CPU\0"
+     "cooperativeLaunch\0" "Device supports launching cooperative kernels via cudaLaunchCooperativeKernel\0"
+     "cooperativeMultiDeviceLaunch\0" "Deprecated, cudaLaunchCooperativeKernelMultiDevice is deprecated.\0"
+     "sharedMemPerBlockOptin\0" "Per device maximum shared memory per block usable by special opt in\0"
+     "pageableMemoryAccessUsesHostPageTables\0" "Device accesses pageable memory via the host's page tables\0"
+     "directManagedMemAccessFromHost\0" "Host can directly access managed memory on the device without migration.\0"
+     "maxBlocksPerMultiProcessor\0" "Maximum number of resident blocks per multiprocessor\0"
+     "accessPolicyMaxWindowSize\0" "The maximum value of cudaAccessPolicyWindownum_bytes.\0"
+     "reservedSharedMemPerBlock\0" "Shared memory reserved by CUDA driver per block in bytes\0"
+     "hostRegisterSupported\0" "Device supports host memory registration via cudaHostRegister.\0"
+     "sparseCudaArraySupported\0" "1 if the device supports sparse CUDA arrays and sparse CUDA mipmapped arrays, 0 otherwise\0"
+     "hostRegisterReadOnlySupported\0" "Device supports using the cudaHostRegister flag cudaHostRegisterReadOnly to register memory that must be mapped as read-only to the GPU\0"
+     "timelineSemaphoreInteropSupported\0" "External timeline semaphore interop is supported on the device\0"
+     "memoryPoolsSupported\0" "1 if the device supports using the cudaMallocAsync and cudaMemPool family of APIs, 0 otherwise\0"
+     "gpuDirectRDMASupported\0" "1 if the device supports GPUDirect RDMA APIs, 0 otherwise\0"
+     "gpuDirectRDMAFlushWritesOptions\0" "Bitmask to be interpreted according to the cudaFlushGPUDirectRDMAWritesOptions enum\0"
+     "gpuDirectRDMAWritesOrdering\0" "See the cudaGPUDirectRDMAWritesOrdering enum for numerical values\0"
+     "memoryPoolSupportedHandleTypes\0" "Bitmask of handle types supported with mempool-based IPC\0"
+     "deferredMappingCudaArraySupported\0" "1 if the device supports deferred mapping CUDA arrays and CUDA mipmapped arrays\0"
+     "ipcEventSupported\0" "Device supports IPC Events.\0"
+     "clusterLaunch\0" "Indicates device supports cluster launch\0"
+     "unifiedFunctionPointers\0" "Indicates device supports unified pointers\0"
+     "deviceNumaConfig\0" "NUMA configuration of a device: value is of type cudaDeviceNumaConfig enum\0"
+     "deviceNumaId\0" "NUMA node ID of the GPU memory\0"
+     "mpsEnabled\0" "Indicates if contexts created on this device will be shared via MPS\0"
+     "hostNumaId\0" "NUMA ID of the host node closest to the device or -1 when system does not support NUMA\0"
+     "gpuPciDeviceID\0" "The combined 16-bit PCI device ID and 16-bit PCI vendor ID\0"
+     "gpuPciSubsystemID\0" "The combined 16-bit PCI subsystem ID and 16-bit PCI subsystem vendor ID\0"
+     "hostNumaMultinodeIpcSupported\0" "1 if the device supports HostNuma location IPC between nodes in a multi-node system.\0"
+     , places_cudaDeviceProp, COUNT_OF(places_cudaDeviceProp) - 1, 1008, 1032, 8, -1, 42, false, false, false},
+    {"cudaIpcEventHandle_st\0" "CUDA IPC event handle\0" "\0"
+     , places_cudaIpcEventHandle_st, COUNT_OF(places_cudaIpcEventHandle_st) - 1, 64, 64, 1, -1, 43, false, false, false},
+    {"cudaIpcMemHandle_st\0" "CUDA IPC memory handle\0" "\0"
+     , places_cudaIpcMemHandle_st, COUNT_OF(places_cudaIpcMemHandle_st) - 1, 64, 64, 1, -1, 44, false, false, false},
+    {"cudaMemFabricHandle_st\0" "cudaMemFabricHandle_st\0" "\0"
+     , places_cudaMemFabricHandle_st, COUNT_OF(places_cudaMemFabricHandle_st) - 1, 64, 64, 1, -1, 45, false, false, false},
+    {"cudaExternalMemoryHandleDesc_handle_win32\0" "cudaExternalMemoryHandleDesc_handle_win32\0" "\0"
+     "handle\0" "Valid NT handle. Must be NULL if 'name' is non-NULL\0"
+     "name\0" "Name of a valid memory object. Must be NULL if 'handle' is non-NULL.\0"
+     , places_cudaExternalMemoryHandleDesc_handle_win32, COUNT_OF(places_cudaExternalMemoryHandleDesc_handle_win32) - 1, 16, 16, 8, -1, 46, true, false, false},
+    {"cudaExternalMemoryHandleDesc_handle\0" "cudaExternalMemoryHandleDesc_handle\0" "\0"
+     "fd\0" "File descriptor referencing the memory object. Valid when type is cudaExternalMemoryHandleTypeOpaqueFd\0"
+     "win32\0" "\0"
+     "nvSciBufObject\0" "A handle representing NvSciBuf Object. Valid when type is cudaExternalMemoryHandleTypeNvSciBuf\0"
+     , places_cudaExternalMemoryHandleDesc_handle, COUNT_OF(places_cudaExternalMemoryHandleDesc_handle) - 1, 16, 16, 8, -1, 47, true, false, false},
+    {"cudaExternalMemoryHandleDesc\0" "External memory handle descriptor\0" "\0"
+     "type\0" "Type of the handle\0"
+     "handle\0" "\0"
+     "size\0" "Size of the memory allocation\0"
+     "flags\0" "Flags must either be zero or cudaExternalMemoryDedicated\0"
+     , places_cudaExternalMemoryHandleDesc, COUNT_OF(places_cudaExternalMemoryHandleDesc) - 1, 104, 104, 8, -1, 48, false, false, false},
+    {"cudaExternalMemoryBufferDesc\0" "External memory buffer descriptor\0" "\0"
+     "offset\0" "Offset into the memory object where the buffer's base is\0"
+     "size\0" "Size of the buffer\0"
+     "flags\0" "Flags reserved for future use. Must be zero.\0"
+     , places_cudaExternalMemoryBufferDesc, COUNT_OF(places_cudaExternalMemoryBufferDesc) - 1, 88, 88, 8, -1, 49, false, false, false},
+    {"cudaExternalMemoryMipmappedArrayDesc\0" "External memory mipmap descriptor\0" "\0"
+     "offset\0" "Offset into the memory object where the base level of the mipmap chain is.\0"
+     "formatDesc\0" "Format of base level of the mipmap chain\0"
+     "extent\0" "Dimensions of base level of the mipmap chain\0"
+     "flags\0" "Flags associated with CUDA mipmapped arrays. See cudaMallocMipmappedArray\0"
+     "numLevels\0" "Total number of levels in the mipmap chain\0"
+     , places_cudaExternalMemoryMipmappedArrayDesc, COUNT_OF(places_cudaExternalMemoryMipmappedArrayDesc) - 1, 128, 128, 8, -1, 50, false, false, false},
+    {"cudaExternalSemaphoreHandleDesc_handle_win32\0" "cudaExternalSemaphoreHandleDesc_handle_win32\0" "\0"
+     "handle\0" "Valid NT handle. Must be NULL if 'name' is non-NULL\0"
+     "name\0" "Name of a valid synchronization primitive. Must be NULL if 'handle' is non-NULL.\0"
+     , places_cudaExternalSemaphoreHandleDesc_handle_win32, COUNT_OF(places_cudaExternalSemaphoreHandleDesc_handle_win32) - 1, 16, 16, 8, -1, 51, true, false, false},
+    {"cudaExternalSemaphoreHandleDesc_handle\0" "cudaExternalSemaphoreHandleDesc_handle\0" "\0"
+     "fd\0" "File descriptor referencing the semaphore object. Valid when type is one of the following: - cudaExternalSemaphoreHandleTypeOpaqueFd - cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd\0"
+     "win32\0" "\0"
+     "nvSciSyncObj\0" "Valid NvSciSyncObj. Must be non NULL\0"
+     , places_cudaExternalSemaphoreHandleDesc_handle, COUNT_OF(places_cudaExternalSemaphoreHandleDesc_handle) - 1, 16, 16, 8, -1, 52, true, false, false},
+    {"cudaExternalSemaphoreHandleDesc\0" "External semaphore handle descriptor\0" "\0"
+     "type\0" "Type of the handle\0"
+     "handle\0" "\0"
+     "flags\0" "Flags reserved for the future. Must be zero.\0"
+     , places_cudaExternalSemaphoreHandleDesc, COUNT_OF(places_cudaExternalSemaphoreHandleDesc) - 1, 96, 96, 8, -1, 53, false, false, false},
+    {"cudaExternalSemaphoreSignalParams_params_fence\0" "cudaExternalSemaphoreSignalParams_params_fence\0" "\0"
+     "value\0" "Value of fence to be signaled\0"
+     , places_cudaExternalSemaphoreSignalParams_params_fence, COUNT_OF(places_cudaExternalSemaphoreSignalParams_params_fence) - 1, 8, 8, 8, -1, 54, true, false, false},
+    {"cudaExternalSemaphoreSignalParams_params_nvSciSync\0" "cudaExternalSemaphoreSignalParams_params_nvSciSync\0" "\0"
+     "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     , places_cudaExternalSemaphoreSignalParams_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreSignalParams_params_nvSciSync) - 1, 8, 8, 8, -1, 55, true, false, false},
+    {"cudaExternalSemaphoreSignalParams_params_keyedMutex\0" "cudaExternalSemaphoreSignalParams_params_keyedMutex\0" "\0"
+     "key\0" "\0"
+     , places_cudaExternalSemaphoreSignalParams_params_keyedMutex, COUNT_OF(places_cudaExternalSemaphoreSignalParams_params_keyedMutex) - 1, 8, 8, 8, -1, 56, true, false, false},
+    {"cudaExternalSemaphoreSignalParams_params\0" "cudaExternalSemaphoreSignalParams_params\0" "\0"
+     "fence\0" "\0"
+     "nvSciSync\0" "\0"
+     "keyedMutex\0" "\0"
+     , places_cudaExternalSemaphoreSignalParams_params, COUNT_OF(places_cudaExternalSemaphoreSignalParams_params) - 1, 72, 72, 8, -1, 57, true, false, false},
+    {"cudaExternalSemaphoreSignalParams\0" "External semaphore signal parameters, compatible with driver type\0" "\0"
+     "params\0" "\0"
+     "flags\0" "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while signaling the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.\0"
+     , places_cudaExternalSemaphoreSignalParams, COUNT_OF(places_cudaExternalSemaphoreSignalParams) - 1, 144, 144, 8, -1, 58, false, false, false},
+    {"cudaExternalSemaphoreWaitParams_params_fence\0" "cudaExternalSemaphoreWaitParams_params_fence\0" "\0"
+     "value\0" "Value of fence to be waited on\0"
+     , places_cudaExternalSemaphoreWaitParams_params_fence, COUNT_OF(places_cudaExternalSemaphoreWaitParams_params_fence) - 1, 8, 8, 8, -1, 59, true, false, false},
+    {"cudaExternalSemaphoreWaitParams_params_nvSciSync\0" "cudaExternalSemaphoreWaitParams_params_nvSciSync\0" "\0"
+     "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     , places_cudaExternalSemaphoreWaitParams_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreWaitParams_params_nvSciSync) - 1, 8, 8, 8, -1, 60, true, false, false},
+    {"cudaExternalSemaphoreWaitParams_params_keyedMutex\0" "cudaExternalSemaphoreWaitParams_params_keyedMutex\0" "\0"
+     "key\0" "Value of key to acquire the mutex with\0"
+     "timeoutMs\0" "Timeout in milliseconds to wait to acquire the mutex\0"
+     , places_cudaExternalSemaphoreWaitParams_params_keyedMutex, COUNT_OF(places_cudaExternalSemaphoreWaitParams_params_keyedMutex) - 1, 16, 16, 8, -1, 61, true, false, false},
+    {"cudaExternalSemaphoreWaitParams_params\0" "cudaExternalSemaphoreWaitParams_params\0" "\0"
+     "fence\0" "\0"
+     "nvSciSync\0" "\0"
+     "keyedMutex\0" "\0"
+     , places_cudaExternalSemaphoreWaitParams_params, COUNT_OF(places_cudaExternalSemaphoreWaitParams_params) - 1, 72, 72, 8, -1, 62, true, false, false},
+    {"cudaExternalSemaphoreWaitParams\0" "External semaphore wait parameters, compatible with driver type\0" "\0"
+     "params\0" "\0"
+     "flags\0" "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while waiting for the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.\0"
+     , places_cudaExternalSemaphoreWaitParams, COUNT_OF(places_cudaExternalSemaphoreWaitParams) - 1, 144, 144, 8, -1, 63, false, false, false},
+    {"cudaDevSmResource\0" "Data for SM-related resources All parameters in this structure are OUTPUT only. Do not write to any of the fields in this structure.\0" "\0"
+     "smCount\0" "The amount of streaming multiprocessors available in this resource.\0"
+     "minSmPartitionSize\0" "The minimum number of streaming multiprocessors required to partition this resource.\0"
+     "smCoscheduledAlignment\0" "The number of streaming multiprocessors in this resource that are guaranteed to be co-scheduled on the same GPU processing cluster. smCount will be a multiple of this value, unless the backfill flag is set.\0"
+     "flags\0" "The flags set on this SM resource. For available flags see cudaDevSmResourceGroup_flags.\0"
+     "localityDomainId\0" "Locality domain that the SM must be located on. Only valid if cudaDevSmResourceConstraintTypeLocalityDomainId is set in flags\0"
+     , places_cudaDevSmResource, COUNT_OF(places_cudaDevSmResource) - 1, 20, 20, 4, -1, 64, false, false, false},
+    {"cudaDevWorkqueueConfigResource\0" "Data for workqueue configuration related resources\0" "\0"
+     "device\0" "The device on which the workqueue resources are available\0"
+     "wqConcurrencyLimit\0" "The expected maximum number of concurrent stream-ordered workloads\0"
+     "sharingScope\0" "The sharing scope for the workqueue resources\0"
+     , places_cudaDevWorkqueueConfigResource, COUNT_OF(places_cudaDevWorkqueueConfigResource) - 1, 12, 12, 4, -1, 65, false, false, false},
+    {"cudaDevWorkqueueResource\0" "Handle to a pre-existing workqueue related resource\0" "\0"
+     , places_cudaDevWorkqueueResource, COUNT_OF(places_cudaDevWorkqueueResource) - 1, 40, 40, 1, -1, 66, false, false, false},
+    {"cudaDevSmResourceGroupParams_st\0" "Input data for splitting SMs\0" "\0"
+     "smCount\0" "The amount of SMs available in this resource.\0"
+     "coscheduledSmCount\0" "The amount of co-scheduled SMs grouped together for locality purposes.\0"
+     "preferredCoscheduledSmCount\0" "When possible, combine co-scheduled groups together into larger groups of this size.\0"
+     "flags\0" "Combination of `cudaDevSmResourceGroup_flags` values to indicate this this group is created.\0"
+     "localityDomainId\0" "Locality domain that the SM must be located on. Only valid if cudaDevSmResourceGroupLocalityDomainId is set in flags\0"
+     , places_cudaDevSmResourceGroupParams_st, COUNT_OF(places_cudaDevSmResourceGroupParams_st) - 1, 64, 64, 4, -1, 67, false, false, false},
+    {"cudaDevResource_st\0" "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { enum cudaDevResourceType type; union { struct cudaDevSmResource sm; struct cudaDevWorkqueueConfigResource wqConfig; struct cudaDevWorkqueueResource wq; }; }; - If `type` is `cudaDevResourceTypeInvalid`, this resoure is not valid and cannot be further accessed. - If `type` is `cudaDevResourceTypeSm`, the cudaDevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `cudaDevResourceTypeWorkqueueConfig`, the cudaDevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `cudaDevResourceTypeWorkqueue`, the cudaDevWorkqueueResource structure `wq` is filled in.\0" "\0"
+     "type\0" "Type of resource, dictates which union field was last set\0"
+     "sm\0" "Resource corresponding to cudaDevResourceTypeSm `type`.\0"
+     "wqConfig\0" "Resource corresponding to cudaDevResourceTypeWorkqueueConfig `type`.\0"
+     "wq\0" "Resource corresponding to cudaDevResourceTypeWorkqueue `type`.\0"
+     "nextResource\0" "\0"
+     , places_cudaDevResource_st, COUNT_OF(places_cudaDevResource_st) - 1, 144, 144, 8, -1, 68, false, false, false},
+    {"cudalibraryHostUniversalFunctionAndDataTable\0" "cudalibraryHostUniversalFunctionAndDataTable\0" "\0"
+     "functionTable\0" "\0"
+     "functionWindowSize\0" "\0"
+     "dataTable\0" "\0"
+     "dataWindowSize\0" "\0"
+     , places_cudalibraryHostUniversalFunctionAndDataTable, COUNT_OF(places_cudalibraryHostUniversalFunctionAndDataTable) - 1, 32, 32, 8, -1, 69, false, false, false},
+    {"cudaKernelNodeParams\0" "CUDA GPU kernel node parameters\0" "\0"
+     "func\0" "Kernel to launch\0"
+     "gridDim\0" "Grid dimensions\0"
+     "blockDim\0" "Block dimensions\0"
+     "sharedMemBytes\0" "Dynamic shared-memory size per thread block in bytes\0"
+     "kernelParams\0" "Array of pointers to individual kernel arguments\0"
+     "extra\0" "Pointer to kernel arguments in the \"extra\" format\0"
+     , places_cudaKernelNodeParams, COUNT_OF(places_cudaKernelNodeParams) - 1, 56, 56, 8, -1, 70, false, false, false},
+    {"cudaKernelNodeParamsV2\0" "CUDA GPU kernel node parameters\0" "\0"
+     "func\0" "functionType = cudaKernelFucntionTypeDevice\0"
+     "kern\0" "functionType = cudaKernelFucntionTypeKernel\0"
+     "cuFunc\0" "functionType = cudaKernelFucntionTypeFunction\0"
+     "gridDim\0" "Grid dimensions\0"
+     "blockDim\0" "Block dimensions\0"
+     "sharedMemBytes\0" "Dynamic shared-memory size per thread block in bytes\0"
+     "kernelParams\0" "Array of pointers to individual kernel arguments\0"
+     "extra\0" "Pointer to kernel arguments in the \"extra\" format\0"
+     "ctx\0" "Context in which to run the kernel. If NULL will try to use the current context.\0"
+     "functionType\0" "Type of handle passed in the func/kern/cuFunc union above\0"
+     , places_cudaKernelNodeParamsV2, COUNT_OF(places_cudaKernelNodeParamsV2) - 1, 72, 72, 8, -1, 71, false, false, false},
+    {"cudaExternalSemaphoreSignalNodeParams\0" "External semaphore signal node parameters\0" "\0"
+     "extSemArray\0" "Array of external semaphore handles.\0"
+     "paramsArray\0" "Array of external semaphore signal parameters.\0"
+     "numExtSems\0" "Number of handles and parameters supplied in extSemArray and paramsArray.\0"
+     , places_cudaExternalSemaphoreSignalNodeParams, COUNT_OF(places_cudaExternalSemaphoreSignalNodeParams) - 1, 24, 24, 8, -1, 72, false, false, false},
+    {"cudaExternalSemaphoreSignalNodeParamsV2\0" "External semaphore signal node parameters\0" "\0"
+     "extSemArray\0" "Array of external semaphore handles.\0"
+     "paramsArray\0" "Array of external semaphore signal parameters.\0"
+     "numExtSems\0" "Number of handles and parameters supplied in extSemArray and paramsArray.\0"
+     "ctx\0" "CUDA Execution Context\0"
+     , places_cudaExternalSemaphoreSignalNodeParamsV2, COUNT_OF(places_cudaExternalSemaphoreSignalNodeParamsV2) - 1, 32, 32, 8, -1, 73, false, false, false},
+    {"cudaExternalSemaphoreWaitNodeParams\0" "External semaphore wait node parameters\0" "\0"
+     "extSemArray\0" "Array of external semaphore handles.\0"
+     "paramsArray\0" "Array of external semaphore wait parameters.\0"
+     "numExtSems\0" "Number of handles and parameters supplied in extSemArray and paramsArray.\0"
+     , places_cudaExternalSemaphoreWaitNodeParams, COUNT_OF(places_cudaExternalSemaphoreWaitNodeParams) - 1, 24, 24, 8, -1, 74, false, false, false},
+    {"cudaExternalSemaphoreWaitNodeParamsV2\0" "External semaphore wait node parameters\0" "\0"
+     "extSemArray\0" "Array of external semaphore handles.\0"
+     "paramsArray\0" "Array of external semaphore wait parameters.\0"
+     "numExtSems\0" "Number of handles and parameters supplied in extSemArray and paramsArray.\0"
+     "ctx\0" "CUDA Execution Context\0"
+     , places_cudaExternalSemaphoreWaitNodeParamsV2, COUNT_OF(places_cudaExternalSemaphoreWaitNodeParamsV2) - 1, 32, 32, 8, -1, 75, false, false, false},
+    {"cudaConditionalNodeParams\0" "CUDA conditional node parameters\0" "\0"
+     "handle\0" "Conditional node handle. Handles must be created in advance of creating the node using cudaGraphConditionalHandleCreate.\0"
+     "type\0" "Type of conditional node.\0"
+     "size\0" "Size of graph output array. Allowed values are 1 for cudaGraphCondTypeWhile, 1 or 2 for cudaGraphCondTypeIf, or any value greater than zero for cudaGraphCondTypeSwitch.\0"
+     "phGraph_out\0" "CUDA-owned array populated with conditional node child graphs during creation of the node. Valid for the lifetime of the conditional node. The contents of the graph(s) are subject to the following constraints: - Allowed node types are kernel nodes, empty nodes, child graphs, memsets, memcopies, and conditionals. This applies recursively to child graphs and conditional bodies. - All kernels, including kernels in nested conditionals or child graphs at any level, must belong to the same device context. These graphs may be populated using graph node creation APIs or cudaStreamBeginCaptureToGraph. cudaGraphCondTypeIf: phGraph_out[0] is executed when the condition is non-zero. If `size` == 2, phGraph_out[1] will be executed when the condition is zero. cudaGraphCondTypeWhile: phGraph_out[0] is executed as long as the condition is non-zero. cudaGraphCondTypeSwitch: phGraph_out[n] is executed when the condition is equal to n. If the condition >= `size`, no body graph is executed.\0"
+     "ctx\0" "CUDA Execution Context\0"
+     , places_cudaConditionalNodeParams, COUNT_OF(places_cudaConditionalNodeParams) - 1, 32, 32, 8, -1, 76, false, false, false},
+    {"cudaMemcpyBatchNodeParams\0" "CUDA Batch Memcpy Node Parameters\0" "\0"
+     "count\0" "Size of `dsts`, `srcs` and `sizes` arrays. This field cannot be updated in an instantiated graph.\0"
+     "dsts\0" "Array of destination pointers. This field can be updated in an instantiated graph.\0"
+     "srcs\0" "Array of source pointers. This field can be updated in an instantiated graph.\0"
+     "sizes\0" "Array of sizes for memcpy operations. This field can be updated in an instantiated graph. A size of 0 disables the individual copy operation.\0"
+     "attrs\0" "Array of memcpy attributes. This field cannot be updated in an instantiated graph.\0"
+     "attrsIdxs\0" "Array of indices specifying which copies each entry in `attrs` applies to. The array contents cannot be updated in an instantiated graph.\0"
+     "numAttrs\0" "Size of `attrs` and `attrsIdxs` arrays. The array contents cannot be updated in an instantiated graph.\0"
+     "ctx\0" "Preferred CUDA Execution Context to use for the copies. This field cannot be updated in an instantiated graph.\0"
+     , places_cudaMemcpyBatchNodeParams, COUNT_OF(places_cudaMemcpyBatchNodeParams) - 1, 64, 64, 8, -1, 77, false, false, false},
+    {"cudaChildGraphNodeParams\0" "Child graph node parameters\0" "\0"
+     "graph\0" "The child graph to clone into the node for node creation, or a handle to the graph owned by the node for node query. The graph must not contain conditional nodes. Graphs containing memory allocation or memory free nodes must set the ownership to be moved to the parent.\0"
+     "ownership\0" "The ownership relationship of the child graph node.\0"
+     , places_cudaChildGraphNodeParams, COUNT_OF(places_cudaChildGraphNodeParams) - 1, 16, 16, 8, -1, 78, false, false, false},
+    {"cudaEventRecordNodeParams\0" "Event record node parameters\0" "\0"
+     "event\0" "The event to record when the node executes\0"
+     "ctx\0" "CUDA Execution Context\0"
+     , places_cudaEventRecordNodeParams, COUNT_OF(places_cudaEventRecordNodeParams) - 1, 16, 16, 8, -1, 79, false, false, false},
+    {"cudaEventWaitNodeParams\0" "Event wait node parameters\0" "\0"
+     "event\0" "The event to wait on from the node\0"
+     , places_cudaEventWaitNodeParams, COUNT_OF(places_cudaEventWaitNodeParams) - 1, 8, 8, 8, -1, 80, false, false, false},
+    {"cudaGraphNodeParams\0" "Graph node parameters. See cudaGraphAddNode.\0" "\0"
+     "type\0" "Type of the node\0"
+     "kernel\0" "Kernel node parameters.\0"
+     "memcpy\0" "Memcpy node parameters.\0"
+     "memset\0" "Memset node parameters.\0"
+     "host\0" "Host node parameters.\0"
+     "graph\0" "Child graph node parameters.\0"
+     "eventWait\0" "Event wait node parameters.\0"
+     "eventRecord\0" "Event record node parameters.\0"
+     "extSemSignal\0" "External semaphore signal node parameters.\0"
+     "extSemWait\0" "External semaphore wait node parameters.\0"
+     "alloc\0" "Memory allocation node parameters.\0"
+     "free\0" "Memory free node parameters.\0"
+     "conditional\0" "Conditional node parameters.\0"
+     "memcpyBatch\0" "Batch memcpy node parameters.\0"
+     , places_cudaGraphNodeParams, COUNT_OF(places_cudaGraphNodeParams) - 1, 256, 256, 8, -1, 81, false, false, false},
+    {"cudaGraphEdgeData_st\0" "Optional annotation for edges in a CUDA graph. Note, all edges implicitly have annotations and default to a zero-initialized value if not specified. A zero-initialized struct indicates a standard full serialization of two nodes with memory visibility.\0" "\0"
+     "from_port\0" "This indicates when the dependency is triggered from the upstream node on the edge. The meaning is specfic to the node type. A value of 0 in all cases means full completion of the upstream node, with memory visibility to the downstream node or portion thereof (indicated by `to_port`). Only kernel nodes define non-zero ports. A kernel node can use the following output port types: cudaGraphKernelNodePortDefault, cudaGraphKernelNodePortProgrammatic, or cudaGraphKernelNodePortLaunchCompletion.\0"
+     "to_port\0" "This indicates what portion of the downstream node is dependent on the upstream node or portion thereof (indicated by `from_port`). The meaning is specific to the node type. A value of 0 in all cases means the entirety of the downstream node is dependent on the upstream work. Currently no node types define non-zero ports. Accordingly, this field must be set to zero.\0"
+     "type\0" "This should be populated with a value from cudaGraphDependencyType. (It is typed as char due to compiler-specific layout of bitfields.) See cudaGraphDependencyType.\0"
+     , places_cudaGraphEdgeData_st, COUNT_OF(places_cudaGraphEdgeData_st) - 1, 8, 8, 1, -1, 82, false, false, false},
+    {"cudaGraphInstantiateParams_st\0" "Graph instantiation parameters\0" "\0"
+     "flags\0" "Instantiation flags\0"
+     "uploadStream\0" "Upload stream\0"
+     "errNode_out\0" "The node which caused instantiation to fail, if any\0"
+     "result_out\0" "Whether instantiation was successful. If it failed, the reason why\0"
+     , places_cudaGraphInstantiateParams_st, COUNT_OF(places_cudaGraphInstantiateParams_st) - 1, 32, 32, 8, -1, 83, false, false, false},
+    {"cudaGraphExecUpdateResultInfo_st\0" "Result information returned by cudaGraphExecUpdate\0" "\0"
+     "result\0" "Gives more specific detail when a cuda graph update fails.\0"
+     "errorNode\0" "The \"to node\" of the error edge when the topologies do not match. The error node when the error is associated with a specific node. NULL when the error is generic.\0"
+     "errorFromNode\0" "The from node of error edge when the topologies do not match. Otherwise NULL.\0"
+     , places_cudaGraphExecUpdateResultInfo_st, COUNT_OF(places_cudaGraphExecUpdateResultInfo_st) - 1, 24, 24, 8, -1, 84, false, false, false},
+    {"cudaGraphKernelNodeUpdate_updateData_param\0" "Kernel parameter data\0" "\0"
+     "pValue\0" "Kernel parameter data to write in\0"
+     "offset\0" "Offset into the parameter buffer at which to apply the update\0"
+     "size\0" "Number of bytes to update\0"
+     , places_cudaGraphKernelNodeUpdate_updateData_param, COUNT_OF(places_cudaGraphKernelNodeUpdate_updateData_param) - 1, 24, 24, 8, -1, 85, true, false, false},
+    {"cudaGraphKernelNodeUpdate_updateData\0" "Update data to apply. Which field is used depends on field's value\0" "\0"
+     "gridDim\0" "Grid dimensions\0"
+     "param\0" "Kernel parameter data\0"
+     "isEnabled\0" "Node enable/disable data. Nonzero if the node should be enabled, 0 if it should be disabled\0"
+     , places_cudaGraphKernelNodeUpdate_updateData, COUNT_OF(places_cudaGraphKernelNodeUpdate_updateData) - 1, 24, 24, 8, -1, 86, true, false, false},
+    {"cudaGraphKernelNodeUpdate\0" "Struct to specify a single node update to pass as part of a larger array to cudaGraphKernelNodeUpdatesApply\0" "\0"
+     "node\0" "Node to update\0"
+     "field\0" "Which type of update to apply. Determines how updateData is interpreted\0"
+     "updateData\0" "Update data to apply. Which field is used depends on field's value\0"
+     , places_cudaGraphKernelNodeUpdate, COUNT_OF(places_cudaGraphKernelNodeUpdate) - 1, 40, 40, 8, -1, 87, false, false, false},
+    {"cudaLaunchMemSyncDomainMap_st\0" "Memory Synchronization Domain map See cudaLaunchMemSyncDomain. By default, kernels are launched in domain 0. Kernel launched with cudaLaunchMemSyncDomainRemote will have a different domain ID. User may also alter the domain ID with cudaLaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See cudaLaunchAttributeMemSyncDomainMap. Domain ID range is available through cudaDevAttrMemSyncDomainCount.\0" "\0"
+     "default_\0" "The default domain ID to use for designated kernels\0"
+     "remote\0" "The remote domain ID to use for designated kernels\0"
+     , places_cudaLaunchMemSyncDomainMap_st, COUNT_OF(places_cudaLaunchMemSyncDomainMap_st) - 1, 2, 2, 1, -1, 88, false, false, false},
+    {"cudaLaunchAttributeValue_clusterDim\0" "cudaLaunchAttributeValue_clusterDim\0" "\0"
+     "x\0" "\0"
+     "y\0" "\0"
+     "z\0" "\0"
+     , places_cudaLaunchAttributeValue_clusterDim, COUNT_OF(places_cudaLaunchAttributeValue_clusterDim) - 1, 12, 12, 4, -1, 89, true, false, false},
+    {"cudaLaunchAttributeValue_programmaticEvent\0" "cudaLaunchAttributeValue_programmaticEvent\0" "\0"
+     "event\0" "\0"
+     "flags\0" "\0"
+     "triggerAtBlockStart\0" "\0"
+     , places_cudaLaunchAttributeValue_programmaticEvent, COUNT_OF(places_cudaLaunchAttributeValue_programmaticEvent) - 1, 16, 16, 8, -1, 90, true, false, false},
+    {"cudaLaunchAttributeValue_preferredClusterDim\0" "cudaLaunchAttributeValue_preferredClusterDim\0" "\0"
+     "x\0" "\0"
+     "y\0" "\0"
+     "z\0" "\0"
+     , places_cudaLaunchAttributeValue_preferredClusterDim, COUNT_OF(places_cudaLaunchAttributeValue_preferredClusterDim) - 1, 12, 12, 4, -1, 91, true, false, false},
+    {"cudaLaunchAttributeValue_launchCompletionEvent\0" "cudaLaunchAttributeValue_launchCompletionEvent\0" "\0"
+     "event\0" "\0"
+     "flags\0" "\0"
+     , places_cudaLaunchAttributeValue_launchCompletionEvent, COUNT_OF(places_cudaLaunchAttributeValue_launchCompletionEvent) - 1, 16, 16, 8, -1, 92, true, false, false},
+    {"cudaLaunchAttributeValue_deviceUpdatableKernelNode\0" "cudaLaunchAttributeValue_deviceUpdatableKernelNode\0" "\0"
+     "deviceUpdatable\0" "\0"
+     "devNode\0" "\0"
+     , places_cudaLaunchAttributeValue_deviceUpdatableKernelNode, COUNT_OF(places_cudaLaunchAttributeValue_deviceUpdatableKernelNode) - 1, 16, 16, 8, -1, 93, true, false, false},
+    {"cudaLaunchAttributeValue\0" "Launch attributes union; used as value field of cudaLaunchAttribute\0" "\0"
+     "accessPolicyWindow\0" "Value of launch attribute cudaLaunchAttributeAccessPolicyWindow.\0"
+     "cooperative\0" "Value of launch attribute cudaLaunchAttributeCooperative. Nonzero indicates a cooperative kernel (see cudaLaunchCooperativeKernel).\0"
+     "syncPolicy\0" "Value of launch attribute cudaLaunchAttributeSynchronizationPolicy. cudaSynchronizationPolicy for work queued up in this stream.\0"
+     "clusterDim\0" "\0"
+     "clusterSchedulingPolicyPreference\0" "Value of launch attribute cudaLaunchAttributeClusterSchedulingPolicyPreference. Cluster scheduling policy preference for the kernel.\0"
+     "programmaticStreamSerializationAllowed\0" "Value of launch attribute cudaLaunchAttributeProgrammaticStreamSerialization.\0"
+     "programmaticEvent\0" "\0"
+     "priority\0" "Value of launch attribute cudaLaunchAttributePriority. Execution priority of the kernel.\0"
+     "memSyncDomainMap\0" "Value of launch attribute cudaLaunchAttributeMemSyncDomainMap. See cudaLaunchMemSyncDomainMap.\0"
+     "memSyncDomain\0" "Value of launch attribute cudaLaunchAttributeMemSyncDomain. See cudaLaunchMemSyncDomain.\0"
+     "preferredClusterDim\0" "\0"
+     "launchCompletionEvent\0" "\0"
+     "deviceUpdatableKernelNode\0" "\0"
+     "sharedMemCarveout\0" "Value of launch attribute cudaLaunchAttributePreferredSharedMemoryCarveout.\0"
+     "nvlinkUtilCentricScheduling\0" "Value of launch attribute cudaLaunchAttributeNvlinkUtilCentricScheduling.\0"
+     "portableClusterSizeMode\0" "Value of launch attribute cudaLaunchAttributePortableClusterSizeMode\0"
+     "sharedMemoryMode\0" "Value of launch attribute cudaLaunchAttributeSharedMemoryMode. See cudaSharedMemoryMode for acceptable values.\0"
+     , places_cudaLaunchAttributeValue, COUNT_OF(places_cudaLaunchAttributeValue) - 1, 64, 64, 8, -1, 94, false, false, false},
+    {"cudaLaunchAttribute_st\0" "Launch attribute\0" "\0"
+     "id\0" "Attribute to set\0"
+     "val\0" "Value of the attribute\0"
+     , places_cudaLaunchAttribute_st, COUNT_OF(places_cudaLaunchAttribute_st) - 1, 72, 72, 8, -1, 95, false, false, false},
+    {"cudaLaunchConfig_st\0" "CUDA extensible launch configuration\0" "\0"
+     "gridDim\0" "Grid dimensions\0"
+     "blockDim\0" "Block dimensions\0"
+     "dynamicSmemBytes\0" "Dynamic shared-memory size per thread block in bytes\0"
+     "stream\0" "Stream identifier\0"
+     "attrs\0" "List of attributes; nullable if cudaLaunchConfig_tnumAttrs == 0\0"
+     "numAttrs\0" "Number of attributes populated in cudaLaunchConfig_tattrs\0"
+     , places_cudaLaunchConfig_st, COUNT_OF(places_cudaLaunchConfig_st) - 1, 56, 56, 8, -1, 96, false, false, false},
+    {"cudaAsyncNotificationInfo_info_overBudget\0" "Information about notifications of type `cudaAsyncNotificationTypeOverBudget`\0" "\0"
+     "bytesOverBudget\0" "The number of bytes that the process has allocated above its device memory budget\0"
+     , places_cudaAsyncNotificationInfo_info_overBudget, COUNT_OF(places_cudaAsyncNotificationInfo_info_overBudget) - 1, 8, 8, 8, -1, 97, true, false, false},
+    {"cudaAsyncNotificationInfo_info\0" "Information about the notification. `type` must be checked in order to interpret this field.\0" "\0"
+     "overBudget\0" "Information about notifications of type `cudaAsyncNotificationTypeOverBudget`\0"
+     , places_cudaAsyncNotificationInfo_info, COUNT_OF(places_cudaAsyncNotificationInfo_info) - 1, 8, 8, 8, -1, 98, true, false, false},
+    {"cudaAsyncNotificationInfo\0" "Information describing an async notification event\0" "\0"
+     "type\0" "The type of notification being sent\0"
+     "info\0" "Information about the notification. `type` must be checked in order to interpret this field.\0"
+     , places_cudaAsyncNotificationInfo, COUNT_OF(places_cudaAsyncNotificationInfo) - 1, 16, 16, 8, -1, 99, false, false, false},
+    {"cudaTextureDesc\0" "CUDA texture descriptor\0" "\0"
+     "addressMode\0" "Texture address mode for up to 3 dimensions\0"
+     "filterMode\0" "Texture filter mode\0"
+     "readMode\0" "Texture read mode\0"
+     "sRGB\0" "Perform sRGB->linear conversion during texture read\0"
+     "borderColor\0" "Texture Border Color\0"
+     "normalizedCoords\0" "Indicates whether texture reads are normalized or not\0"
+     "maxAnisotropy\0" "Limit to the anisotropy ratio\0"
+     "mipmapFilterMode\0" "Mipmap filter mode\0"
+     "mipmapLevelBias\0" "Offset applied to the supplied mipmap level\0"
+     "minMipmapLevelClamp\0" "Lower end of the mipmap level range to clamp access to\0"
+     "maxMipmapLevelClamp\0" "Upper end of the mipmap level range to clamp access to\0"
+     "disableTrilinearOptimization\0" "Disable any trilinear filtering optimizations.\0"
+     "seamlessCubemap\0" "Enable seamless cube map filtering.\0"
+     , places_cudaTextureDesc, COUNT_OF(places_cudaTextureDesc) - 1, 72, 72, 4, -1, 100, false, false, false},
+    {"cudaGraphRecaptureCallbackData\0" "Struct of user callback data that is invoked when node parameter mismatches are detected while recapturing to an existing graph\0" "\0"
+     "callbackFunc\0" "Callback function that will be invoked\0"
+     "userData\0" "Generic pointer that is passed to the callback function\0"
+     , places_cudaGraphRecaptureCallbackData, COUNT_OF(places_cudaGraphRecaptureCallbackData) - 1, 16, 16, 8, -1, 101, false, false, false},
+    {"cudaEglPlaneDesc_st\0" "CUDA EGL Plane Descriptor - structure defining each plane of a CUDA EGLFrame\0" "\0"
+     "width\0" "Width of plane\0"
+     "height\0" "Height of plane\0"
+     "depth\0" "Depth of plane\0"
+     "pitch\0" "Pitch of plane\0"
+     "numChannels\0" "Number of channels for the plane\0"
+     "channelDesc\0" "Channel Format Descriptor\0"
+     , places_cudaEglPlaneDesc_st, COUNT_OF(places_cudaEglPlaneDesc_st) - 1, 56, 56, 4, -1, 102, false, false, false},
+    {"cudaEglFrame_st_frame\0" "cudaEglFrame_st_frame\0" "\0"
+     "pArray\0" "Array of CUDA arrays corresponding to each plane\0"
+     "pPitch\0" "Array of Pointers corresponding to each plane\0"
+     , places_cudaEglFrame_st_frame, COUNT_OF(places_cudaEglFrame_st_frame) - 1, 96, 96, 8, -1, 103, true, false, false},
+    {"cudaEglFrame_st\0" "CUDA EGLFrame Descriptor - structure defining one frame of EGL. Each frame may contain one or more planes depending on whether the surface is Multiplanar or not. Each plane of EGLFrame is represented by cudaEglPlaneDesc which is defined as: typedef struct cudaEglPlaneDesc_st { unsigned int width; unsigned int height; unsigned int depth; unsigned int pitch; unsigned int numChannels; struct cudaChannelFormatDesc channelDesc; unsigned int reserved[4]; } cudaEglPlaneDesc;\0" "\0"
+     "frame\0" "\0"
+     "planeDesc\0" "CUDA EGL Plane Descriptor cudaEglPlaneDesc\0"
+     "planeCount\0" "Number of planes\0"
+     "frameType\0" "Array or Pitch\0"
+     "eglColorFormat\0" "CUDA EGL Color Format\0"
+     , places_cudaEglFrame_st, COUNT_OF(places_cudaEglFrame_st) - 1, 280, 280, 8, -1, 104, false, false, false},
+    {"cudaExternalSemaphoreSignalParams_v1_params_fence\0" "cudaExternalSemaphoreSignalParams_v1_params_fence\0" "\0"
+     "value\0" "Value of fence to be signaled\0"
+     , places_cudaExternalSemaphoreSignalParams_v1_params_fence, COUNT_OF(places_cudaExternalSemaphoreSignalParams_v1_params_fence) - 1, 8, 8, 8, -1, 105, true, false, false},
+    {"cudaExternalSemaphoreSignalParams_v1_params_nvSciSync\0" "cudaExternalSemaphoreSignalParams_v1_params_nvSciSync\0" "\0"
+     "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     , places_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync) - 1, 8, 8, 8, -1, 106, true, false, false},
+    {"cudaExternalSemaphoreSignalParams_v1_params_keyedMutex\0" "cudaExternalSemaphoreSignalParams_v1_params_keyedMutex\0" "\0"
+     "key\0" "\0"
+     , places_cudaExternalSemaphoreSignalParams_v1_params_keyedMutex, COUNT_OF(places_cudaExternalSemaphoreSignalParams_v1_params_keyedMutex) - 1, 8, 8, 8, -1, 107, true, false, false},
+    {"cudaExternalSemaphoreSignalParams_v1_params\0" "cudaExternalSemaphoreSignalParams_v1_params\0" "\0"
+     "fence\0" "\0"
+     "nvSciSync\0" "\0"
+     "keyedMutex\0" "\0"
+     , places_cudaExternalSemaphoreSignalParams_v1_params, COUNT_OF(places_cudaExternalSemaphoreSignalParams_v1_params) - 1, 24, 24, 8, -1, 108, true, false, false},
+    {"cudaExternalSemaphoreSignalParams_v1\0" "External semaphore signal parameters(deprecated)\0" "\0"
+     "params\0" "\0"
+     "flags\0" "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while signaling the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.\0"
+     , places_cudaExternalSemaphoreSignalParams_v1, COUNT_OF(places_cudaExternalSemaphoreSignalParams_v1) - 1, 32, 32, 8, -1, 109, false, false, false},
+    {"cudaExternalSemaphoreWaitParams_v1_params_fence\0" "cudaExternalSemaphoreWaitParams_v1_params_fence\0" "\0"
+     "value\0" "Value of fence to be waited on\0"
+     , places_cudaExternalSemaphoreWaitParams_v1_params_fence, COUNT_OF(places_cudaExternalSemaphoreWaitParams_v1_params_fence) - 1, 8, 8, 8, -1, 110, true, false, false},
+    {"cudaExternalSemaphoreWaitParams_v1_params_nvSciSync\0" "cudaExternalSemaphoreWaitParams_v1_params_nvSciSync\0" "\0"
+     "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     , places_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync) - 1, 8, 8, 8, -1, 111, true, false, false},
+    {"cudaExternalSemaphoreWaitParams_v1_params_keyedMutex\0" "cudaExternalSemaphoreWaitParams_v1_params_keyedMutex\0" "\0"
+     "key\0" "Value of key to acquire the mutex with\0"
+     "timeoutMs\0" "Timeout in milliseconds to wait to acquire the mutex\0"
+     , places_cudaExternalSemaphoreWaitParams_v1_params_keyedMutex, COUNT_OF(places_cudaExternalSemaphoreWaitParams_v1_params_keyedMutex) - 1, 16, 16, 8, -1, 112, true, false, false},
+    {"cudaExternalSemaphoreWaitParams_v1_params\0" "cudaExternalSemaphoreWaitParams_v1_params\0" "\0"
+     "fence\0" "\0"
+     "nvSciSync\0" "\0"
+     "keyedMutex\0" "\0"
+     , places_cudaExternalSemaphoreWaitParams_v1_params, COUNT_OF(places_cudaExternalSemaphoreWaitParams_v1_params) - 1, 32, 32, 8, -1, 113, true, false, false},
+    {"cudaExternalSemaphoreWaitParams_v1\0" "External semaphore wait parameters(deprecated)\0" "\0"
+     "params\0" "\0"
+     "flags\0" "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while waiting for the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.\0"
+     , places_cudaExternalSemaphoreWaitParams_v1, COUNT_OF(places_cudaExternalSemaphoreWaitParams_v1) - 1, 40, 40, 8, -1, 114, false, false, false},
+    {"cudaLaunchParams\0" "CUDA launch parameters\0" "\0"
+     "func\0" "Device function symbol\0"
+     "gridDim\0" "Grid dimentions\0"
+     "blockDim\0" "Block dimentions\0"
+     "args\0" "Arguments\0"
+     "sharedMem\0" "Shared memory\0"
+     "stream\0" "Stream identifier\0"
+     , places_cudaLaunchParams, COUNT_OF(places_cudaLaunchParams) - 1, 56, 56, 8, -1, 115, false, false, false},
+    {"CUuuid\0" "CUuuid\0" "\0"
+     , places_CUuuid_st, COUNT_OF(places_CUuuid_st) - 1, 16, 16, 1, 41, 41, false, false, false},
+    {"cudaUUID_t\0" "cudaUUID_t\0" "\0"
+     , places_CUuuid_st, COUNT_OF(places_CUuuid_st) - 1, 16, 16, 1, 41, 41, false, false, false},
+    {"cudaIpcEventHandle_t\0" "CUDA IPC event handle\0" "\0"
+     , places_cudaIpcEventHandle_st, COUNT_OF(places_cudaIpcEventHandle_st) - 1, 64, 64, 1, 43, 43, false, false, false},
+    {"cudaIpcMemHandle_t\0" "CUDA IPC memory handle\0" "\0"
+     , places_cudaIpcMemHandle_st, COUNT_OF(places_cudaIpcMemHandle_st) - 1, 64, 64, 1, 44, 44, false, false, false},
+    {"cudaMemFabricHandle_t\0" "cudaMemFabricHandle_t\0" "\0"
+     , places_cudaMemFabricHandle_st, COUNT_OF(places_cudaMemFabricHandle_st) - 1, 64, 64, 1, 45, 45, false, false, false},
+    {"cudaDevSmResourceGroupParams\0" "Input data for splitting SMs\0" "\0"
+     , places_cudaDevSmResourceGroupParams_st, COUNT_OF(places_cudaDevSmResourceGroupParams_st) - 1, 64, 64, 4, 67, 67, false, false, false},
+    {"cudaDevResource\0" "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { enum cudaDevResourceType type; union { struct cudaDevSmResource sm; struct cudaDevWorkqueueConfigResource wqConfig; struct cudaDevWorkqueueResource wq; }; }; - If `type` is `cudaDevResourceTypeInvalid`, this resoure is not valid and cannot be further accessed. - If `type` is `cudaDevResourceTypeSm`, the cudaDevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `cudaDevResourceTypeWorkqueueConfig`, the cudaDevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `cudaDevResourceTypeWorkqueue`, the cudaDevWorkqueueResource structure `wq` is filled in.\0" "\0"
+     , places_cudaDevResource_st, COUNT_OF(places_cudaDevResource_st) - 1, 144, 144, 8, 68, 68, false, false, false},
+    {"cudaGraphEdgeData\0" "Optional annotation for edges in a CUDA graph. Note, all edges implicitly have annotations and default to a zero-initialized value if not specified. A zero-initialized struct indicates a standard full serialization of two nodes with memory visibility.\0" "\0"
+     , places_cudaGraphEdgeData_st, COUNT_OF(places_cudaGraphEdgeData_st) - 1, 8, 8, 1, 82, 82, false, false, false},
+    {"cudaGraphInstantiateParams\0" "Graph instantiation parameters\0" "\0"
+     , places_cudaGraphInstantiateParams_st, COUNT_OF(places_cudaGraphInstantiateParams_st) - 1, 32, 32, 8, 83, 83, false, false, false},
+    {"cudaGraphExecUpdateResultInfo\0" "Result information returned by cudaGraphExecUpdate\0" "\0"
+     , places_cudaGraphExecUpdateResultInfo_st, COUNT_OF(places_cudaGraphExecUpdateResultInfo_st) - 1, 24, 24, 8, 84, 84, false, false, false},
+    {"cudaLaunchMemSyncDomainMap\0" "Memory Synchronization Domain map See cudaLaunchMemSyncDomain. By default, kernels are launched in domain 0. Kernel launched with cudaLaunchMemSyncDomainRemote will have a different domain ID. User may also alter the domain ID with cudaLaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See cudaLaunchAttributeMemSyncDomainMap. Domain ID range is available through cudaDevAttrMemSyncDomainCount.\0" "\0"
+     , places_cudaLaunchMemSyncDomainMap_st, COUNT_OF(places_cudaLaunchMemSyncDomainMap_st) - 1, 2, 2, 1, 88, 88, false, false, false},
+    {"cudaLaunchAttribute\0" "Launch attribute\0" "\0"
+     , places_cudaLaunchAttribute_st, COUNT_OF(places_cudaLaunchAttribute_st) - 1, 72, 72, 8, 95, 95, false, false, false},
+    {"cudaLaunchConfig_t\0" "CUDA extensible launch configuration\0" "\0"
+     , places_cudaLaunchConfig_st, COUNT_OF(places_cudaLaunchConfig_st) - 1, 56, 56, 8, 96, 96, false, false, false},
+    {"cudaAsyncNotificationInfo_t\0" "Information describing an async notification event\0" "\0"
+     , places_cudaAsyncNotificationInfo, COUNT_OF(places_cudaAsyncNotificationInfo) - 1, 16, 16, 8, 99, 99, false, false, false},
+    {"cudaEglPlaneDesc\0" "CUDA EGL Plane Descriptor - structure defining each plane of a CUDA EGLFrame\0" "\0"
+     , places_cudaEglPlaneDesc_st, COUNT_OF(places_cudaEglPlaneDesc_st) - 1, 56, 56, 4, 102, 102, false, false, false},
+    {"cudaEglFrame\0" "CUDA EGLFrame Descriptor - structure defining one frame of EGL. Each frame may contain one or more planes depending on whether the surface is Multiplanar or not. Each plane of EGLFrame is represented by cudaEglPlaneDesc which is defined as: typedef struct cudaEglPlaneDesc_st { unsigned int width; unsigned int height; unsigned int depth; unsigned int pitch; unsigned int numChannels; struct cudaChannelFormatDesc channelDesc; unsigned int reserved[4]; } cudaEglPlaneDesc;\0" "\0"
+     , places_cudaEglFrame_st, COUNT_OF(places_cudaEglFrame_st) - 1, 280, 280, 8, 104, 104, false, false, false},
     {0}};
 static const char *const record_aliases[] = {"cudaStreamAttrValue", "cudaLaunchAttributeValue", "cudaKernelNodeAttrValue", "cudaLaunchAttributeValue", NULL};
 static const ConstantInfo constants[] = {
-    {"CUDART_VERSION", 13050LL, false},
-    {"cudaHostAllocDefault", 0LL, false},
-    {"cudaHostAllocPortable", 1LL, false},
-    {"cudaHostAllocMapped", 2LL, false},
-    {"cudaHostAllocWriteCombined", 4LL, false},
-    {"cudaHostRegisterDefault", 0LL, false},
-    {"cudaHostRegisterPortable", 1LL, false},
-    {"cudaHostRegisterMapped", 2LL, false},
-    {"cudaHostRegisterIoMemory", 4LL, false},
-    {"cudaHostRegisterReadOnly", 8LL, false},
-    {"cudaPeerAccessDefault", 0LL, false},
-    {"cudaStreamDefault", 0LL, false},
-    {"cudaStreamNonBlocking", 1LL, false},
-    {"cudaStreamLegacy", 1LL, false},
-    {"cudaStreamPerThread", 2LL, false},
-    {"cudaEventDefault", 0LL, false},
-    {"cudaEventBlockingSync", 1LL, false},
-    {"cudaEventDisableTiming", 2LL, false},
-    {"cudaEventInterprocess", 4LL, false},
-    {"cudaEventRecordDefault", 0LL, false},
-    {"cudaEventRecordExternal", 1LL, false},
-    {"cudaEventWaitDefault", 0LL, false},
-    {"cudaEventWaitExternal", 1LL, false},
-    {"cudaDeviceScheduleAuto", 0LL, false},
-    {"cudaDeviceScheduleSpin", 1LL, false},
-    {"cudaDeviceScheduleYield", 2LL, false},
-    {"cudaDeviceScheduleBlockingSync", 4LL, false},
-    {"cudaDeviceBlockingSync", 4LL, false},
-    {"cudaDeviceMapHost", 8LL, false},
-    {"cudaDeviceSyncMemops", 128LL, false},
-    {"cudaArrayDefault", 0LL, false},
-    {"cudaArrayLayered", 1LL, false},
-    {"cudaArraySurfaceLoadStore", 2LL, false},
-    {"cudaArrayCubemap", 4LL, false},
-    {"cudaIpcMemLazyEnablePeerAccess", 1LL, false},
-    {"cudaMemAttachGlobal", 1LL, false},
-    {"cudaMemAttachHost", 2LL, false},
-    {"cudaOccupancyDisableCachingOverride", 1LL, false},
-    {"cudaCpuDeviceId", -1LL, false},
-    {"cudaInvalidDeviceId", -2LL, false},
-    {"cudaInitDeviceFlagsAreValid", 1LL, false},
-    {"cudaArraySparsePropertiesSingleMipTail", 1LL, false},
-    {"cudaMemPoolCreateUsageHwDecompress", 2LL, false},
-    {"CUDA_IPC_HANDLE_SIZE", 64LL, false},
-    {"cudaExternalMemoryDedicated", 1LL, false},
-    {"cudaExternalSemaphoreSignalSkipNvSciBufMemSync", 1LL, false},
-    {"cudaExternalSemaphoreWaitSkipNvSciBufMemSync", 2LL, false},
-    {"cudaDevSmResourceGroupLocalityDomainIdAny", 4294967295LL, false},
-    {"cudaStreamAttributeAccessPolicyWindow", 1LL, false},
-    {"cudaStreamAttributeMemSyncDomainMap", 9LL, false},
-    {"cudaStreamAttributeMemSyncDomain", 10LL, false},
-    {"cudaStreamAttributePriority", 8LL, false},
-    {"cudaSurfaceType1D", 1LL, false},
-    {"cudaSurfaceType2D", 2LL, false},
-    {"cudaSurfaceType3D", 3LL, false},
-    {"cudaSurfaceTypeCubemap", 12LL, false},
-    {"cudaSurfaceType1DLayered", 241LL, false},
-    {"cudaSurfaceType2DLayered", 242LL, false},
-    {"cudaSurfaceTypeCubemapLayered", 252LL, false},
-    {"CUDA_EGL_MAX_PLANES", 3LL, false},
-    {"cudaCooperativeLaunchMultiDeviceNoPreSync", 1LL, false},
-    {"cudaCooperativeLaunchMultiDeviceNoPostSync", 2LL, false},
+    {13050LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {8LL, false},
+    {0LL, false},
+    {0LL, false},
+    {1LL, false},
+    {1LL, false},
+    {2LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {4LL, false},
+    {8LL, false},
+    {128LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4LL, false},
+    {1LL, false},
+    {1LL, false},
+    {2LL, false},
+    {1LL, false},
+    {-1LL, false},
+    {-2LL, false},
+    {1LL, false},
+    {1LL, false},
+    {2LL, false},
+    {64LL, false},
+    {1LL, false},
+    {1LL, false},
+    {2LL, false},
+    {4294967295LL, false},
+    {1LL, false},
+    {9LL, false},
+    {10LL, false},
+    {8LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {12LL, false},
+    {241LL, false},
+    {242LL, false},
+    {252LL, false},
+    {3LL, false},
+    {1LL, false},
+    {2LL, false},
     {0}};
+static const char constant_names[] =
+    "CUDART_VERSION\0"
+    "cudaHostAllocDefault\0"
+    "cudaHostAllocPortable\0"
+    "cudaHostAllocMapped\0"
+    "cudaHostAllocWriteCombined\0"
+    "cudaHostRegisterDefault\0"
+    "cudaHostRegisterPortable\0"
+    "cudaHostRegisterMapped\0"
+    "cudaHostRegisterIoMemory\0"
+    "cudaHostRegisterReadOnly\0"
+    "cudaPeerAccessDefault\0"
+    "cudaStreamDefault\0"
+    "cudaStreamNonBlocking\0"
+    "cudaStreamLegacy\0"
+    "cudaStreamPerThread\0"
+    "cudaEventDefault\0"
+    "cudaEventBlockingSync\0"
+    "cudaEventDisableTiming\0"
+    "cudaEventInterprocess\0"
+    "cudaEventRecordDefault\0"
+    "cudaEventRecordExternal\0"
+    "cudaEventWaitDefault\0"
+    "cudaEventWaitExternal\0"
+    "cudaDeviceScheduleAuto\0"
+    "cudaDeviceScheduleSpin\0"
+    "cudaDeviceScheduleYield\0"
+    "cudaDeviceScheduleBlockingSync\0"
+    "cudaDeviceBlockingSync\0"
+    "cudaDeviceMapHost\0"
+    "cudaDeviceSyncMemops\0"
+    "cudaArrayDefault\0"
+    "cudaArrayLayered\0"
+    "cudaArraySurfaceLoadStore\0"
+    "cudaArrayCubemap\0"
+    "cudaIpcMemLazyEnablePeerAccess\0"
+    "cudaMemAttachGlobal\0"
+    "cudaMemAttachHost\0"
+    "cudaOccupancyDisableCachingOverride\0"
+    "cudaCpuDeviceId\0"
+    "cudaInvalidDeviceId\0"
+    "cudaInitDeviceFlagsAreValid\0"
+    "cudaArraySparsePropertiesSingleMipTail\0"
+    "cudaMemPoolCreateUsageHwDecompress\0"
+    "CUDA_IPC_HANDLE_SIZE\0"
+    "cudaExternalMemoryDedicated\0"
+    "cudaExternalSemaphoreSignalSkipNvSciBufMemSync\0"
+    "cudaExternalSemaphoreWaitSkipNvSciBufMemSync\0"
+    "cudaDevSmResourceGroupLocalityDomainIdAny\0"
+    "cudaStreamAttributeAccessPolicyWindow\0"
+    "cudaStreamAttributeMemSyncDomainMap\0"
+    "cudaStreamAttributeMemSyncDomain\0"
+    "cudaStreamAttributePriority\0"
+    "cudaSurfaceType1D\0"
+    "cudaSurfaceType2D\0"
+    "cudaSurfaceType3D\0"
+    "cudaSurfaceTypeCubemap\0"
+    "cudaSurfaceType1DLayered\0"
+    "cudaSurfaceType2DLayered\0"
+    "cudaSurfaceTypeCubemapLayered\0"
+    "CUDA_EGL_MAX_PLANES\0"
+    "cudaCooperativeLaunchMultiDeviceNoPreSync\0"
+    "cudaCooperativeLaunchMultiDeviceNoPostSync\0"
+    "";
 static const FunctionInfo function_infos[] = {
-    {"cudaDeviceReset", "cudaDeviceReset", NULL, NULL, NULL, 0, false, "cudaDeviceReset", NULL, 0},
-    {"cudaDeviceSynchronize", "cudaDeviceSynchronize", NULL, NULL, NULL, 0, false, "cudaDeviceSynchronize", NULL, 0},
-    {"cudaDeviceSetLimit", "cudaDeviceSetLimit", NULL, NULL, NULL, 0, false, "cudaDeviceSetLimit", NULL, 0},
-    {"cudaDeviceGetLimit", "cudaDeviceGetLimit", NULL, NULL, NULL, 0, false, "cudaDeviceGetLimit", NULL, 0},
-    {"cudaDeviceGetTexture1DLinearMaxWidth", "cudaDeviceGetTexture1DLinearMaxWidth", NULL, NULL, NULL, 0, false, "cudaDeviceGetTexture1DLinearMaxWidth", NULL, 0},
-    {"cudaDeviceGetCacheConfig", "cudaDeviceGetCacheConfig", NULL, NULL, NULL, 0, false, "cudaDeviceGetCacheConfig", NULL, 0},
-    {"cudaDeviceGetStreamPriorityRange", "cudaDeviceGetStreamPriorityRange", NULL, NULL, NULL, 0, false, "cudaDeviceGetStreamPriorityRange", NULL, 0},
-    {"cudaDeviceSetCacheConfig", "cudaDeviceSetCacheConfig", NULL, NULL, NULL, 0, false, "cudaDeviceSetCacheConfig", NULL, 0},
-    {"cudaDeviceGetByPCIBusId", "cudaDeviceGetByPCIBusId", NULL, NULL, NULL, 0, false, "cudaDeviceGetByPCIBusId", NULL, 0},
-    {"cudaDeviceGetPCIBusId", "cudaDeviceGetPCIBusId", NULL, NULL, NULL, 0, false, "cudaDeviceGetPCIBusId", NULL, 0},
-    {"cudaIpcGetEventHandle", "cudaIpcGetEventHandle", NULL, NULL, NULL, 0, false, "cudaIpcGetEventHandle", NULL, 0},
-    {"cudaIpcOpenEventHandle", "cudaIpcOpenEventHandle", NULL, NULL, NULL, 0, false, "cudaIpcOpenEventHandle", NULL, 0},
-    {"cudaIpcGetMemHandle", "cudaIpcGetMemHandle", NULL, NULL, NULL, 0, false, "cudaIpcGetMemHandle", NULL, 0},
-    {"cudaIpcOpenMemHandle", "cudaIpcOpenMemHandle", NULL, NULL, NULL, 0, false, "cudaIpcOpenMemHandle", NULL, 0},
-    {"cudaIpcCloseMemHandle", "cudaIpcCloseMemHandle", NULL, NULL, NULL, 0, false, "cudaIpcCloseMemHandle", NULL, 0},
-    {"cudaDeviceFlushGPUDirectRDMAWrites", "cudaDeviceFlushGPUDirectRDMAWrites", NULL, NULL, NULL, 0, false, "cudaDeviceFlushGPUDirectRDMAWrites", NULL, 0},
-    {"cudaDeviceRegisterAsyncNotification", "cudaDeviceRegisterAsyncNotification", NULL, NULL, NULL, 12040, false, "cudaDeviceRegisterAsyncNotification", NULL, 0},
-    {"cudaDeviceUnregisterAsyncNotification", "cudaDeviceUnregisterAsyncNotification", NULL, NULL, NULL, 12040, false, "cudaDeviceUnregisterAsyncNotification", NULL, 0},
-    {"cudaDeviceGetSharedMemConfig", "cudaDeviceGetSharedMemConfig", NULL, NULL, NULL, 0, false, "cudaDeviceGetSharedMemConfig", NULL, 0},
-    {"cudaDeviceSetSharedMemConfig", "cudaDeviceSetSharedMemConfig", NULL, NULL, NULL, 0, false, "cudaDeviceSetSharedMemConfig", NULL, 0},
-    {"cudaGetLastError", "cudaGetLastError", NULL, NULL, NULL, 0, false, "cudaGetLastError", NULL, 0},
-    {"cudaPeekAtLastError", "cudaPeekAtLastError", NULL, NULL, NULL, 0, false, "cudaPeekAtLastError", NULL, 0},
-    {"cudaGetErrorName", "cudaGetErrorName", NULL, NULL, NULL, 0, false, "cudaGetErrorName", NULL, 0},
-    {"cudaGetErrorString", "cudaGetErrorString", NULL, NULL, NULL, 0, false, "cudaGetErrorString", NULL, 0},
-    {"cudaGetDeviceCount", "cudaGetDeviceCount", NULL, NULL, NULL, 0, false, "cudaGetDeviceCount", NULL, 0},
-    {"cudaGetDeviceProperties", "cudaGetDeviceProperties", NULL, NULL, NULL, 0, false, "cudaGetDeviceProperties", "cudaGetDeviceProperties_v2", 0},
-    {"cudaDeviceGetAttribute", "cudaDeviceGetAttribute", NULL, NULL, NULL, 0, false, "cudaDeviceGetAttribute", NULL, 0},
-    {"cudaDeviceGetHostAtomicCapabilities", "cudaDeviceGetHostAtomicCapabilities", NULL, NULL, NULL, 13000, false, "cudaDeviceGetHostAtomicCapabilities", NULL, 13},
-    {"cudaDeviceGetDefaultMemPool", "cudaDeviceGetDefaultMemPool", NULL, NULL, NULL, 0, false, "cudaDeviceGetDefaultMemPool", NULL, 0},
-    {"cudaDeviceSetMemPool", "cudaDeviceSetMemPool", NULL, NULL, NULL, 0, false, "cudaDeviceSetMemPool", NULL, 0},
-    {"cudaDeviceGetMemPool", "cudaDeviceGetMemPool", NULL, NULL, NULL, 0, false, "cudaDeviceGetMemPool", NULL, 0},
-    {"cudaDeviceGetNvSciSyncAttributes", "cudaDeviceGetNvSciSyncAttributes", NULL, NULL, NULL, 0, false, "cudaDeviceGetNvSciSyncAttributes", NULL, 0},
-    {"cudaDeviceGetP2PAttribute", "cudaDeviceGetP2PAttribute", NULL, NULL, NULL, 0, false, "cudaDeviceGetP2PAttribute", NULL, 0},
-    {"cudaDeviceGetP2PAtomicCapabilities", "cudaDeviceGetP2PAtomicCapabilities", NULL, NULL, NULL, 13000, false, "cudaDeviceGetP2PAtomicCapabilities", NULL, 13},
-    {"cudaChooseDevice", "cudaChooseDevice", NULL, NULL, NULL, 0, false, "cudaChooseDevice", NULL, 0},
-    {"cudaInitDevice", "cudaInitDevice", NULL, NULL, NULL, 0, false, "cudaInitDevice", NULL, 0},
-    {"cudaSetDevice", "cudaSetDevice", NULL, NULL, NULL, 0, false, "cudaSetDevice", NULL, 0},
-    {"cudaGetDevice", "cudaGetDevice", NULL, NULL, NULL, 0, false, "cudaGetDevice", NULL, 0},
-    {"cudaSetValidDevices", "cudaSetValidDevices", NULL, NULL, NULL, 0, false, "cudaSetValidDevices", NULL, 0},
-    {"cudaSetDeviceFlags", "cudaSetDeviceFlags", NULL, NULL, NULL, 0, false, "cudaSetDeviceFlags", NULL, 0},
-    {"cudaGetDeviceFlags", "cudaGetDeviceFlags", NULL, NULL, NULL, 0, false, "cudaGetDeviceFlags", NULL, 0},
-    {"cudaStreamCreate", "cudaStreamCreate", NULL, NULL, NULL, 0, false, "cudaStreamCreate", NULL, 0},
-    {"cudaStreamCreateWithFlags", "cudaStreamCreateWithFlags", NULL, NULL, NULL, 0, false, "cudaStreamCreateWithFlags", NULL, 0},
-    {"cudaStreamCreateWithPriority", "cudaStreamCreateWithPriority", NULL, NULL, NULL, 0, false, "cudaStreamCreateWithPriority", NULL, 0},
-    {"cudaStreamGetPriority", "cudaStreamGetPriority", "cudaStreamGetPriority_ptsz", NULL, NULL, 0, false, "cudaStreamGetPriority", NULL, 0},
-    {"cudaStreamGetFlags", "cudaStreamGetFlags", "cudaStreamGetFlags_ptsz", NULL, NULL, 0, false, "cudaStreamGetFlags", NULL, 0},
-    {"cudaStreamGetId", "cudaStreamGetId", "cudaStreamGetId_ptsz", NULL, NULL, 0, false, "cudaStreamGetId", NULL, 0},
-    {"cudaStreamGetDevice", "cudaStreamGetDevice", "cudaStreamGetDevice_ptsz", NULL, NULL, 12080, false, "cudaStreamGetDevice", NULL, 0},
-    {"cudaCtxResetPersistingL2Cache", "cudaCtxResetPersistingL2Cache", NULL, NULL, NULL, 0, false, "cudaCtxResetPersistingL2Cache", NULL, 0},
-    {"cudaStreamCopyAttributes", "cudaStreamCopyAttributes", "cudaStreamCopyAttributes_ptsz", NULL, NULL, 0, false, "cudaStreamCopyAttributes", NULL, 0},
-    {"cudaStreamGetAttribute", "cudaStreamGetAttribute", "cudaStreamGetAttribute_ptsz", NULL, NULL, 0, false, "cudaStreamGetAttribute", NULL, 0},
-    {"cudaStreamSetAttribute", "cudaStreamSetAttribute", "cudaStreamSetAttribute_ptsz", NULL, NULL, 0, false, "cudaStreamSetAttribute", NULL, 0},
-    {"cudaStreamDestroy", "cudaStreamDestroy", NULL, NULL, NULL, 0, false, "cudaStreamDestroy", NULL, 0},
-    {"cudaStreamWaitEvent", "cudaStreamWaitEvent", "cudaStreamWaitEvent_ptsz", NULL, NULL, 0, false, "cudaStreamWaitEvent", NULL, 0},
-    {"cudaStreamAddCallback", "cudaStreamAddCallback", "cudaStreamAddCallback_ptsz", NULL, NULL, 0, false, "cudaStreamAddCallback", NULL, 0},
-    {"cudaStreamSynchronize", "cudaStreamSynchronize", "cudaStreamSynchronize_ptsz", NULL, NULL, 0, false, "cudaStreamSynchronize", NULL, 0},
-    {"cudaStreamQuery", "cudaStreamQuery", "cudaStreamQuery_ptsz", NULL, NULL, 0, false, "cudaStreamQuery", NULL, 0},
-    {"cudaStreamAttachMemAsync", "cudaStreamAttachMemAsync", "cudaStreamAttachMemAsync_ptsz", NULL, NULL, 0, false, "cudaStreamAttachMemAsync", NULL, 0},
-    {"cudaStreamBeginCapture", "cudaStreamBeginCapture", "cudaStreamBeginCapture_ptsz", NULL, NULL, 0, false, "cudaStreamBeginCapture", NULL, 0},
-    {"cudaStreamBeginRecaptureToGraph", "cudaStreamBeginRecaptureToGraph", "cudaStreamBeginRecaptureToGraph_ptsz", NULL, NULL, 13030, false, "cudaStreamBeginRecaptureToGraph", NULL, 13},
-    {"cudaStreamBeginCaptureToGraph", "cudaStreamBeginCaptureToGraph", "cudaStreamBeginCaptureToGraph_ptsz", NULL, NULL, 12030, false, "cudaStreamBeginCaptureToGraph", NULL, 0},
-    {"cudaThreadExchangeStreamCaptureMode", "cudaThreadExchangeStreamCaptureMode", NULL, NULL, NULL, 0, false, "cudaThreadExchangeStreamCaptureMode", NULL, 0},
-    {"cudaStreamEndCapture", "cudaStreamEndCapture", "cudaStreamEndCapture_ptsz", NULL, NULL, 0, false, "cudaStreamEndCapture", NULL, 0},
-    {"cudaStreamIsCapturing", "cudaStreamIsCapturing", "cudaStreamIsCapturing_ptsz", NULL, NULL, 0, false, "cudaStreamIsCapturing", NULL, 0},
-    {"cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_ptsz", NULL, NULL, 12030, false, "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_v3", 0},
-    {"cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies_ptsz", NULL, NULL, 12030, false, "cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies_v2", 0},
-    {"cudaEventCreate", "cudaEventCreate", NULL, NULL, NULL, 0, false, "cudaEventCreate", NULL, 0},
-    {"cudaEventCreateWithFlags", "cudaEventCreateWithFlags", NULL, NULL, NULL, 0, false, "cudaEventCreateWithFlags", NULL, 0},
-    {"cudaEventRecord", "cudaEventRecord", "cudaEventRecord_ptsz", NULL, NULL, 0, false, "cudaEventRecord", NULL, 0},
-    {"cudaEventRecordWithFlags", "cudaEventRecordWithFlags", "cudaEventRecordWithFlags_ptsz", NULL, NULL, 0, false, "cudaEventRecordWithFlags", NULL, 0},
-    {"cudaEventQuery", "cudaEventQuery", NULL, NULL, NULL, 0, false, "cudaEventQuery", NULL, 0},
-    {"cudaEventSynchronize", "cudaEventSynchronize", NULL, NULL, NULL, 0, false, "cudaEventSynchronize", NULL, 0},
-    {"cudaEventDestroy", "cudaEventDestroy", NULL, NULL, NULL, 0, false, "cudaEventDestroy", NULL, 0},
-    {"cudaEventElapsedTime", "cudaEventElapsedTime", NULL, NULL, NULL, 0, false, "cudaEventElapsedTime", "cudaEventElapsedTime_v2 cudaEventElapsedTime", 0},
-    {"cudaImportExternalMemory", "cudaImportExternalMemory", NULL, NULL, NULL, 0, false, "cudaImportExternalMemory", NULL, 0},
-    {"cudaExternalMemoryGetMappedBuffer", "cudaExternalMemoryGetMappedBuffer", NULL, NULL, NULL, 0, false, "cudaExternalMemoryGetMappedBuffer", NULL, 0},
-    {"cudaExternalMemoryGetMappedMipmappedArray", "cudaExternalMemoryGetMappedMipmappedArray", NULL, NULL, NULL, 0, false, "cudaExternalMemoryGetMappedMipmappedArray", NULL, 0},
-    {"cudaDestroyExternalMemory", "cudaDestroyExternalMemory", NULL, NULL, NULL, 0, false, "cudaDestroyExternalMemory", NULL, 0},
-    {"cudaImportExternalSemaphore", "cudaImportExternalSemaphore", NULL, NULL, NULL, 0, false, "cudaImportExternalSemaphore", NULL, 0},
-    {"cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync_ptsz", NULL, NULL, 0, false, "cudaSignalExternalSemaphoresAsync", "cudaSignalExternalSemaphoresAsync_v2", 0},
-    {"cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync_ptsz", NULL, NULL, 0, false, "cudaWaitExternalSemaphoresAsync", "cudaWaitExternalSemaphoresAsync_v2", 0},
-    {"cudaDestroyExternalSemaphore", "cudaDestroyExternalSemaphore", NULL, NULL, NULL, 0, false, "cudaDestroyExternalSemaphore", NULL, 0},
-    {"cudaLaunchKernel", "cudaLaunchKernel", "cudaLaunchKernel_ptsz", NULL, NULL, 0, false, "cudaLaunchKernel", NULL, 0},
-    {"cudaLaunchKernelExC", "cudaLaunchKernelExC", "cudaLaunchKernelExC_ptsz", NULL, NULL, 0, false, "cudaLaunchKernelExC", NULL, 0},
-    {"cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz", NULL, NULL, 0, false, "cudaLaunchCooperativeKernel", NULL, 0},
-    {"cudaFuncSetCacheConfig", "cudaFuncSetCacheConfig", NULL, NULL, NULL, 0, false, "cudaFuncSetCacheConfig", NULL, 0},
-    {"cudaFuncGetAttributes", "cudaFuncGetAttributes", NULL, NULL, NULL, 0, false, "cudaFuncGetAttributes", NULL, 0},
-    {"cudaFuncSetAttribute", "cudaFuncSetAttribute", NULL, NULL, NULL, 0, false, "cudaFuncSetAttribute", NULL, 0},
-    {"cudaFuncGetName", "cudaFuncGetName", NULL, NULL, NULL, 12030, false, "cudaFuncGetName", NULL, 0},
-    {"cudaFuncGetParamInfo", "cudaFuncGetParamInfo", NULL, NULL, NULL, 12040, false, "cudaFuncGetParamInfo", NULL, 0},
-    {"cudaFuncGetParamCount", "cudaFuncGetParamCount", NULL, NULL, NULL, 13020, false, "cudaFuncGetParamCount", NULL, 13},
-    {"cudaLaunchHostFunc", "cudaLaunchHostFunc", "cudaLaunchHostFunc_ptsz", NULL, NULL, 0, false, "cudaLaunchHostFunc", NULL, 0},
-    {"cudaLaunchHostFunc_v2", "cudaLaunchHostFunc_v2", "cudaLaunchHostFunc_v2_ptsz", NULL, NULL, 13020, false, "cudaLaunchHostFunc_v2", NULL, 13},
-    {"cudaFuncSetSharedMemConfig", "cudaFuncSetSharedMemConfig", NULL, NULL, NULL, 0, false, "cudaFuncSetSharedMemConfig", NULL, 0},
-    {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxActiveBlocksPerMultiprocessor", NULL, NULL, NULL, 0, false, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", NULL, 0},
-    {"cudaOccupancyAvailableDynamicSMemPerBlock", "cudaOccupancyAvailableDynamicSMemPerBlock", NULL, NULL, NULL, 0, false, "cudaOccupancyAvailableDynamicSMemPerBlock", NULL, 0},
-    {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", NULL, NULL, NULL, 0, false, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", NULL, 0},
-    {"cudaOccupancyMaxPotentialClusterSize", "cudaOccupancyMaxPotentialClusterSize", NULL, NULL, NULL, 0, false, "cudaOccupancyMaxPotentialClusterSize", NULL, 0},
-    {"cudaOccupancyMaxActiveClusters", "cudaOccupancyMaxActiveClusters", NULL, NULL, NULL, 0, false, "cudaOccupancyMaxActiveClusters", NULL, 0},
-    {"cudaMallocManaged", "cudaMallocManaged", NULL, NULL, NULL, 0, false, "cudaMallocManaged", NULL, 0},
-    {"cudaMalloc", "cudaMalloc", NULL, NULL, NULL, 0, false, "cudaMalloc", NULL, 0},
-    {"cudaMallocHost", "cudaMallocHost", NULL, NULL, NULL, 0, false, "cudaMallocHost", NULL, 0},
-    {"cudaMallocPitch", "cudaMallocPitch", NULL, NULL, NULL, 0, false, "cudaMallocPitch", NULL, 0},
-    {"cudaMallocArray", "cudaMallocArray", NULL, NULL, NULL, 0, false, "cudaMallocArray", NULL, 0},
-    {"cudaFree", "cudaFree", NULL, NULL, NULL, 0, false, "cudaFree", NULL, 0},
-    {"cudaFreeHost", "cudaFreeHost", NULL, NULL, NULL, 0, false, "cudaFreeHost", NULL, 0},
-    {"cudaFreeArray", "cudaFreeArray", NULL, NULL, NULL, 0, false, "cudaFreeArray", NULL, 0},
-    {"cudaFreeMipmappedArray", "cudaFreeMipmappedArray", NULL, NULL, NULL, 0, false, "cudaFreeMipmappedArray", NULL, 0},
-    {"cudaHostAlloc", "cudaHostAlloc", NULL, NULL, NULL, 0, false, "cudaHostAlloc", NULL, 0},
-    {"cudaHostRegister", "cudaHostRegister", NULL, NULL, NULL, 0, false, "cudaHostRegister", NULL, 0},
-    {"cudaHostUnregister", "cudaHostUnregister", NULL, NULL, NULL, 0, false, "cudaHostUnregister", NULL, 0},
-    {"cudaHostGetDevicePointer", "cudaHostGetDevicePointer", NULL, NULL, NULL, 0, false, "cudaHostGetDevicePointer", NULL, 0},
-    {"cudaHostGetFlags", "cudaHostGetFlags", NULL, NULL, NULL, 0, false, "cudaHostGetFlags", NULL, 0},
-    {"cudaMalloc3D", "cudaMalloc3D", NULL, NULL, NULL, 0, false, "cudaMalloc3D", NULL, 0},
-    {"cudaMalloc3DArray", "cudaMalloc3DArray", NULL, NULL, NULL, 0, false, "cudaMalloc3DArray", NULL, 0},
-    {"cudaMallocMipmappedArray", "cudaMallocMipmappedArray", NULL, NULL, NULL, 0, false, "cudaMallocMipmappedArray", NULL, 0},
-    {"cudaGetMipmappedArrayLevel", "cudaGetMipmappedArrayLevel", NULL, NULL, NULL, 0, false, "cudaGetMipmappedArrayLevel", NULL, 0},
-    {"cudaMemcpy3D", "cudaMemcpy3D", "cudaMemcpy3D_ptds", NULL, NULL, 0, false, "cudaMemcpy3D", NULL, 0},
-    {"cudaMemcpy3DPeer", "cudaMemcpy3DPeer", "cudaMemcpy3DPeer_ptds", NULL, NULL, 0, false, "cudaMemcpy3DPeer", NULL, 0},
-    {"cudaMemcpy3DAsync", "cudaMemcpy3DAsync", "cudaMemcpy3DAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy3DAsync", NULL, 0},
-    {"cudaMemcpy3DPeerAsync", "cudaMemcpy3DPeerAsync", "cudaMemcpy3DPeerAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy3DPeerAsync", NULL, 0},
-    {"cudaMemGetInfo", "cudaMemGetInfo", NULL, NULL, NULL, 0, false, "cudaMemGetInfo", NULL, 0},
-    {"cudaArrayGetInfo", "cudaArrayGetInfo", NULL, NULL, NULL, 0, false, "cudaArrayGetInfo", NULL, 0},
-    {"cudaArrayGetPlane", "cudaArrayGetPlane", NULL, NULL, NULL, 0, false, "cudaArrayGetPlane", NULL, 0},
-    {"cudaArrayGetMemoryRequirements", "cudaArrayGetMemoryRequirements", NULL, NULL, NULL, 0, false, "cudaArrayGetMemoryRequirements", NULL, 0},
-    {"cudaMipmappedArrayGetMemoryRequirements", "cudaMipmappedArrayGetMemoryRequirements", NULL, NULL, NULL, 0, false, "cudaMipmappedArrayGetMemoryRequirements", NULL, 0},
-    {"cudaArrayGetSparseProperties", "cudaArrayGetSparseProperties", NULL, NULL, NULL, 0, false, "cudaArrayGetSparseProperties", NULL, 0},
-    {"cudaMipmappedArrayGetSparseProperties", "cudaMipmappedArrayGetSparseProperties", NULL, NULL, NULL, 0, false, "cudaMipmappedArrayGetSparseProperties", NULL, 0},
-    {"cudaMemcpy", "cudaMemcpy", "cudaMemcpy_ptds", NULL, NULL, 0, false, "cudaMemcpy", NULL, 0},
-    {"cudaMemcpyPeer", "cudaMemcpyPeer", NULL, NULL, NULL, 0, false, "cudaMemcpyPeer", NULL, 0},
-    {"cudaMemcpy2D", "cudaMemcpy2D", "cudaMemcpy2D_ptds", NULL, NULL, 0, false, "cudaMemcpy2D", NULL, 0},
-    {"cudaMemcpy2DToArray", "cudaMemcpy2DToArray", "cudaMemcpy2DToArray_ptds", NULL, NULL, 0, false, "cudaMemcpy2DToArray", NULL, 0},
-    {"cudaMemcpy2DFromArray", "cudaMemcpy2DFromArray", "cudaMemcpy2DFromArray_ptds", NULL, NULL, 0, false, "cudaMemcpy2DFromArray", NULL, 0},
-    {"cudaMemcpy2DArrayToArray", "cudaMemcpy2DArrayToArray", "cudaMemcpy2DArrayToArray_ptds", NULL, NULL, 0, false, "cudaMemcpy2DArrayToArray", NULL, 0},
-    {"cudaMemcpyToSymbol", "cudaMemcpyToSymbol", "cudaMemcpyToSymbol_ptds", NULL, NULL, 0, false, "cudaMemcpyToSymbol", NULL, 0},
-    {"cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol_ptds", NULL, NULL, 0, false, "cudaMemcpyFromSymbol", NULL, 0},
-    {"cudaMemcpyAsync", "cudaMemcpyAsync", "cudaMemcpyAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyAsync", NULL, 0},
-    {"cudaMemcpyPeerAsync", "cudaMemcpyPeerAsync", NULL, NULL, NULL, 0, false, "cudaMemcpyPeerAsync", NULL, 0},
-    {"cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync_ptsz", NULL, NULL, 12080, false, "cudaMemcpyBatchAsync", "", 0},
-    {"cudaMemcpy3DBatchAsync", "cudaMemcpy3DBatchAsync", "cudaMemcpy3DBatchAsync_ptsz", NULL, NULL, 12080, false, "cudaMemcpy3DBatchAsync", "", 0},
-    {"cudaMemcpyWithAttributesAsync", "cudaMemcpyWithAttributesAsync", "cudaMemcpyWithAttributesAsync_ptsz", NULL, NULL, 13020, false, "cudaMemcpyWithAttributesAsync", NULL, 13},
-    {"cudaMemcpy3DWithAttributesAsync", "cudaMemcpy3DWithAttributesAsync", "cudaMemcpy3DWithAttributesAsync_ptsz", NULL, NULL, 13020, false, "cudaMemcpy3DWithAttributesAsync", NULL, 13},
-    {"cudaMemcpy2DAsync", "cudaMemcpy2DAsync", "cudaMemcpy2DAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy2DAsync", NULL, 0},
-    {"cudaMemcpy2DToArrayAsync", "cudaMemcpy2DToArrayAsync", "cudaMemcpy2DToArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy2DToArrayAsync", NULL, 0},
-    {"cudaMemcpy2DFromArrayAsync", "cudaMemcpy2DFromArrayAsync", "cudaMemcpy2DFromArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpy2DFromArrayAsync", NULL, 0},
-    {"cudaMemcpyToSymbolAsync", "cudaMemcpyToSymbolAsync", "cudaMemcpyToSymbolAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyToSymbolAsync", NULL, 0},
-    {"cudaMemcpyFromSymbolAsync", "cudaMemcpyFromSymbolAsync", "cudaMemcpyFromSymbolAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyFromSymbolAsync", NULL, 0},
-    {"cudaMemset", "cudaMemset", "cudaMemset_ptds", NULL, NULL, 0, false, "cudaMemset", NULL, 0},
-    {"cudaMemset2D", "cudaMemset2D", "cudaMemset2D_ptds", NULL, NULL, 0, false, "cudaMemset2D", NULL, 0},
-    {"cudaMemset3D", "cudaMemset3D", "cudaMemset3D_ptds", NULL, NULL, 0, false, "cudaMemset3D", NULL, 0},
-    {"cudaMemsetAsync", "cudaMemsetAsync", "cudaMemsetAsync_ptsz", NULL, NULL, 0, false, "cudaMemsetAsync", NULL, 0},
-    {"cudaMemset2DAsync", "cudaMemset2DAsync", "cudaMemset2DAsync_ptsz", NULL, NULL, 0, false, "cudaMemset2DAsync", NULL, 0},
-    {"cudaMemset3DAsync", "cudaMemset3DAsync", "cudaMemset3DAsync_ptsz", NULL, NULL, 0, false, "cudaMemset3DAsync", NULL, 0},
-    {"cudaGetSymbolAddress", "cudaGetSymbolAddress", NULL, NULL, NULL, 0, false, "cudaGetSymbolAddress", NULL, 0},
-    {"cudaGetSymbolSize", "cudaGetSymbolSize", NULL, NULL, NULL, 0, false, "cudaGetSymbolSize", NULL, 0},
-    {"cudaMemPrefetchAsync", "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_ptsz", NULL, NULL, 12020, false, "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_v2", 0},
-    {"cudaMemPrefetchBatchAsync", "cudaMemPrefetchBatchAsync", "cudaMemPrefetchBatchAsync_ptsz", NULL, NULL, 13000, false, "cudaMemPrefetchBatchAsync", NULL, 13},
-    {"cudaMemDiscardBatchAsync", "cudaMemDiscardBatchAsync", "cudaMemDiscardBatchAsync_ptsz", NULL, NULL, 13000, false, "cudaMemDiscardBatchAsync", NULL, 13},
-    {"cudaMemDiscardAndPrefetchBatchAsync", "cudaMemDiscardAndPrefetchBatchAsync", "cudaMemDiscardAndPrefetchBatchAsync_ptsz", NULL, NULL, 13000, false, "cudaMemDiscardAndPrefetchBatchAsync", NULL, 13},
-    {"cudaMemGetLocationInfo", "cudaMemGetLocationInfo", NULL, NULL, NULL, 13040, false, "cudaMemGetLocationInfo", NULL, 13},
-    {"cudaMemAdvise", "cudaMemAdvise", NULL, NULL, NULL, 12020, false, "cudaMemAdvise", "cudaMemAdvise_v2", 0},
-    {"cudaMemRangeGetAttribute", "cudaMemRangeGetAttribute", NULL, NULL, NULL, 0, false, "cudaMemRangeGetAttribute", NULL, 0},
-    {"cudaMemRangeGetAttributes", "cudaMemRangeGetAttributes", NULL, NULL, NULL, 0, false, "cudaMemRangeGetAttributes", NULL, 0},
-    {"cudaMemcpyToArray", "cudaMemcpyToArray", "cudaMemcpyToArray_ptds", NULL, NULL, 0, false, "cudaMemcpyToArray", NULL, 0},
-    {"cudaMemcpyFromArray", "cudaMemcpyFromArray", "cudaMemcpyFromArray_ptds", NULL, NULL, 0, false, "cudaMemcpyFromArray", NULL, 0},
-    {"cudaMemcpyArrayToArray", "cudaMemcpyArrayToArray", "cudaMemcpyArrayToArray_ptds", NULL, NULL, 0, false, "cudaMemcpyArrayToArray", NULL, 0},
-    {"cudaMemcpyToArrayAsync", "cudaMemcpyToArrayAsync", "cudaMemcpyToArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyToArrayAsync", NULL, 0},
-    {"cudaMemcpyFromArrayAsync", "cudaMemcpyFromArrayAsync", "cudaMemcpyFromArrayAsync_ptsz", NULL, NULL, 0, false, "cudaMemcpyFromArrayAsync", NULL, 0},
-    {"cudaMallocAsync", "cudaMallocAsync", "cudaMallocAsync_ptsz", NULL, NULL, 0, false, "cudaMallocAsync", NULL, 0},
-    {"cudaFreeAsync", "cudaFreeAsync", "cudaFreeAsync_ptsz", NULL, NULL, 0, false, "cudaFreeAsync", NULL, 0},
-    {"cudaMemPoolTrimTo", "cudaMemPoolTrimTo", NULL, NULL, NULL, 0, false, "cudaMemPoolTrimTo", NULL, 0},
-    {"cudaMemPoolSetAttribute", "cudaMemPoolSetAttribute", NULL, NULL, NULL, 0, false, "cudaMemPoolSetAttribute", NULL, 0},
-    {"cudaMemPoolGetAttribute", "cudaMemPoolGetAttribute", NULL, NULL, NULL, 0, false, "cudaMemPoolGetAttribute", NULL, 0},
-    {"cudaMemPoolSetAccess", "cudaMemPoolSetAccess", NULL, NULL, NULL, 0, false, "cudaMemPoolSetAccess", NULL, 0},
-    {"cudaMemPoolGetAccess", "cudaMemPoolGetAccess", NULL, NULL, NULL, 0, false, "cudaMemPoolGetAccess", NULL, 0},
-    {"cudaMemPoolCreate", "cudaMemPoolCreate", NULL, NULL, NULL, 0, false, "cudaMemPoolCreate", NULL, 0},
-    {"cudaMemPoolDestroy", "cudaMemPoolDestroy", NULL, NULL, NULL, 0, false, "cudaMemPoolDestroy", NULL, 0},
-    {"cudaMemGetDefaultMemPool", "cudaMemGetDefaultMemPool", NULL, NULL, NULL, 13000, false, "cudaMemGetDefaultMemPool", NULL, 13},
-    {"cudaMemGetMemPool", "cudaMemGetMemPool", NULL, NULL, NULL, 13000, false, "cudaMemGetMemPool", NULL, 13},
-    {"cudaMemSetMemPool", "cudaMemSetMemPool", NULL, NULL, NULL, 13000, false, "cudaMemSetMemPool", NULL, 13},
-    {"cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync_ptsz", NULL, NULL, 0, false, "cudaMallocFromPoolAsync", NULL, 0},
-    {"cudaMemPoolExportToShareableHandle", "cudaMemPoolExportToShareableHandle", NULL, NULL, NULL, 0, false, "cudaMemPoolExportToShareableHandle", NULL, 0},
-    {"cudaMemPoolImportFromShareableHandle", "cudaMemPoolImportFromShareableHandle", NULL, NULL, NULL, 0, false, "cudaMemPoolImportFromShareableHandle", NULL, 0},
-    {"cudaMemPoolExportPointer", "cudaMemPoolExportPointer", NULL, NULL, NULL, 0, false, "cudaMemPoolExportPointer", NULL, 0},
-    {"cudaMemPoolImportPointer", "cudaMemPoolImportPointer", NULL, NULL, NULL, 0, false, "cudaMemPoolImportPointer", NULL, 0},
-    {"cudaPointerGetAttributes", "cudaPointerGetAttributes", NULL, NULL, NULL, 0, false, "cudaPointerGetAttributes", NULL, 0},
-    {"cudaDeviceCanAccessPeer", "cudaDeviceCanAccessPeer", NULL, NULL, NULL, 0, false, "cudaDeviceCanAccessPeer", NULL, 0},
-    {"cudaDeviceEnablePeerAccess", "cudaDeviceEnablePeerAccess", NULL, NULL, NULL, 0, false, "cudaDeviceEnablePeerAccess", NULL, 0},
-    {"cudaDeviceDisablePeerAccess", "cudaDeviceDisablePeerAccess", NULL, NULL, NULL, 0, false, "cudaDeviceDisablePeerAccess", NULL, 0},
-    {"cudaGraphicsUnregisterResource", "cudaGraphicsUnregisterResource", NULL, NULL, NULL, 0, false, "cudaGraphicsUnregisterResource", NULL, 0},
-    {"cudaGraphicsResourceSetMapFlags", "cudaGraphicsResourceSetMapFlags", NULL, NULL, NULL, 0, false, "cudaGraphicsResourceSetMapFlags", NULL, 0},
-    {"cudaGraphicsMapResources", "cudaGraphicsMapResources", NULL, NULL, NULL, 0, false, "cudaGraphicsMapResources", NULL, 0},
-    {"cudaGraphicsUnmapResources", "cudaGraphicsUnmapResources", NULL, NULL, NULL, 0, false, "cudaGraphicsUnmapResources", NULL, 0},
-    {"cudaGraphicsResourceGetMappedPointer", "cudaGraphicsResourceGetMappedPointer", NULL, NULL, NULL, 0, false, "cudaGraphicsResourceGetMappedPointer", NULL, 0},
-    {"cudaGraphicsSubResourceGetMappedArray", "cudaGraphicsSubResourceGetMappedArray", NULL, NULL, NULL, 0, false, "cudaGraphicsSubResourceGetMappedArray", NULL, 0},
-    {"cudaGraphicsResourceGetMappedMipmappedArray", "cudaGraphicsResourceGetMappedMipmappedArray", NULL, NULL, NULL, 0, false, "cudaGraphicsResourceGetMappedMipmappedArray", NULL, 0},
-    {"cudaGetChannelDesc", "cudaGetChannelDesc", NULL, NULL, NULL, 0, false, "cudaGetChannelDesc", NULL, 0},
-    {"cudaCreateChannelDesc", "cudaCreateChannelDesc", NULL, NULL, NULL, 0, false, "cudaCreateChannelDesc", NULL, 0},
-    {"cudaCreateTextureObject", "cudaCreateTextureObject", NULL, NULL, NULL, 0, false, "cudaCreateTextureObject", NULL, 0},
-    {"cudaDestroyTextureObject", "cudaDestroyTextureObject", NULL, NULL, NULL, 0, false, "cudaDestroyTextureObject", NULL, 0},
-    {"cudaGetTextureObjectResourceDesc", "cudaGetTextureObjectResourceDesc", NULL, NULL, NULL, 0, false, "cudaGetTextureObjectResourceDesc", NULL, 0},
-    {"cudaGetTextureObjectTextureDesc", "cudaGetTextureObjectTextureDesc", NULL, NULL, NULL, 0, false, "cudaGetTextureObjectTextureDesc", NULL, 0},
-    {"cudaGetTextureObjectResourceViewDesc", "cudaGetTextureObjectResourceViewDesc", NULL, NULL, NULL, 0, false, "cudaGetTextureObjectResourceViewDesc", NULL, 0},
-    {"cudaCreateSurfaceObject", "cudaCreateSurfaceObject", NULL, NULL, NULL, 0, false, "cudaCreateSurfaceObject", NULL, 0},
-    {"cudaDestroySurfaceObject", "cudaDestroySurfaceObject", NULL, NULL, NULL, 0, false, "cudaDestroySurfaceObject", NULL, 0},
-    {"cudaGetSurfaceObjectResourceDesc", "cudaGetSurfaceObjectResourceDesc", NULL, NULL, NULL, 0, false, "cudaGetSurfaceObjectResourceDesc", NULL, 0},
-    {"cudaDriverGetVersion", "cudaDriverGetVersion", NULL, NULL, NULL, 0, false, "cudaDriverGetVersion", NULL, 0},
-    {"cudaRuntimeGetVersion", "cudaRuntimeGetVersion", NULL, NULL, NULL, 0, false, "cudaRuntimeGetVersion", NULL, 0},
-    {"cudaLogsRegisterCallback", "cudaLogsRegisterCallback", NULL, NULL, NULL, 13000, false, "cudaLogsRegisterCallback", NULL, 13},
-    {"cudaLogsUnregisterCallback", "cudaLogsUnregisterCallback", NULL, NULL, NULL, 13000, false, "cudaLogsUnregisterCallback", NULL, 13},
-    {"cudaLogsCurrent", "cudaLogsCurrent", NULL, NULL, NULL, 13000, false, "cudaLogsCurrent", NULL, 13},
-    {"cudaLogsDumpToFile", "cudaLogsDumpToFile", NULL, NULL, NULL, 13000, false, "cudaLogsDumpToFile", NULL, 13},
-    {"cudaLogsDumpToMemory", "cudaLogsDumpToMemory", NULL, NULL, NULL, 13000, false, "cudaLogsDumpToMemory", NULL, 13},
-    {"cudaGraphCreate", "cudaGraphCreate", NULL, NULL, NULL, 0, false, "cudaGraphCreate", NULL, 0},
-    {"cudaGraphAddKernelNode", "cudaGraphAddKernelNode", NULL, NULL, NULL, 0, false, "cudaGraphAddKernelNode", NULL, 0},
-    {"cudaGraphKernelNodeGetParams", "cudaGraphKernelNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphKernelNodeGetParams", NULL, 0},
-    {"cudaGraphKernelNodeSetParams", "cudaGraphKernelNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphKernelNodeSetParams", NULL, 0},
-    {"cudaGraphKernelNodeCopyAttributes", "cudaGraphKernelNodeCopyAttributes", NULL, NULL, NULL, 0, false, "cudaGraphKernelNodeCopyAttributes", NULL, 0},
-    {"cudaGraphKernelNodeGetAttribute", "cudaGraphKernelNodeGetAttribute", NULL, NULL, NULL, 0, false, "cudaGraphKernelNodeGetAttribute", NULL, 0},
-    {"cudaGraphKernelNodeSetAttribute", "cudaGraphKernelNodeSetAttribute", NULL, NULL, NULL, 0, false, "cudaGraphKernelNodeSetAttribute", NULL, 0},
-    {"cudaGraphAddMemcpyNode", "cudaGraphAddMemcpyNode", NULL, NULL, NULL, 0, false, "cudaGraphAddMemcpyNode", NULL, 0},
-    {"cudaGraphAddMemcpyNodeToSymbol", "cudaGraphAddMemcpyNodeToSymbol", NULL, NULL, NULL, 0, false, "cudaGraphAddMemcpyNodeToSymbol", NULL, 0},
-    {"cudaGraphAddMemcpyNodeFromSymbol", "cudaGraphAddMemcpyNodeFromSymbol", NULL, NULL, NULL, 0, false, "cudaGraphAddMemcpyNodeFromSymbol", NULL, 0},
-    {"cudaGraphAddMemcpyNode1D", "cudaGraphAddMemcpyNode1D", NULL, NULL, NULL, 0, false, "cudaGraphAddMemcpyNode1D", NULL, 0},
-    {"cudaGraphMemcpyNodeGetParams", "cudaGraphMemcpyNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphMemcpyNodeGetParams", NULL, 0},
-    {"cudaGraphMemcpyNodeSetParams", "cudaGraphMemcpyNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphMemcpyNodeSetParams", NULL, 0},
-    {"cudaGraphMemcpyNodeSetParamsToSymbol", "cudaGraphMemcpyNodeSetParamsToSymbol", NULL, NULL, NULL, 0, false, "cudaGraphMemcpyNodeSetParamsToSymbol", NULL, 0},
-    {"cudaGraphMemcpyNodeSetParamsFromSymbol", "cudaGraphMemcpyNodeSetParamsFromSymbol", NULL, NULL, NULL, 0, false, "cudaGraphMemcpyNodeSetParamsFromSymbol", NULL, 0},
-    {"cudaGraphMemcpyNodeSetParams1D", "cudaGraphMemcpyNodeSetParams1D", NULL, NULL, NULL, 0, false, "cudaGraphMemcpyNodeSetParams1D", NULL, 0},
-    {"cudaGraphAddMemsetNode", "cudaGraphAddMemsetNode", NULL, NULL, NULL, 0, false, "cudaGraphAddMemsetNode", NULL, 0},
-    {"cudaGraphMemsetNodeGetParams", "cudaGraphMemsetNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphMemsetNodeGetParams", NULL, 0},
-    {"cudaGraphMemsetNodeSetParams", "cudaGraphMemsetNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphMemsetNodeSetParams", NULL, 0},
-    {"cudaGraphAddHostNode", "cudaGraphAddHostNode", NULL, NULL, NULL, 0, false, "cudaGraphAddHostNode", NULL, 0},
-    {"cudaGraphHostNodeGetParams", "cudaGraphHostNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphHostNodeGetParams", NULL, 0},
-    {"cudaGraphHostNodeSetParams", "cudaGraphHostNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphHostNodeSetParams", NULL, 0},
-    {"cudaGraphAddChildGraphNode", "cudaGraphAddChildGraphNode", NULL, NULL, NULL, 0, false, "cudaGraphAddChildGraphNode", NULL, 0},
-    {"cudaGraphChildGraphNodeGetGraph", "cudaGraphChildGraphNodeGetGraph", NULL, NULL, NULL, 0, false, "cudaGraphChildGraphNodeGetGraph", NULL, 0},
-    {"cudaGraphAddEmptyNode", "cudaGraphAddEmptyNode", NULL, NULL, NULL, 0, false, "cudaGraphAddEmptyNode", NULL, 0},
-    {"cudaGraphAddEventRecordNode", "cudaGraphAddEventRecordNode", NULL, NULL, NULL, 0, false, "cudaGraphAddEventRecordNode", NULL, 0},
-    {"cudaGraphEventRecordNodeGetEvent", "cudaGraphEventRecordNodeGetEvent", NULL, NULL, NULL, 0, false, "cudaGraphEventRecordNodeGetEvent", NULL, 0},
-    {"cudaGraphEventRecordNodeSetEvent", "cudaGraphEventRecordNodeSetEvent", NULL, NULL, NULL, 0, false, "cudaGraphEventRecordNodeSetEvent", NULL, 0},
-    {"cudaGraphAddEventWaitNode", "cudaGraphAddEventWaitNode", NULL, NULL, NULL, 0, false, "cudaGraphAddEventWaitNode", NULL, 0},
-    {"cudaGraphEventWaitNodeGetEvent", "cudaGraphEventWaitNodeGetEvent", NULL, NULL, NULL, 0, false, "cudaGraphEventWaitNodeGetEvent", NULL, 0},
-    {"cudaGraphEventWaitNodeSetEvent", "cudaGraphEventWaitNodeSetEvent", NULL, NULL, NULL, 0, false, "cudaGraphEventWaitNodeSetEvent", NULL, 0},
-    {"cudaGraphAddExternalSemaphoresSignalNode", "cudaGraphAddExternalSemaphoresSignalNode", NULL, NULL, NULL, 0, false, "cudaGraphAddExternalSemaphoresSignalNode", NULL, 0},
-    {"cudaGraphExternalSemaphoresSignalNodeGetParams", "cudaGraphExternalSemaphoresSignalNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphExternalSemaphoresSignalNodeGetParams", NULL, 0},
-    {"cudaGraphExternalSemaphoresSignalNodeSetParams", "cudaGraphExternalSemaphoresSignalNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExternalSemaphoresSignalNodeSetParams", NULL, 0},
-    {"cudaGraphAddExternalSemaphoresWaitNode", "cudaGraphAddExternalSemaphoresWaitNode", NULL, NULL, NULL, 0, false, "cudaGraphAddExternalSemaphoresWaitNode", NULL, 0},
-    {"cudaGraphExternalSemaphoresWaitNodeGetParams", "cudaGraphExternalSemaphoresWaitNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphExternalSemaphoresWaitNodeGetParams", NULL, 0},
-    {"cudaGraphExternalSemaphoresWaitNodeSetParams", "cudaGraphExternalSemaphoresWaitNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExternalSemaphoresWaitNodeSetParams", NULL, 0},
-    {"cudaGraphAddMemAllocNode", "cudaGraphAddMemAllocNode", NULL, NULL, NULL, 0, false, "cudaGraphAddMemAllocNode", NULL, 0},
-    {"cudaGraphMemAllocNodeGetParams", "cudaGraphMemAllocNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphMemAllocNodeGetParams", NULL, 0},
-    {"cudaGraphAddMemFreeNode", "cudaGraphAddMemFreeNode", NULL, NULL, NULL, 0, false, "cudaGraphAddMemFreeNode", NULL, 0},
-    {"cudaGraphMemFreeNodeGetParams", "cudaGraphMemFreeNodeGetParams", NULL, NULL, NULL, 0, false, "cudaGraphMemFreeNodeGetParams", NULL, 0},
-    {"cudaDeviceGraphMemTrim", "cudaDeviceGraphMemTrim", NULL, NULL, NULL, 0, false, "cudaDeviceGraphMemTrim", NULL, 0},
-    {"cudaDeviceGetGraphMemAttribute", "cudaDeviceGetGraphMemAttribute", NULL, NULL, NULL, 0, false, "cudaDeviceGetGraphMemAttribute", NULL, 0},
-    {"cudaDeviceSetGraphMemAttribute", "cudaDeviceSetGraphMemAttribute", NULL, NULL, NULL, 0, false, "cudaDeviceSetGraphMemAttribute", NULL, 0},
-    {"cudaGraphClone", "cudaGraphClone", NULL, NULL, NULL, 0, false, "cudaGraphClone", NULL, 0},
-    {"cudaGraphNodeFindInClone", "cudaGraphNodeFindInClone", NULL, NULL, NULL, 0, false, "cudaGraphNodeFindInClone", NULL, 0},
-    {"cudaGraphNodeGetType", "cudaGraphNodeGetType", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetType", NULL, 0},
-    {"cudaGraphNodeGetContainingGraph", "cudaGraphNodeGetContainingGraph", NULL, NULL, NULL, 13010, false, "cudaGraphNodeGetContainingGraph", NULL, 13},
-    {"cudaGraphNodeGetLocalId", "cudaGraphNodeGetLocalId", NULL, NULL, NULL, 13010, false, "cudaGraphNodeGetLocalId", NULL, 13},
-    {"cudaGraphNodeGetToolsId", "cudaGraphNodeGetToolsId", NULL, NULL, NULL, 13010, false, "cudaGraphNodeGetToolsId", NULL, 13},
-    {"cudaGraphGetId", "cudaGraphGetId", NULL, NULL, NULL, 13010, false, "cudaGraphGetId", NULL, 13},
-    {"cudaGraphExecGetId", "cudaGraphExecGetId", NULL, NULL, NULL, 13010, false, "cudaGraphExecGetId", NULL, 13},
-    {"cudaGraphGetNodes", "cudaGraphGetNodes", NULL, NULL, NULL, 0, false, "cudaGraphGetNodes", NULL, 0},
-    {"cudaGraphGetRootNodes", "cudaGraphGetRootNodes", NULL, NULL, NULL, 0, false, "cudaGraphGetRootNodes", NULL, 0},
-    {"cudaGraphGetEdges", "cudaGraphGetEdges", NULL, NULL, NULL, 12030, false, "cudaGraphGetEdges", "cudaGraphGetEdges_v2", 0},
-    {"cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependencies", NULL, NULL, NULL, 12030, false, "cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependencies_v2", 0},
-    {"cudaGraphNodeGetDependentNodes", "cudaGraphNodeGetDependentNodes", NULL, NULL, NULL, 12030, false, "cudaGraphNodeGetDependentNodes", "cudaGraphNodeGetDependentNodes_v2", 0},
-    {"cudaGraphAddDependencies", "cudaGraphAddDependencies", NULL, NULL, NULL, 12030, false, "cudaGraphAddDependencies", "cudaGraphAddDependencies_v2", 0},
-    {"cudaGraphRemoveDependencies", "cudaGraphRemoveDependencies", NULL, NULL, NULL, 12030, false, "cudaGraphRemoveDependencies", "cudaGraphRemoveDependencies_v2", 0},
-    {"cudaGraphDestroyNode", "cudaGraphDestroyNode", NULL, NULL, NULL, 0, false, "cudaGraphDestroyNode", NULL, 0},
-    {"cudaGraphInstantiate", "cudaGraphInstantiate", NULL, NULL, NULL, 0, false, "cudaGraphInstantiate", NULL, 0},
-    {"cudaGraphInstantiateWithFlags", "cudaGraphInstantiateWithFlags", NULL, NULL, NULL, 0, false, "cudaGraphInstantiateWithFlags", NULL, 0},
-    {"cudaGraphInstantiateWithParams", "cudaGraphInstantiateWithParams", "cudaGraphInstantiateWithParams_ptsz", NULL, NULL, 0, false, "cudaGraphInstantiateWithParams", NULL, 0},
-    {"cudaGraphExecGetFlags", "cudaGraphExecGetFlags", NULL, NULL, NULL, 0, false, "cudaGraphExecGetFlags", NULL, 0},
-    {"cudaGraphExecKernelNodeSetParams", "cudaGraphExecKernelNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecKernelNodeSetParams", NULL, 0},
-    {"cudaGraphExecMemcpyNodeSetParams", "cudaGraphExecMemcpyNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecMemcpyNodeSetParams", NULL, 0},
-    {"cudaGraphExecMemcpyNodeSetParamsToSymbol", "cudaGraphExecMemcpyNodeSetParamsToSymbol", NULL, NULL, NULL, 0, false, "cudaGraphExecMemcpyNodeSetParamsToSymbol", NULL, 0},
-    {"cudaGraphExecMemcpyNodeSetParamsFromSymbol", "cudaGraphExecMemcpyNodeSetParamsFromSymbol", NULL, NULL, NULL, 0, false, "cudaGraphExecMemcpyNodeSetParamsFromSymbol", NULL, 0},
-    {"cudaGraphExecMemcpyNodeSetParams1D", "cudaGraphExecMemcpyNodeSetParams1D", NULL, NULL, NULL, 0, false, "cudaGraphExecMemcpyNodeSetParams1D", NULL, 0},
-    {"cudaGraphExecMemsetNodeSetParams", "cudaGraphExecMemsetNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecMemsetNodeSetParams", NULL, 0},
-    {"cudaGraphExecHostNodeSetParams", "cudaGraphExecHostNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecHostNodeSetParams", NULL, 0},
-    {"cudaGraphExecChildGraphNodeSetParams", "cudaGraphExecChildGraphNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecChildGraphNodeSetParams", NULL, 0},
-    {"cudaGraphExecEventRecordNodeSetEvent", "cudaGraphExecEventRecordNodeSetEvent", NULL, NULL, NULL, 0, false, "cudaGraphExecEventRecordNodeSetEvent", NULL, 0},
-    {"cudaGraphExecEventWaitNodeSetEvent", "cudaGraphExecEventWaitNodeSetEvent", NULL, NULL, NULL, 0, false, "cudaGraphExecEventWaitNodeSetEvent", NULL, 0},
-    {"cudaGraphExecExternalSemaphoresSignalNodeSetParams", "cudaGraphExecExternalSemaphoresSignalNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecExternalSemaphoresSignalNodeSetParams", NULL, 0},
-    {"cudaGraphExecExternalSemaphoresWaitNodeSetParams", "cudaGraphExecExternalSemaphoresWaitNodeSetParams", NULL, NULL, NULL, 0, false, "cudaGraphExecExternalSemaphoresWaitNodeSetParams", NULL, 0},
-    {"cudaGraphNodeSetEnabled", "cudaGraphNodeSetEnabled", NULL, NULL, NULL, 0, false, "cudaGraphNodeSetEnabled", NULL, 0},
-    {"cudaGraphNodeGetEnabled", "cudaGraphNodeGetEnabled", NULL, NULL, NULL, 0, false, "cudaGraphNodeGetEnabled", NULL, 0},
-    {"cudaGraphExecUpdate", "cudaGraphExecUpdate", NULL, NULL, NULL, 0, false, "cudaGraphExecUpdate", NULL, 0},
-    {"cudaGraphUpload", "cudaGraphUpload", "cudaGraphUpload_ptsz", NULL, NULL, 0, false, "cudaGraphUpload", NULL, 0},
-    {"cudaGraphLaunch", "cudaGraphLaunch", "cudaGraphLaunch_ptsz", NULL, NULL, 0, false, "cudaGraphLaunch", NULL, 0},
-    {"cudaGraphExecDestroy", "cudaGraphExecDestroy", NULL, NULL, NULL, 0, false, "cudaGraphExecDestroy", NULL, 0},
-    {"cudaGraphDestroy", "cudaGraphDestroy", NULL, NULL, NULL, 0, false, "cudaGraphDestroy", NULL, 0},
-    {"cudaGraphDebugDotPrint", "cudaGraphDebugDotPrint", NULL, NULL, NULL, 0, false, "cudaGraphDebugDotPrint", NULL, 0},
-    {"cudaUserObjectCreate", "cudaUserObjectCreate", NULL, NULL, NULL, 0, false, "cudaUserObjectCreate", NULL, 0},
-    {"cudaUserObjectRetain", "cudaUserObjectRetain", NULL, NULL, NULL, 0, false, "cudaUserObjectRetain", NULL, 0},
-    {"cudaUserObjectRelease", "cudaUserObjectRelease", NULL, NULL, NULL, 0, false, "cudaUserObjectRelease", NULL, 0},
-    {"cudaGraphRetainUserObject", "cudaGraphRetainUserObject", NULL, NULL, NULL, 0, false, "cudaGraphRetainUserObject", NULL, 0},
-    {"cudaGraphReleaseUserObject", "cudaGraphReleaseUserObject", NULL, NULL, NULL, 0, false, "cudaGraphReleaseUserObject", NULL, 0},
-    {"cudaGraphAddNode", "cudaGraphAddNode", NULL, NULL, NULL, 12030, false, "cudaGraphAddNode", "cudaGraphAddNode_v2", 0},
-    {"cudaGraphNodeSetParams", "cudaGraphNodeSetParams", NULL, NULL, NULL, 12020, false, "cudaGraphNodeSetParams", NULL, 0},
-    {"cudaGraphNodeGetParams", "cudaGraphNodeGetParams", NULL, NULL, NULL, 13020, false, "cudaGraphNodeGetParams", NULL, 13},
-    {"cudaGraphExecNodeSetParams", "cudaGraphExecNodeSetParams", NULL, NULL, NULL, 12020, false, "cudaGraphExecNodeSetParams", NULL, 0},
-    {"cudaGraphConditionalHandleCreate", "cudaGraphConditionalHandleCreate", NULL, NULL, NULL, 12030, false, "cudaGraphConditionalHandleCreate", NULL, 0},
-    {"cudaGraphConditionalHandleCreate_v2", "cudaGraphConditionalHandleCreate_v2", NULL, NULL, NULL, 13010, false, "cudaGraphConditionalHandleCreate_v2", NULL, 13},
-    {"cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz", NULL, NULL, 0, false, "cudaGetDriverEntryPoint", NULL, 0},
-    {"cudaGetDriverEntryPointByVersion", "cudaGetDriverEntryPointByVersion", "cudaGetDriverEntryPointByVersion_ptsz", NULL, NULL, 12050, false, "cudaGetDriverEntryPointByVersion", NULL, 0},
-    {"cudaLibraryLoadData", "cudaLibraryLoadData", NULL, NULL, NULL, 12080, false, "cudaLibraryLoadData", NULL, 0},
-    {"cudaLibraryLoadFromFile", "cudaLibraryLoadFromFile", NULL, NULL, NULL, 12080, false, "cudaLibraryLoadFromFile", NULL, 0},
-    {"cudaLibraryUnload", "cudaLibraryUnload", NULL, NULL, NULL, 12080, false, "cudaLibraryUnload", NULL, 0},
-    {"cudaLibraryGetKernel", "cudaLibraryGetKernel", NULL, NULL, NULL, 12080, false, "cudaLibraryGetKernel", NULL, 0},
-    {"cudaLibraryGetGlobal", "cudaLibraryGetGlobal", NULL, NULL, NULL, 12080, false, "cudaLibraryGetGlobal", NULL, 0},
-    {"cudaLibraryGetManaged", "cudaLibraryGetManaged", NULL, NULL, NULL, 12080, false, "cudaLibraryGetManaged", NULL, 0},
-    {"cudaLibraryGetUnifiedFunction", "cudaLibraryGetUnifiedFunction", NULL, NULL, NULL, 12080, false, "cudaLibraryGetUnifiedFunction", NULL, 0},
-    {"cudaLibraryGetKernelCount", "cudaLibraryGetKernelCount", NULL, NULL, NULL, 12080, false, "cudaLibraryGetKernelCount", NULL, 0},
-    {"cudaLibraryEnumerateKernels", "cudaLibraryEnumerateKernels", NULL, NULL, NULL, 12080, false, "cudaLibraryEnumerateKernels", NULL, 0},
-    {"cudaKernelSetAttributeForDevice", "cudaKernelSetAttributeForDevice", NULL, NULL, NULL, 12080, false, "cudaKernelSetAttributeForDevice", NULL, 0},
-    {"cudaDeviceGetDevResource", "cudaDeviceGetDevResource", NULL, NULL, NULL, 13010, false, "cudaDeviceGetDevResource", NULL, 13},
-    {"cudaDevSmResourceSplitByCount", "cudaDevSmResourceSplitByCount", NULL, NULL, NULL, 13010, false, "cudaDevSmResourceSplitByCount", NULL, 13},
-    {"cudaDevSmResourceSplit", "cudaDevSmResourceSplit", NULL, NULL, NULL, 13010, false, "cudaDevSmResourceSplit", NULL, 13},
-    {"cudaDevResourceGenerateDesc", "cudaDevResourceGenerateDesc", NULL, NULL, NULL, 13010, false, "cudaDevResourceGenerateDesc", NULL, 13},
-    {"cudaGreenCtxCreate", "cudaGreenCtxCreate", NULL, NULL, NULL, 13010, false, "cudaGreenCtxCreate", NULL, 13},
-    {"cudaExecutionCtxDestroy", "cudaExecutionCtxDestroy", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxDestroy", NULL, 13},
-    {"cudaExecutionCtxGetDevResource", "cudaExecutionCtxGetDevResource", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxGetDevResource", NULL, 13},
-    {"cudaExecutionCtxGetDevice", "cudaExecutionCtxGetDevice", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxGetDevice", NULL, 13},
-    {"cudaExecutionCtxGetId", "cudaExecutionCtxGetId", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxGetId", NULL, 13},
-    {"cudaExecutionCtxStreamCreate", "cudaExecutionCtxStreamCreate", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxStreamCreate", NULL, 13},
-    {"cudaExecutionCtxSynchronize", "cudaExecutionCtxSynchronize", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxSynchronize", NULL, 13},
-    {"cudaStreamGetDevResource", "cudaStreamGetDevResource", "cudaStreamGetDevResource_ptsz", NULL, NULL, 13010, false, "cudaStreamGetDevResource", NULL, 13},
-    {"cudaExecutionCtxRecordEvent", "cudaExecutionCtxRecordEvent", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxRecordEvent", NULL, 13},
-    {"cudaExecutionCtxWaitEvent", "cudaExecutionCtxWaitEvent", NULL, NULL, NULL, 13010, false, "cudaExecutionCtxWaitEvent", NULL, 13},
-    {"cudaDeviceGetExecutionCtx", "cudaDeviceGetExecutionCtx", NULL, NULL, NULL, 13010, false, "cudaDeviceGetExecutionCtx", NULL, 13},
-    {"cudaGetExportTable", "cudaGetExportTable", NULL, NULL, NULL, 0, false, "cudaGetExportTable", NULL, 0},
-    {"cudaGetFuncBySymbol", "cudaGetFuncBySymbol", NULL, NULL, NULL, 0, false, "cudaGetFuncBySymbol", NULL, 0},
-    {"cudaGetKernel", "cudaGetKernel", NULL, NULL, NULL, 12010, false, "cudaGetKernel", NULL, 0},
-    {"cudaGLGetDevices", "cudaGLGetDevices", NULL, NULL, NULL, 0, false, "cudaGLGetDevices", NULL, 0},
-    {"cudaGraphicsGLRegisterImage", "cudaGraphicsGLRegisterImage", NULL, NULL, NULL, 0, false, "cudaGraphicsGLRegisterImage", NULL, 0},
-    {"cudaGraphicsGLRegisterBuffer", "cudaGraphicsGLRegisterBuffer", NULL, NULL, NULL, 0, false, "cudaGraphicsGLRegisterBuffer", NULL, 0},
-    {"cudaGLSetGLDevice", "cudaGLSetGLDevice", NULL, NULL, NULL, 0, false, "cudaGLSetGLDevice", NULL, 0},
-    {"cudaGLRegisterBufferObject", "cudaGLRegisterBufferObject", NULL, NULL, NULL, 0, false, "cudaGLRegisterBufferObject", NULL, 0},
-    {"cudaGLMapBufferObject", "cudaGLMapBufferObject", NULL, NULL, NULL, 0, false, "cudaGLMapBufferObject", NULL, 0},
-    {"cudaGLUnmapBufferObject", "cudaGLUnmapBufferObject", NULL, NULL, NULL, 0, false, "cudaGLUnmapBufferObject", NULL, 0},
-    {"cudaGLUnregisterBufferObject", "cudaGLUnregisterBufferObject", NULL, NULL, NULL, 0, false, "cudaGLUnregisterBufferObject", NULL, 0},
-    {"cudaGLSetBufferObjectMapFlags", "cudaGLSetBufferObjectMapFlags", NULL, NULL, NULL, 0, false, "cudaGLSetBufferObjectMapFlags", NULL, 0},
-    {"cudaGLMapBufferObjectAsync", "cudaGLMapBufferObjectAsync", NULL, NULL, NULL, 0, false, "cudaGLMapBufferObjectAsync", NULL, 0},
-    {"cudaGLUnmapBufferObjectAsync", "cudaGLUnmapBufferObjectAsync", NULL, NULL, NULL, 0, false, "cudaGLUnmapBufferObjectAsync", NULL, 0},
-    {"cudaGraphicsEGLRegisterImage", "cudaGraphicsEGLRegisterImage", NULL, NULL, NULL, 0, false, "cudaGraphicsEGLRegisterImage", NULL, 0},
-    {"cudaEGLStreamConsumerConnect", "cudaEGLStreamConsumerConnect", NULL, NULL, NULL, 0, false, "cudaEGLStreamConsumerConnect", NULL, 0},
-    {"cudaEGLStreamConsumerConnectWithFlags", "cudaEGLStreamConsumerConnectWithFlags", NULL, NULL, NULL, 0, false, "cudaEGLStreamConsumerConnectWithFlags", NULL, 0},
-    {"cudaEGLStreamConsumerDisconnect", "cudaEGLStreamConsumerDisconnect", NULL, NULL, NULL, 0, false, "cudaEGLStreamConsumerDisconnect", NULL, 0},
-    {"cudaEGLStreamConsumerAcquireFrame", "cudaEGLStreamConsumerAcquireFrame", NULL, NULL, NULL, 0, false, "cudaEGLStreamConsumerAcquireFrame", NULL, 0},
-    {"cudaEGLStreamConsumerReleaseFrame", "cudaEGLStreamConsumerReleaseFrame", NULL, NULL, NULL, 0, false, "cudaEGLStreamConsumerReleaseFrame", NULL, 0},
-    {"cudaEGLStreamProducerConnect", "cudaEGLStreamProducerConnect", NULL, NULL, NULL, 0, false, "cudaEGLStreamProducerConnect", NULL, 0},
-    {"cudaEGLStreamProducerDisconnect", "cudaEGLStreamProducerDisconnect", NULL, NULL, NULL, 0, false, "cudaEGLStreamProducerDisconnect", NULL, 0},
-    {"cudaEGLStreamProducerPresentFrame", "cudaEGLStreamProducerPresentFrame", NULL, NULL, NULL, 0, false, "cudaEGLStreamProducerPresentFrame", NULL, 0},
-    {"cudaEGLStreamProducerReturnFrame", "cudaEGLStreamProducerReturnFrame", NULL, NULL, NULL, 0, false, "cudaEGLStreamProducerReturnFrame", NULL, 0},
-    {"cudaGraphicsResourceGetMappedEglFrame", "cudaGraphicsResourceGetMappedEglFrame", NULL, NULL, NULL, 0, false, "cudaGraphicsResourceGetMappedEglFrame", NULL, 0},
-    {"cudaEventCreateFromEGLSync", "cudaEventCreateFromEGLSync", NULL, NULL, NULL, 0, false, "cudaEventCreateFromEGLSync", NULL, 0},
-    {"cudaVDPAUGetDevice", "cudaVDPAUGetDevice", NULL, NULL, NULL, 0, false, "cudaVDPAUGetDevice", NULL, 0},
-    {"cudaVDPAUSetVDPAUDevice", "cudaVDPAUSetVDPAUDevice", NULL, NULL, NULL, 0, false, "cudaVDPAUSetVDPAUDevice", NULL, 0},
-    {"cudaGraphicsVDPAURegisterVideoSurface", "cudaGraphicsVDPAURegisterVideoSurface", NULL, NULL, NULL, 0, false, "cudaGraphicsVDPAURegisterVideoSurface", NULL, 0},
-    {"cudaGraphicsVDPAURegisterOutputSurface", "cudaGraphicsVDPAURegisterOutputSurface", NULL, NULL, NULL, 0, false, "cudaGraphicsVDPAURegisterOutputSurface", NULL, 0},
-    {"cudaProfilerStart", "cudaProfilerStart", NULL, NULL, NULL, 0, false, "cudaProfilerStart", NULL, 0},
-    {"cudaProfilerStop", "cudaProfilerStop", NULL, NULL, NULL, 0, false, "cudaProfilerStop", NULL, 0},
-    {"cudaThreadExit", "cudaThreadExit", NULL, NULL, NULL, 0, false, "cudaThreadExit", NULL, 12},
-    {"cudaThreadSynchronize", "cudaThreadSynchronize", NULL, NULL, NULL, 0, false, "cudaThreadSynchronize", NULL, 12},
-    {"cudaThreadSetLimit", "cudaThreadSetLimit", NULL, NULL, NULL, 0, false, "cudaThreadSetLimit", NULL, 12},
-    {"cudaThreadGetLimit", "cudaThreadGetLimit", NULL, NULL, NULL, 0, false, "cudaThreadGetLimit", NULL, 12},
-    {"cudaThreadGetCacheConfig", "cudaThreadGetCacheConfig", NULL, NULL, NULL, 0, false, "cudaThreadGetCacheConfig", NULL, 12},
-    {"cudaThreadSetCacheConfig", "cudaThreadSetCacheConfig", NULL, NULL, NULL, 0, false, "cudaThreadSetCacheConfig", NULL, 12},
-    {"cudaLaunchCooperativeKernelMultiDevice", "cudaLaunchCooperativeKernelMultiDevice", NULL, NULL, NULL, 0, false, "cudaLaunchCooperativeKernelMultiDevice", NULL, 12},
-    {"cudaSetDoubleForDevice", "cudaSetDoubleForDevice", NULL, NULL, NULL, 0, false, "cudaSetDoubleForDevice", NULL, 12},
-    {"cudaSetDoubleForHost", "cudaSetDoubleForHost", NULL, NULL, NULL, 0, false, "cudaSetDoubleForHost", NULL, 12},
+    {"cudaDeviceReset\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceSynchronize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceSetLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetTexture1DLinearMaxWidth\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetCacheConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetStreamPriorityRange\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceSetCacheConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetByPCIBusId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetPCIBusId\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaIpcGetEventHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaIpcOpenEventHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaIpcGetMemHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaIpcOpenMemHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaIpcCloseMemHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceFlushGPUDirectRDMAWrites\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceRegisterAsyncNotification\0" "=\0" "\0" "\0" "\0" "\0", 12040, 0, false, false},
+    {"cudaDeviceUnregisterAsyncNotification\0" "=\0" "\0" "\0" "\0" "\0", 12040, 0, false, false},
+    {"cudaDeviceGetSharedMemConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceSetSharedMemConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetLastError\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaPeekAtLastError\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetErrorName\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetErrorString\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetDeviceCount\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetDeviceProperties\0" "=\0" "\0" "\0" "\0" "cudaGetDeviceProperties_v2\0", 0, 0, true, false},
+    {"cudaDeviceGetAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetHostAtomicCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaDeviceGetDefaultMemPool\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceSetMemPool\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetMemPool\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetNvSciSyncAttributes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetP2PAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetP2PAtomicCapabilities\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaChooseDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaInitDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaSetDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaSetValidDevices\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaSetDeviceFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetDeviceFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamCreateWithFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamCreateWithPriority\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamGetPriority\0" "=\0" "cudaStreamGetPriority_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamGetFlags\0" "=\0" "cudaStreamGetFlags_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamGetId\0" "=\0" "cudaStreamGetId_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamGetDevice\0" "=\0" "cudaStreamGetDevice_ptsz\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaCtxResetPersistingL2Cache\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamCopyAttributes\0" "=\0" "cudaStreamCopyAttributes_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamGetAttribute\0" "=\0" "cudaStreamGetAttribute_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamSetAttribute\0" "=\0" "cudaStreamSetAttribute_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamWaitEvent\0" "=\0" "cudaStreamWaitEvent_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamAddCallback\0" "=\0" "cudaStreamAddCallback_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamSynchronize\0" "=\0" "cudaStreamSynchronize_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamQuery\0" "=\0" "cudaStreamQuery_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamAttachMemAsync\0" "=\0" "cudaStreamAttachMemAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamBeginCapture\0" "=\0" "cudaStreamBeginCapture_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamBeginRecaptureToGraph\0" "=\0" "cudaStreamBeginRecaptureToGraph_ptsz\0" "\0" "\0" "\0", 13030, 13, false, false},
+    {"cudaStreamBeginCaptureToGraph\0" "=\0" "cudaStreamBeginCaptureToGraph_ptsz\0" "\0" "\0" "\0", 12030, 0, false, false},
+    {"cudaThreadExchangeStreamCaptureMode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamEndCapture\0" "=\0" "cudaStreamEndCapture_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamIsCapturing\0" "=\0" "cudaStreamIsCapturing_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaStreamGetCaptureInfo\0" "=\0" "cudaStreamGetCaptureInfo_ptsz\0" "\0" "\0" "cudaStreamGetCaptureInfo_v3\0", 12030, 0, true, false},
+    {"cudaStreamUpdateCaptureDependencies\0" "=\0" "cudaStreamUpdateCaptureDependencies_ptsz\0" "\0" "\0" "cudaStreamUpdateCaptureDependencies_v2\0", 12030, 0, true, false},
+    {"cudaEventCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventCreateWithFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventRecord\0" "=\0" "cudaEventRecord_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventRecordWithFlags\0" "=\0" "cudaEventRecordWithFlags_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventQuery\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventSynchronize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventElapsedTime\0" "=\0" "\0" "\0" "\0" "cudaEventElapsedTime_v2 cudaEventElapsedTime\0", 0, 0, true, false},
+    {"cudaImportExternalMemory\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaExternalMemoryGetMappedBuffer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaExternalMemoryGetMappedMipmappedArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDestroyExternalMemory\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaImportExternalSemaphore\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaSignalExternalSemaphoresAsync\0" "=\0" "cudaSignalExternalSemaphoresAsync_ptsz\0" "\0" "\0" "cudaSignalExternalSemaphoresAsync_v2\0", 0, 0, true, false},
+    {"cudaWaitExternalSemaphoresAsync\0" "=\0" "cudaWaitExternalSemaphoresAsync_ptsz\0" "\0" "\0" "cudaWaitExternalSemaphoresAsync_v2\0", 0, 0, true, false},
+    {"cudaDestroyExternalSemaphore\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaLaunchKernel\0" "=\0" "cudaLaunchKernel_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaLaunchKernelExC\0" "=\0" "cudaLaunchKernelExC_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaLaunchCooperativeKernel\0" "=\0" "cudaLaunchCooperativeKernel_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFuncSetCacheConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFuncGetAttributes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFuncSetAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFuncGetName\0" "=\0" "\0" "\0" "\0" "\0", 12030, 0, false, false},
+    {"cudaFuncGetParamInfo\0" "=\0" "\0" "\0" "\0" "\0", 12040, 0, false, false},
+    {"cudaFuncGetParamCount\0" "=\0" "\0" "\0" "\0" "\0", 13020, 13, false, false},
+    {"cudaLaunchHostFunc\0" "=\0" "cudaLaunchHostFunc_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaLaunchHostFunc_v2\0" "=\0" "cudaLaunchHostFunc_v2_ptsz\0" "\0" "\0" "\0", 13020, 13, false, false},
+    {"cudaFuncSetSharedMemConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaOccupancyMaxActiveBlocksPerMultiprocessor\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaOccupancyAvailableDynamicSMemPerBlock\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaOccupancyMaxPotentialClusterSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaOccupancyMaxActiveClusters\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMallocManaged\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMalloc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMallocHost\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMallocPitch\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMallocArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFree\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFreeHost\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFreeArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFreeMipmappedArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaHostAlloc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaHostRegister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaHostUnregister\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaHostGetDevicePointer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaHostGetFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMalloc3D\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMalloc3DArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMallocMipmappedArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetMipmappedArrayLevel\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy3D\0" "=\0" "cudaMemcpy3D_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy3DPeer\0" "=\0" "cudaMemcpy3DPeer_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy3DAsync\0" "=\0" "cudaMemcpy3DAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy3DPeerAsync\0" "=\0" "cudaMemcpy3DPeerAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemGetInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaArrayGetInfo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaArrayGetPlane\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaArrayGetMemoryRequirements\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMipmappedArrayGetMemoryRequirements\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaArrayGetSparseProperties\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMipmappedArrayGetSparseProperties\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy\0" "=\0" "cudaMemcpy_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyPeer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy2D\0" "=\0" "cudaMemcpy2D_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy2DToArray\0" "=\0" "cudaMemcpy2DToArray_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy2DFromArray\0" "=\0" "cudaMemcpy2DFromArray_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy2DArrayToArray\0" "=\0" "cudaMemcpy2DArrayToArray_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyToSymbol\0" "=\0" "cudaMemcpyToSymbol_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyFromSymbol\0" "=\0" "cudaMemcpyFromSymbol_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyAsync\0" "=\0" "cudaMemcpyAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyPeerAsync\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyBatchAsync\0" "=\0" "cudaMemcpyBatchAsync_ptsz\0" "\0" "\0" "\0", 12080, 0, true, false},
+    {"cudaMemcpy3DBatchAsync\0" "=\0" "cudaMemcpy3DBatchAsync_ptsz\0" "\0" "\0" "\0", 12080, 0, true, false},
+    {"cudaMemcpyWithAttributesAsync\0" "=\0" "cudaMemcpyWithAttributesAsync_ptsz\0" "\0" "\0" "\0", 13020, 13, false, false},
+    {"cudaMemcpy3DWithAttributesAsync\0" "=\0" "cudaMemcpy3DWithAttributesAsync_ptsz\0" "\0" "\0" "\0", 13020, 13, false, false},
+    {"cudaMemcpy2DAsync\0" "=\0" "cudaMemcpy2DAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy2DToArrayAsync\0" "=\0" "cudaMemcpy2DToArrayAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpy2DFromArrayAsync\0" "=\0" "cudaMemcpy2DFromArrayAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyToSymbolAsync\0" "=\0" "cudaMemcpyToSymbolAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyFromSymbolAsync\0" "=\0" "cudaMemcpyFromSymbolAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemset\0" "=\0" "cudaMemset_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemset2D\0" "=\0" "cudaMemset2D_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemset3D\0" "=\0" "cudaMemset3D_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemsetAsync\0" "=\0" "cudaMemsetAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemset2DAsync\0" "=\0" "cudaMemset2DAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemset3DAsync\0" "=\0" "cudaMemset3DAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetSymbolAddress\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetSymbolSize\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPrefetchAsync\0" "=\0" "cudaMemPrefetchAsync_ptsz\0" "\0" "\0" "cudaMemPrefetchAsync_v2\0", 12020, 0, true, false},
+    {"cudaMemPrefetchBatchAsync\0" "=\0" "cudaMemPrefetchBatchAsync_ptsz\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaMemDiscardBatchAsync\0" "=\0" "cudaMemDiscardBatchAsync_ptsz\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaMemDiscardAndPrefetchBatchAsync\0" "=\0" "cudaMemDiscardAndPrefetchBatchAsync_ptsz\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaMemGetLocationInfo\0" "=\0" "\0" "\0" "\0" "\0", 13040, 13, false, false},
+    {"cudaMemAdvise\0" "=\0" "\0" "\0" "\0" "cudaMemAdvise_v2\0", 12020, 0, true, false},
+    {"cudaMemRangeGetAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemRangeGetAttributes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyToArray\0" "=\0" "cudaMemcpyToArray_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyFromArray\0" "=\0" "cudaMemcpyFromArray_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyArrayToArray\0" "=\0" "cudaMemcpyArrayToArray_ptds\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyToArrayAsync\0" "=\0" "cudaMemcpyToArrayAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemcpyFromArrayAsync\0" "=\0" "cudaMemcpyFromArrayAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMallocAsync\0" "=\0" "cudaMallocAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaFreeAsync\0" "=\0" "cudaFreeAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolTrimTo\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolSetAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolGetAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolSetAccess\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolGetAccess\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemGetDefaultMemPool\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaMemGetMemPool\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaMemSetMemPool\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaMallocFromPoolAsync\0" "=\0" "cudaMallocFromPoolAsync_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolExportToShareableHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolImportFromShareableHandle\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolExportPointer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaMemPoolImportPointer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaPointerGetAttributes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceCanAccessPeer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceEnablePeerAccess\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceDisablePeerAccess\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsUnregisterResource\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsResourceSetMapFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsMapResources\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsUnmapResources\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsResourceGetMappedPointer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsSubResourceGetMappedArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsResourceGetMappedMipmappedArray\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetChannelDesc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaCreateChannelDesc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaCreateTextureObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDestroyTextureObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetTextureObjectResourceDesc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetTextureObjectTextureDesc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetTextureObjectResourceViewDesc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaCreateSurfaceObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDestroySurfaceObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetSurfaceObjectResourceDesc\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDriverGetVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaRuntimeGetVersion\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaLogsRegisterCallback\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaLogsUnregisterCallback\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaLogsCurrent\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaLogsDumpToFile\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaLogsDumpToMemory\0" "=\0" "\0" "\0" "\0" "\0", 13000, 13, false, false},
+    {"cudaGraphCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddKernelNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphKernelNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphKernelNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphKernelNodeCopyAttributes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphKernelNodeGetAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphKernelNodeSetAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddMemcpyNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddMemcpyNodeToSymbol\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddMemcpyNodeFromSymbol\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddMemcpyNode1D\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemcpyNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemcpyNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemcpyNodeSetParamsToSymbol\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemcpyNodeSetParamsFromSymbol\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemcpyNodeSetParams1D\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddMemsetNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemsetNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemsetNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddHostNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphHostNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphHostNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddChildGraphNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphChildGraphNodeGetGraph\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddEmptyNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddEventRecordNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphEventRecordNodeGetEvent\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphEventRecordNodeSetEvent\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddEventWaitNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphEventWaitNodeGetEvent\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphEventWaitNodeSetEvent\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddExternalSemaphoresSignalNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExternalSemaphoresSignalNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExternalSemaphoresSignalNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddExternalSemaphoresWaitNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExternalSemaphoresWaitNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExternalSemaphoresWaitNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddMemAllocNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemAllocNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddMemFreeNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphMemFreeNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGraphMemTrim\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceGetGraphMemAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaDeviceSetGraphMemAttribute\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphClone\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphNodeFindInClone\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphNodeGetType\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphNodeGetContainingGraph\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGraphNodeGetLocalId\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGraphNodeGetToolsId\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGraphGetId\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGraphExecGetId\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGraphGetNodes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphGetRootNodes\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphGetEdges\0" "=\0" "\0" "\0" "\0" "cudaGraphGetEdges_v2\0", 12030, 0, true, false},
+    {"cudaGraphNodeGetDependencies\0" "=\0" "\0" "\0" "\0" "cudaGraphNodeGetDependencies_v2\0", 12030, 0, true, false},
+    {"cudaGraphNodeGetDependentNodes\0" "=\0" "\0" "\0" "\0" "cudaGraphNodeGetDependentNodes_v2\0", 12030, 0, true, false},
+    {"cudaGraphAddDependencies\0" "=\0" "\0" "\0" "\0" "cudaGraphAddDependencies_v2\0", 12030, 0, true, false},
+    {"cudaGraphRemoveDependencies\0" "=\0" "\0" "\0" "\0" "cudaGraphRemoveDependencies_v2\0", 12030, 0, true, false},
+    {"cudaGraphDestroyNode\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphInstantiate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphInstantiateWithFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphInstantiateWithParams\0" "=\0" "cudaGraphInstantiateWithParams_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecGetFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecKernelNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecMemcpyNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecMemcpyNodeSetParamsToSymbol\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecMemcpyNodeSetParamsFromSymbol\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecMemcpyNodeSetParams1D\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecMemsetNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecHostNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecChildGraphNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecEventRecordNodeSetEvent\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecEventWaitNodeSetEvent\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecExternalSemaphoresSignalNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecExternalSemaphoresWaitNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphNodeSetEnabled\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphNodeGetEnabled\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecUpdate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphUpload\0" "=\0" "cudaGraphUpload_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphLaunch\0" "=\0" "cudaGraphLaunch_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphExecDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphDestroy\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphDebugDotPrint\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaUserObjectCreate\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaUserObjectRetain\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaUserObjectRelease\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphRetainUserObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphReleaseUserObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphAddNode\0" "=\0" "\0" "\0" "\0" "cudaGraphAddNode_v2\0", 12030, 0, true, false},
+    {"cudaGraphNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 12020, 0, false, false},
+    {"cudaGraphNodeGetParams\0" "=\0" "\0" "\0" "\0" "\0", 13020, 13, false, false},
+    {"cudaGraphExecNodeSetParams\0" "=\0" "\0" "\0" "\0" "\0", 12020, 0, false, false},
+    {"cudaGraphConditionalHandleCreate\0" "=\0" "\0" "\0" "\0" "\0", 12030, 0, false, false},
+    {"cudaGraphConditionalHandleCreate_v2\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGetDriverEntryPoint\0" "=\0" "cudaGetDriverEntryPoint_ptsz\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetDriverEntryPointByVersion\0" "=\0" "cudaGetDriverEntryPointByVersion_ptsz\0" "\0" "\0" "\0", 12050, 0, false, false},
+    {"cudaLibraryLoadData\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryLoadFromFile\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryUnload\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryGetKernel\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryGetGlobal\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryGetManaged\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryGetUnifiedFunction\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryGetKernelCount\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaLibraryEnumerateKernels\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaKernelSetAttributeForDevice\0" "=\0" "\0" "\0" "\0" "\0", 12080, 0, false, false},
+    {"cudaDeviceGetDevResource\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaDevSmResourceSplitByCount\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaDevSmResourceSplit\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaDevResourceGenerateDesc\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGreenCtxCreate\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxDestroy\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxGetDevResource\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxGetDevice\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxGetId\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxStreamCreate\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxSynchronize\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaStreamGetDevResource\0" "=\0" "cudaStreamGetDevResource_ptsz\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxRecordEvent\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaExecutionCtxWaitEvent\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaDeviceGetExecutionCtx\0" "=\0" "\0" "\0" "\0" "\0", 13010, 13, false, false},
+    {"cudaGetExportTable\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetFuncBySymbol\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGetKernel\0" "=\0" "\0" "\0" "\0" "\0", 12010, 0, false, false},
+    {"cudaGLGetDevices\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsGLRegisterImage\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsGLRegisterBuffer\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLSetGLDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLRegisterBufferObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLMapBufferObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLUnmapBufferObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLUnregisterBufferObject\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLSetBufferObjectMapFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLMapBufferObjectAsync\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGLUnmapBufferObjectAsync\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsEGLRegisterImage\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamConsumerConnect\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamConsumerConnectWithFlags\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamConsumerDisconnect\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamConsumerAcquireFrame\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamConsumerReleaseFrame\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamProducerConnect\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamProducerDisconnect\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamProducerPresentFrame\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEGLStreamProducerReturnFrame\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsResourceGetMappedEglFrame\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaEventCreateFromEGLSync\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaVDPAUGetDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaVDPAUSetVDPAUDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsVDPAURegisterVideoSurface\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaGraphicsVDPAURegisterOutputSurface\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaProfilerStart\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaProfilerStop\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"cudaThreadExit\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaThreadSynchronize\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaThreadSetLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaThreadGetLimit\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaThreadGetCacheConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaThreadSetCacheConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaLaunchCooperativeKernelMultiDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaSetDoubleForDevice\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
+    {"cudaSetDoubleForHost\0" "=\0" "\0" "\0" "\0" "\0", 0, 12, false, false},
 };
 static cudaError_t (*older_cudaMemcpyBatchAsync)(void **, void **, size_t *, size_t, struct cudaMemcpyAttributes *, size_t *, size_t, size_t *, cudaStream_t);
 static cudaError_t adapt_cudaMemcpyBatchAsync(void *const *c_dsts, const void *const *c_srcs, const size_t *c_sizes, size_t c_count, struct cudaMemcpyAttributes *c_attrs, size_t *c_attrsIdxs, size_t c_numAttrs, cudaStream_t c_stream) {
@@ -4930,39 +5633,11 @@ static const OptionType options_cudaJitOption[] = {
 static const OptionType options_cudaLibraryOption[] = {
     {0LL, OPTION_RECORD},
 };
-extern PyMethodDef runtime_methods[];
-
-const ModuleInfo module_info = {
-    .name = "cupola.bindings.runtime",
-    .library = "cudart",
-    .version = 13050,
-    .enums = enums,
-    .handles = handles,
-    .records = records,
-    .constants = constants,
-    .functions = function_infos,
-    .adapters = adapters,
-    .function_aliases = function_aliases,
-    .enum_aliases = enum_aliases,
-    .record_aliases = record_aliases,
-    .enum_count = 97,
-    .handle_count = 43,
-    .record_count = 132,
-    .constant_count = 62,
-    .function_count = 376,
-    .status = 1,
-    .methods = runtime_methods,
-    .error = NULL,
-    .table = &table.head,
-    .slots = (void **)&table.cudaDeviceReset,
-};
-
 static PyObject *call_cudaDeviceReset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaDeviceReset", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceReset", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -4974,10 +5649,9 @@ static PyObject *call_cudaDeviceReset(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceSynchronize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaDeviceSynchronize", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceSynchronize", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -4989,10 +5663,9 @@ static PyObject *call_cudaDeviceSynchronize(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceSetLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"limit", "value"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceSetLimit", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceSetLimit", "limit\0value\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_limit = 0;
@@ -5007,10 +5680,9 @@ static PyObject *call_cudaDeviceSetLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"limit"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceGetLimit", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetLimit", "limit\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     size_t c_pValue = 0;
@@ -5025,10 +5697,9 @@ static PyObject *call_cudaDeviceGetLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fmtDesc", "device"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceGetTexture1DLinearMaxWidth", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetTexture1DLinearMaxWidth", "fmtDesc\0device\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     size_t c_maxWidthInElements = 0;
@@ -5045,10 +5716,9 @@ static PyObject *call_cudaDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaDeviceGetCacheConfig", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetCacheConfig", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5062,10 +5732,9 @@ static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetStreamPriorityRange(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaDeviceGetStreamPriorityRange", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetStreamPriorityRange", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5080,10 +5749,9 @@ static PyObject *call_cudaDeviceGetStreamPriorityRange(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"cacheConfig"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceSetCacheConfig", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceSetCacheConfig", "cacheConfig\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_cacheConfig = 0;
@@ -5096,10 +5764,9 @@ static PyObject *call_cudaDeviceSetCacheConfig(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetByPCIBusId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pciBusId"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceGetByPCIBusId", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetByPCIBusId", "pciBusId\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5120,10 +5787,9 @@ done:
 }
 static PyObject *call_cudaDeviceGetPCIBusId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"length", "device"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceGetPCIBusId", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetPCIBusId", "length\0device\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5151,10 +5817,9 @@ done:
 }
 static PyObject *call_cudaIpcGetEventHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaIpcGetEventHandle", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaIpcGetEventHandle", "event\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5174,10 +5839,9 @@ done:
 }
 static PyObject *call_cudaIpcOpenEventHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaIpcOpenEventHandle", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaIpcOpenEventHandle", "handle\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaEvent_t c_event = 0;
@@ -5192,10 +5856,9 @@ static PyObject *call_cudaIpcOpenEventHandle(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaIpcGetMemHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaIpcGetMemHandle", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaIpcGetMemHandle", "devPtr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5218,10 +5881,9 @@ done:
 }
 static PyObject *call_cudaIpcOpenMemHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"handle", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaIpcOpenMemHandle", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaIpcOpenMemHandle", "handle\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -5238,10 +5900,9 @@ static PyObject *call_cudaIpcOpenMemHandle(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaIpcCloseMemHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaIpcCloseMemHandle", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaIpcCloseMemHandle", "devPtr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5260,10 +5921,9 @@ done:
 }
 static PyObject *call_cudaDeviceFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"target", "scope"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceFlushGPUDirectRDMAWrites", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceFlushGPUDirectRDMAWrites", "target\0scope\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_target = 0;
@@ -5278,10 +5938,9 @@ static PyObject *call_cudaDeviceFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "callbackFunc", "userData"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaDeviceRegisterAsyncNotification", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceRegisterAsyncNotification", "device\0callbackFunc\0userData\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5306,10 +5965,9 @@ done:
 }
 static PyObject *call_cudaDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "callback"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceUnregisterAsyncNotification", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceUnregisterAsyncNotification", "device\0callback\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_device = 0;
@@ -5324,10 +5982,9 @@ static PyObject *call_cudaDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaDeviceGetSharedMemConfig", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetSharedMemConfig", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5341,10 +5998,9 @@ static PyObject *call_cudaDeviceGetSharedMemConfig(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"config"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceSetSharedMemConfig", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceSetSharedMemConfig", "config\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_config = 0;
@@ -5357,10 +6013,9 @@ static PyObject *call_cudaDeviceSetSharedMemConfig(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetLastError(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaGetLastError", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetLastError", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5372,10 +6027,9 @@ static PyObject *call_cudaGetLastError(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaPeekAtLastError(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaPeekAtLastError", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaPeekAtLastError", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5387,10 +6041,9 @@ static PyObject *call_cudaPeekAtLastError(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetErrorName(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"error"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetErrorName", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetErrorName", "error\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_error = 0;
@@ -5404,10 +6057,9 @@ static PyObject *call_cudaGetErrorName(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetErrorString(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"error"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetErrorString", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetErrorString", "error\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_error = 0;
@@ -5421,10 +6073,9 @@ static PyObject *call_cudaGetErrorString(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetDeviceCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaGetDeviceCount", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetDeviceCount", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5438,10 +6089,9 @@ static PyObject *call_cudaGetDeviceCount(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetDeviceProperties(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetDeviceProperties", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetDeviceProperties", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5461,10 +6111,9 @@ done:
 }
 static PyObject *call_cudaDeviceGetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"attr", "device"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceGetAttribute", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetAttribute", "attr\0device\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_value = 0;
@@ -5481,10 +6130,9 @@ static PyObject *call_cudaDeviceGetAttribute(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"operations", "count", "device"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaDeviceGetHostAtomicCapabilities", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetHostAtomicCapabilities", "operations\0count\0device\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5510,10 +6158,9 @@ done:
 }
 static PyObject *call_cudaDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceGetDefaultMemPool", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetDefaultMemPool", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMemPool_t c_memPool = 0;
@@ -5528,10 +6175,9 @@ static PyObject *call_cudaDeviceGetDefaultMemPool(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceSetMemPool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "memPool"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceSetMemPool", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceSetMemPool", "device\0memPool\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_device = 0;
@@ -5546,10 +6192,9 @@ static PyObject *call_cudaDeviceSetMemPool(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetMemPool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceGetMemPool", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetMemPool", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMemPool_t c_memPool = 0;
@@ -5564,10 +6209,9 @@ static PyObject *call_cudaDeviceGetMemPool(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetNvSciSyncAttributes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"nvSciSyncAttrList", "device", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaDeviceGetNvSciSyncAttributes", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetNvSciSyncAttributes", "nvSciSyncAttrList\0device\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5590,10 +6234,9 @@ done:
 }
 static PyObject *call_cudaDeviceGetP2PAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"attr", "srcDevice", "dstDevice"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaDeviceGetP2PAttribute", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetP2PAttribute", "attr\0srcDevice\0dstDevice\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_value = 0;
@@ -5612,10 +6255,9 @@ static PyObject *call_cudaDeviceGetP2PAttribute(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"operations", "count", "srcDevice", "dstDevice"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaDeviceGetP2PAtomicCapabilities", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetP2PAtomicCapabilities", "operations\0count\0srcDevice\0dstDevice\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5643,10 +6285,9 @@ done:
 }
 static PyObject *call_cudaChooseDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"prop"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaChooseDevice", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaChooseDevice", "prop\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_device = 0;
@@ -5661,10 +6302,9 @@ static PyObject *call_cudaChooseDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaInitDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "deviceFlags", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaInitDevice", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaInitDevice", "device\0deviceFlags\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_device = 0;
@@ -5681,10 +6321,9 @@ static PyObject *call_cudaInitDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaSetDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaSetDevice", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaSetDevice", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_device = 0;
@@ -5697,10 +6336,9 @@ static PyObject *call_cudaSetDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaGetDevice", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetDevice", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5714,10 +6352,9 @@ static PyObject *call_cudaGetDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaSetValidDevices(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device_arr", "length"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaSetValidDevices", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaSetValidDevices", "device_arr\0length\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5738,10 +6375,9 @@ done:
 }
 static PyObject *call_cudaSetDeviceFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaSetDeviceFlags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaSetDeviceFlags", "flags\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint32_t c_flags = 0;
@@ -5754,10 +6390,9 @@ static PyObject *call_cudaSetDeviceFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetDeviceFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaGetDeviceFlags", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetDeviceFlags", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5771,10 +6406,9 @@ static PyObject *call_cudaGetDeviceFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaStreamCreate", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamCreate", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5788,10 +6422,9 @@ static PyObject *call_cudaStreamCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamCreateWithFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamCreateWithFlags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamCreateWithFlags", "flags\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaStream_t c_pStream = 0;
@@ -5806,10 +6439,9 @@ static PyObject *call_cudaStreamCreateWithFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamCreateWithPriority(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"flags", "priority"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaStreamCreateWithPriority", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamCreateWithPriority", "flags\0priority\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaStream_t c_pStream = 0;
@@ -5826,10 +6458,9 @@ static PyObject *call_cudaStreamCreateWithPriority(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamGetPriority(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamGetPriority", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamGetPriority", "hStream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hStream = 0;
@@ -5844,10 +6475,9 @@ static PyObject *call_cudaStreamGetPriority(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamGetFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamGetFlags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamGetFlags", "hStream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hStream = 0;
@@ -5862,10 +6492,9 @@ static PyObject *call_cudaStreamGetFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamGetId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamGetId", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamGetId", "hStream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hStream = 0;
@@ -5880,10 +6509,9 @@ static PyObject *call_cudaStreamGetId(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamGetDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hStream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamGetDevice", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamGetDevice", "hStream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hStream = 0;
@@ -5898,10 +6526,9 @@ static PyObject *call_cudaStreamGetDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaCtxResetPersistingL2Cache(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaCtxResetPersistingL2Cache", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaCtxResetPersistingL2Cache", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -5913,10 +6540,9 @@ static PyObject *call_cudaCtxResetPersistingL2Cache(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamCopyAttributes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "src"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaStreamCopyAttributes", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamCopyAttributes", "dst\0src\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_dst = 0;
@@ -5931,10 +6557,9 @@ static PyObject *call_cudaStreamCopyAttributes(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamGetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hStream", "attr"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaStreamGetAttribute", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamGetAttribute", "hStream\0attr\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -5956,10 +6581,9 @@ done:
 }
 static PyObject *call_cudaStreamSetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hStream", "attr", "value"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaStreamSetAttribute", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamSetAttribute", "hStream\0attr\0value\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hStream = 0;
@@ -5976,10 +6600,9 @@ static PyObject *call_cudaStreamSetAttribute(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamDestroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamDestroy", "stream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -5992,10 +6615,9 @@ static PyObject *call_cudaStreamDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamWaitEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "event", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaStreamWaitEvent", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamWaitEvent", "stream\0event\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6012,10 +6634,9 @@ static PyObject *call_cudaStreamWaitEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamAddCallback(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "callback", "userData", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaStreamAddCallback", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamAddCallback", "stream\0callback\0userData\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6040,10 +6661,9 @@ done:
 }
 static PyObject *call_cudaStreamSynchronize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamSynchronize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamSynchronize", "stream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6056,10 +6676,9 @@ static PyObject *call_cudaStreamSynchronize(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamQuery(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamQuery", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamQuery", "stream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6072,10 +6691,9 @@ static PyObject *call_cudaStreamQuery(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamAttachMemAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "devPtr", "length", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaStreamAttachMemAsync", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamAttachMemAsync", "stream\0devPtr\0length\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6100,10 +6718,9 @@ done:
 }
 static PyObject *call_cudaStreamBeginCapture(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "mode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaStreamBeginCapture", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamBeginCapture", "stream\0mode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6118,10 +6735,9 @@ static PyObject *call_cudaStreamBeginCapture(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "mode", "graph", "callbackData"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaStreamBeginRecaptureToGraph", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamBeginRecaptureToGraph", "stream\0mode\0graph\0callbackData\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6140,10 +6756,9 @@ static PyObject *call_cudaStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamBeginCaptureToGraph(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "graph", "dependencies", "dependencyData", "numDependencies", "mode"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaStreamBeginCaptureToGraph", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamBeginCaptureToGraph", "stream\0graph\0dependencies\0dependencyData\0numDependencies\0mode\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6172,10 +6787,9 @@ done:
 }
 static PyObject *call_cudaThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"mode"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaThreadExchangeStreamCaptureMode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaThreadExchangeStreamCaptureMode", "mode\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_mode = 0;
@@ -6191,10 +6805,9 @@ static PyObject *call_cudaThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamEndCapture(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamEndCapture", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamEndCapture", "stream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6209,10 +6822,9 @@ static PyObject *call_cudaStreamEndCapture(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamIsCapturing(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamIsCapturing", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamIsCapturing", "stream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6227,10 +6839,9 @@ static PyObject *call_cudaStreamIsCapturing(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaStreamGetCaptureInfo", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamGetCaptureInfo", "stream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_stream = 0;
@@ -6250,10 +6861,9 @@ static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamUpdateCaptureDependencies(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "dependencies", "dependencyData", "numDependencies", "flags"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaStreamUpdateCaptureDependencies", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamUpdateCaptureDependencies", "stream\0dependencies\0dependencyData\0numDependencies\0flags\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6280,10 +6890,9 @@ done:
 }
 static PyObject *call_cudaEventCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaEventCreate", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventCreate", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -6297,10 +6906,9 @@ static PyObject *call_cudaEventCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEventCreateWithFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaEventCreateWithFlags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventCreateWithFlags", "flags\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaEvent_t c_event = 0;
@@ -6315,10 +6923,9 @@ static PyObject *call_cudaEventCreateWithFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEventRecord(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event", "stream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaEventRecord", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventRecord", "event\0stream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_event = 0;
@@ -6333,10 +6940,9 @@ static PyObject *call_cudaEventRecord(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEventRecordWithFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event", "stream", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaEventRecordWithFlags", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventRecordWithFlags", "event\0stream\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_event = 0;
@@ -6353,10 +6959,9 @@ static PyObject *call_cudaEventRecordWithFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEventQuery(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaEventQuery", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventQuery", "event\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_event = 0;
@@ -6369,10 +6974,9 @@ static PyObject *call_cudaEventQuery(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEventSynchronize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaEventSynchronize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventSynchronize", "event\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_event = 0;
@@ -6385,10 +6989,9 @@ static PyObject *call_cudaEventSynchronize(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEventDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"event"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaEventDestroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventDestroy", "event\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_event = 0;
@@ -6401,10 +7004,9 @@ static PyObject *call_cudaEventDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEventElapsedTime(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"start", "end"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaEventElapsedTime", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventElapsedTime", "start\0end\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     float c_ms = 0;
@@ -6421,10 +7023,9 @@ static PyObject *call_cudaEventElapsedTime(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaImportExternalMemory(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memHandleDesc"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaImportExternalMemory", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaImportExternalMemory", "memHandleDesc\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaExternalMemory_t c_extMem_out = 0;
@@ -6439,10 +7040,9 @@ static PyObject *call_cudaImportExternalMemory(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"extMem", "bufferDesc"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaExternalMemoryGetMappedBuffer", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExternalMemoryGetMappedBuffer", "extMem\0bufferDesc\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -6459,10 +7059,9 @@ static PyObject *call_cudaExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"extMem", "mipmapDesc"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaExternalMemoryGetMappedMipmappedArray", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExternalMemoryGetMappedMipmappedArray", "extMem\0mipmapDesc\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMipmappedArray_t c_mipmap = 0;
@@ -6479,10 +7078,9 @@ static PyObject *call_cudaExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS)
 }
 static PyObject *call_cudaDestroyExternalMemory(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"extMem"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDestroyExternalMemory", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDestroyExternalMemory", "extMem\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_extMem = 0;
@@ -6495,10 +7093,9 @@ static PyObject *call_cudaDestroyExternalMemory(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaImportExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"semHandleDesc"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaImportExternalSemaphore", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaImportExternalSemaphore", "semHandleDesc\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaExternalSemaphore_t c_extSem_out = 0;
@@ -6513,10 +7110,9 @@ static PyObject *call_cudaImportExternalSemaphore(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"extSemArray", "paramsArray", "numExtSems", "stream"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaSignalExternalSemaphoresAsync", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaSignalExternalSemaphoresAsync", "extSemArray\0paramsArray\0numExtSems\0stream\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6541,10 +7137,9 @@ done:
 }
 static PyObject *call_cudaWaitExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"extSemArray", "paramsArray", "numExtSems", "stream"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaWaitExternalSemaphoresAsync", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaWaitExternalSemaphoresAsync", "extSemArray\0paramsArray\0numExtSems\0stream\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6569,10 +7164,9 @@ done:
 }
 static PyObject *call_cudaDestroyExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"extSem"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDestroyExternalSemaphore", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDestroyExternalSemaphore", "extSem\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_extSem = 0;
@@ -6585,10 +7179,9 @@ static PyObject *call_cudaDestroyExternalSemaphore(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaLaunchKernel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "gridDim", "blockDim", "args", "sharedMem", "stream"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaLaunchKernel", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLaunchKernel", "func\0gridDim\0blockDim\0args\0sharedMem\0stream\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6617,10 +7210,9 @@ done:
 }
 static PyObject *call_cudaLaunchKernelExC(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"config", "func", "args"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaLaunchKernelExC", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLaunchKernelExC", "config\0func\0args\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6643,10 +7235,9 @@ done:
 }
 static PyObject *call_cudaLaunchCooperativeKernel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "gridDim", "blockDim", "args", "sharedMem", "stream"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaLaunchCooperativeKernel", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLaunchCooperativeKernel", "func\0gridDim\0blockDim\0args\0sharedMem\0stream\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6675,10 +7266,9 @@ done:
 }
 static PyObject *call_cudaFuncSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "cacheConfig"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaFuncSetCacheConfig", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFuncSetCacheConfig", "func\0cacheConfig\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6699,10 +7289,9 @@ done:
 }
 static PyObject *call_cudaFuncGetAttributes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaFuncGetAttributes", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFuncGetAttributes", "func\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6725,10 +7314,9 @@ done:
 }
 static PyObject *call_cudaFuncSetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "attr", "value"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaFuncSetAttribute", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFuncSetAttribute", "func\0attr\0value\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6751,10 +7339,9 @@ done:
 }
 static PyObject *call_cudaFuncGetName(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaFuncGetName", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFuncGetName", "func\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6775,10 +7362,9 @@ done:
 }
 static PyObject *call_cudaFuncGetParamInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "paramIndex"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaFuncGetParamInfo", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFuncGetParamInfo", "func\0paramIndex\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6802,10 +7388,9 @@ done:
 }
 static PyObject *call_cudaFuncGetParamCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaFuncGetParamCount", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFuncGetParamCount", "func\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6826,10 +7411,9 @@ done:
 }
 static PyObject *call_cudaLaunchHostFunc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "fn", "userData"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaLaunchHostFunc", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLaunchHostFunc", "stream\0fn\0userData\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6852,10 +7436,9 @@ done:
 }
 static PyObject *call_cudaLaunchHostFunc_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"stream", "fn", "userData", "syncMode"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaLaunchHostFunc_v2", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLaunchHostFunc_v2", "stream\0fn\0userData\0syncMode\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6880,10 +7463,9 @@ done:
 }
 static PyObject *call_cudaFuncSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "config"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaFuncSetSharedMemConfig", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFuncSetSharedMemConfig", "func\0config\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6904,10 +7486,9 @@ done:
 }
 static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "blockSize", "dynamicSMemSize"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaOccupancyMaxActiveBlocksPerMultiprocessor", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaOccupancyMaxActiveBlocksPerMultiprocessor", "func\0blockSize\0dynamicSMemSize\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6932,10 +7513,9 @@ done:
 }
 static PyObject *call_cudaOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "numBlocks", "blockSize"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaOccupancyAvailableDynamicSMemPerBlock", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaOccupancyAvailableDynamicSMemPerBlock", "func\0numBlocks\0blockSize\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6960,10 +7540,9 @@ done:
 }
 static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "blockSize", "dynamicSMemSize", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "func\0blockSize\0dynamicSMemSize\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -6990,10 +7569,9 @@ done:
 }
 static PyObject *call_cudaOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "launchConfig"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaOccupancyMaxPotentialClusterSize", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaOccupancyMaxPotentialClusterSize", "func\0launchConfig\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7016,10 +7594,9 @@ done:
 }
 static PyObject *call_cudaOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"func", "launchConfig"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaOccupancyMaxActiveClusters", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaOccupancyMaxActiveClusters", "func\0launchConfig\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7042,10 +7619,9 @@ done:
 }
 static PyObject *call_cudaMallocManaged(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMallocManaged", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMallocManaged", "size\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -7062,10 +7638,9 @@ static PyObject *call_cudaMallocManaged(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMalloc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMalloc", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMalloc", "size\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -7080,10 +7655,9 @@ static PyObject *call_cudaMalloc(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMallocHost(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMallocHost", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMallocHost", "size\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_ptr = 0;
@@ -7098,10 +7672,9 @@ static PyObject *call_cudaMallocHost(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMallocPitch(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"width", "height"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMallocPitch", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMallocPitch", "width\0height\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -7119,10 +7692,9 @@ static PyObject *call_cudaMallocPitch(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMallocArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"desc", "width", "height", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMallocArray", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMallocArray", "desc\0width\0height\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaArray_t c_array = 0;
@@ -7143,10 +7715,9 @@ static PyObject *call_cudaMallocArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaFree(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaFree", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFree", "devPtr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7165,10 +7736,9 @@ done:
 }
 static PyObject *call_cudaFreeHost(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ptr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaFreeHost", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFreeHost", "ptr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7187,10 +7757,9 @@ done:
 }
 static PyObject *call_cudaFreeArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"array"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaFreeArray", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFreeArray", "array\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_array = 0;
@@ -7203,10 +7772,9 @@ static PyObject *call_cudaFreeArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaFreeMipmappedArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"mipmappedArray"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaFreeMipmappedArray", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFreeMipmappedArray", "mipmappedArray\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_mipmappedArray = 0;
@@ -7219,10 +7787,9 @@ static PyObject *call_cudaFreeMipmappedArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaHostAlloc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaHostAlloc", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaHostAlloc", "size\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_pHost = 0;
@@ -7239,10 +7806,9 @@ static PyObject *call_cudaHostAlloc(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaHostRegister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ptr", "size", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaHostRegister", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaHostRegister", "ptr\0size\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7265,10 +7831,9 @@ done:
 }
 static PyObject *call_cudaHostUnregister(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ptr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaHostUnregister", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaHostUnregister", "ptr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7287,10 +7852,9 @@ done:
 }
 static PyObject *call_cudaHostGetDevicePointer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pHost", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaHostGetDevicePointer", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaHostGetDevicePointer", "pHost\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7313,10 +7877,9 @@ done:
 }
 static PyObject *call_cudaHostGetFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pHost"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaHostGetFlags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaHostGetFlags", "pHost\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7337,10 +7900,9 @@ done:
 }
 static PyObject *call_cudaMalloc3D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"extent"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMalloc3D", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMalloc3D", "extent\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7360,10 +7922,9 @@ done:
 }
 static PyObject *call_cudaMalloc3DArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"desc", "extent", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMalloc3DArray", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMalloc3DArray", "desc\0extent\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaArray_t c_array = 0;
@@ -7382,10 +7943,9 @@ static PyObject *call_cudaMalloc3DArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMallocMipmappedArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"desc", "extent", "numLevels", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMallocMipmappedArray", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMallocMipmappedArray", "desc\0extent\0numLevels\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMipmappedArray_t c_mipmappedArray = 0;
@@ -7406,10 +7966,9 @@ static PyObject *call_cudaMallocMipmappedArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetMipmappedArrayLevel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"mipmappedArray", "level"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGetMipmappedArrayLevel", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetMipmappedArrayLevel", "mipmappedArray\0level\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaArray_t c_levelArray = 0;
@@ -7426,10 +7985,9 @@ static PyObject *call_cudaGetMipmappedArrayLevel(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemcpy3D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"p"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMemcpy3D", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy3D", "p\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_p = NULL;
@@ -7442,10 +8000,9 @@ static PyObject *call_cudaMemcpy3D(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemcpy3DPeer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"p"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMemcpy3DPeer", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy3DPeer", "p\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_p = NULL;
@@ -7458,10 +8015,9 @@ static PyObject *call_cudaMemcpy3DPeer(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemcpy3DAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"p", "stream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemcpy3DAsync", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy3DAsync", "p\0stream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_p = NULL;
@@ -7476,10 +8032,9 @@ static PyObject *call_cudaMemcpy3DAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemcpy3DPeerAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"p", "stream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemcpy3DPeerAsync", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy3DPeerAsync", "p\0stream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_p = NULL;
@@ -7494,10 +8049,9 @@ static PyObject *call_cudaMemcpy3DPeerAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemGetInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaMemGetInfo", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemGetInfo", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -7512,10 +8066,9 @@ static PyObject *call_cudaMemGetInfo(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaArrayGetInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"array"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaArrayGetInfo", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaArrayGetInfo", "array\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7539,10 +8092,9 @@ done:
 }
 static PyObject *call_cudaArrayGetPlane(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hArray", "planeIdx"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaArrayGetPlane", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaArrayGetPlane", "hArray\0planeIdx\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaArray_t c_pPlaneArray = 0;
@@ -7559,10 +8111,9 @@ static PyObject *call_cudaArrayGetPlane(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"array", "device"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaArrayGetMemoryRequirements", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaArrayGetMemoryRequirements", "array\0device\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7584,10 +8135,9 @@ done:
 }
 static PyObject *call_cudaMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"mipmap", "device"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMipmappedArrayGetMemoryRequirements", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMipmappedArrayGetMemoryRequirements", "mipmap\0device\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7609,10 +8159,9 @@ done:
 }
 static PyObject *call_cudaArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"array"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaArrayGetSparseProperties", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaArrayGetSparseProperties", "array\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7632,10 +8181,9 @@ done:
 }
 static PyObject *call_cudaMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"mipmap"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMipmappedArrayGetSparseProperties", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMipmappedArrayGetSparseProperties", "mipmap\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7655,10 +8203,9 @@ done:
 }
 static PyObject *call_cudaMemcpy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "src", "count", "kind"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMemcpy", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy", "dst\0src\0count\0kind\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7683,10 +8230,9 @@ done:
 }
 static PyObject *call_cudaMemcpyPeer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "dstDevice", "src", "srcDevice", "count"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemcpyPeer", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyPeer", "dst\0dstDevice\0src\0srcDevice\0count\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7713,10 +8259,9 @@ done:
 }
 static PyObject *call_cudaMemcpy2D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "dpitch", "src", "spitch", "width", "height", "kind"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaMemcpy2D", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy2D", "dst\0dpitch\0src\0spitch\0width\0height\0kind\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7747,10 +8292,9 @@ done:
 }
 static PyObject *call_cudaMemcpy2DToArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "wOffset", "hOffset", "src", "spitch", "width", "height", "kind"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaMemcpy2DToArray", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy2DToArray", "dst\0wOffset\0hOffset\0src\0spitch\0width\0height\0kind\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7783,10 +8327,9 @@ done:
 }
 static PyObject *call_cudaMemcpy2DFromArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "dpitch", "src", "wOffset", "hOffset", "width", "height", "kind"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaMemcpy2DFromArray", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy2DFromArray", "dst\0dpitch\0src\0wOffset\0hOffset\0width\0height\0kind\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7819,10 +8362,9 @@ done:
 }
 static PyObject *call_cudaMemcpy2DArrayToArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "wOffsetDst", "hOffsetDst", "src", "wOffsetSrc", "hOffsetSrc", "width", "height", "kind"};
     PyObject *bound[9];
     if (UNLIKELY(names || nargs != 9)) {
-        if (bind_arguments("cudaMemcpy2DArrayToArray", keywords, 9, 9, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy2DArrayToArray", "dst\0wOffsetDst\0hOffsetDst\0src\0wOffsetSrc\0hOffsetSrc\0width\0height\0kind\0", 9, 9, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_dst = 0;
@@ -7851,10 +8393,9 @@ static PyObject *call_cudaMemcpy2DArrayToArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemcpyToSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"symbol", "src", "count", "offset", "kind"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemcpyToSymbol", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyToSymbol", "symbol\0src\0count\0offset\0kind\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7881,10 +8422,9 @@ done:
 }
 static PyObject *call_cudaMemcpyFromSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "symbol", "count", "offset", "kind"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemcpyFromSymbol", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyFromSymbol", "dst\0symbol\0count\0offset\0kind\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7911,10 +8451,9 @@ done:
 }
 static PyObject *call_cudaMemcpyAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "src", "count", "kind", "stream"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemcpyAsync", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyAsync", "dst\0src\0count\0kind\0stream\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7941,10 +8480,9 @@ done:
 }
 static PyObject *call_cudaMemcpyPeerAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "dstDevice", "src", "srcDevice", "count", "stream"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaMemcpyPeerAsync", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyPeerAsync", "dst\0dstDevice\0src\0srcDevice\0count\0stream\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -7973,10 +8511,9 @@ done:
 }
 static PyObject *call_cudaMemcpyBatchAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dsts", "srcs", "sizes", "count", "attrs", "attrsIdxs", "numAttrs", "stream"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaMemcpyBatchAsync", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyBatchAsync", "dsts\0srcs\0sizes\0count\0attrs\0attrsIdxs\0numAttrs\0stream\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8009,10 +8546,9 @@ done:
 }
 static PyObject *call_cudaMemcpy3DBatchAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"numOps", "opList", "flags", "stream"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMemcpy3DBatchAsync", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy3DBatchAsync", "numOps\0opList\0flags\0stream\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8037,10 +8573,9 @@ done:
 }
 static PyObject *call_cudaMemcpyWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "src", "size", "attr", "stream"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemcpyWithAttributesAsync", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyWithAttributesAsync", "dst\0src\0size\0attr\0stream\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8067,10 +8602,9 @@ done:
 }
 static PyObject *call_cudaMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"op", "flags", "stream"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemcpy3DWithAttributesAsync", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy3DWithAttributesAsync", "op\0flags\0stream\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_op = NULL;
@@ -8087,10 +8621,9 @@ static PyObject *call_cudaMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemcpy2DAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "dpitch", "src", "spitch", "width", "height", "kind", "stream"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaMemcpy2DAsync", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy2DAsync", "dst\0dpitch\0src\0spitch\0width\0height\0kind\0stream\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8123,10 +8656,9 @@ done:
 }
 static PyObject *call_cudaMemcpy2DToArrayAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "wOffset", "hOffset", "src", "spitch", "width", "height", "kind", "stream"};
     PyObject *bound[9];
     if (UNLIKELY(names || nargs != 9)) {
-        if (bind_arguments("cudaMemcpy2DToArrayAsync", keywords, 9, 9, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy2DToArrayAsync", "dst\0wOffset\0hOffset\0src\0spitch\0width\0height\0kind\0stream\0", 9, 9, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8161,10 +8693,9 @@ done:
 }
 static PyObject *call_cudaMemcpy2DFromArrayAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "dpitch", "src", "wOffset", "hOffset", "width", "height", "kind", "stream"};
     PyObject *bound[9];
     if (UNLIKELY(names || nargs != 9)) {
-        if (bind_arguments("cudaMemcpy2DFromArrayAsync", keywords, 9, 9, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpy2DFromArrayAsync", "dst\0dpitch\0src\0wOffset\0hOffset\0width\0height\0kind\0stream\0", 9, 9, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8199,10 +8730,9 @@ done:
 }
 static PyObject *call_cudaMemcpyToSymbolAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"symbol", "src", "count", "offset", "kind", "stream"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaMemcpyToSymbolAsync", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyToSymbolAsync", "symbol\0src\0count\0offset\0kind\0stream\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8231,10 +8761,9 @@ done:
 }
 static PyObject *call_cudaMemcpyFromSymbolAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "symbol", "count", "offset", "kind", "stream"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaMemcpyFromSymbolAsync", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyFromSymbolAsync", "dst\0symbol\0count\0offset\0kind\0stream\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8263,10 +8792,9 @@ done:
 }
 static PyObject *call_cudaMemset(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "value", "count"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemset", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemset", "devPtr\0value\0count\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8289,10 +8817,9 @@ done:
 }
 static PyObject *call_cudaMemset2D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "pitch", "value", "width", "height"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemset2D", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemset2D", "devPtr\0pitch\0value\0width\0height\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8319,10 +8846,9 @@ done:
 }
 static PyObject *call_cudaMemset3D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pitchedDevPtr", "value", "extent"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemset3D", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemset3D", "pitchedDevPtr\0value\0extent\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_pitchedDevPtr = NULL;
@@ -8339,10 +8865,9 @@ static PyObject *call_cudaMemset3D(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemsetAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "value", "count", "stream"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMemsetAsync", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemsetAsync", "devPtr\0value\0count\0stream\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8367,10 +8892,9 @@ done:
 }
 static PyObject *call_cudaMemset2DAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "pitch", "value", "width", "height", "stream"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaMemset2DAsync", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemset2DAsync", "devPtr\0pitch\0value\0width\0height\0stream\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8399,10 +8923,9 @@ done:
 }
 static PyObject *call_cudaMemset3DAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pitchedDevPtr", "value", "extent", "stream"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMemset3DAsync", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemset3DAsync", "pitchedDevPtr\0value\0extent\0stream\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_pitchedDevPtr = NULL;
@@ -8421,10 +8944,9 @@ static PyObject *call_cudaMemset3DAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetSymbolAddress(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"symbol"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetSymbolAddress", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetSymbolAddress", "symbol\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8445,10 +8967,9 @@ done:
 }
 static PyObject *call_cudaGetSymbolSize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"symbol"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetSymbolSize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetSymbolSize", "symbol\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8469,10 +8990,9 @@ done:
 }
 static PyObject *call_cudaMemPrefetchAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "count", "location", "flags", "stream"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemPrefetchAsync", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPrefetchAsync", "devPtr\0count\0location\0flags\0stream\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8499,10 +9019,9 @@ done:
 }
 static PyObject *call_cudaMemPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dptrs", "sizes", "count", "prefetchLocs", "prefetchLocIdxs", "numPrefetchLocs", "flags", "stream"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaMemPrefetchBatchAsync", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPrefetchBatchAsync", "dptrs\0sizes\0count\0prefetchLocs\0prefetchLocIdxs\0numPrefetchLocs\0flags\0stream\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8535,10 +9054,9 @@ done:
 }
 static PyObject *call_cudaMemDiscardBatchAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dptrs", "sizes", "count", "flags", "stream"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemDiscardBatchAsync", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemDiscardBatchAsync", "dptrs\0sizes\0count\0flags\0stream\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8565,10 +9083,9 @@ done:
 }
 static PyObject *call_cudaMemDiscardAndPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dptrs", "sizes", "count", "prefetchLocs", "prefetchLocIdxs", "numPrefetchLocs", "flags", "stream"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaMemDiscardAndPrefetchBatchAsync", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemDiscardAndPrefetchBatchAsync", "dptrs\0sizes\0count\0prefetchLocs\0prefetchLocIdxs\0numPrefetchLocs\0flags\0stream\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8601,10 +9118,9 @@ done:
 }
 static PyObject *call_cudaMemGetLocationInfo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "size", "summaryGranularity", "samplingGranularity", "location_out"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemGetLocationInfo", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemGetLocationInfo", "devPtr\0size\0summaryGranularity\0samplingGranularity\0location_out\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8631,10 +9147,9 @@ done:
 }
 static PyObject *call_cudaMemAdvise(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "count", "advice", "location"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMemAdvise", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemAdvise", "devPtr\0count\0advice\0location\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8659,10 +9174,9 @@ done:
 }
 static PyObject *call_cudaMemRangeGetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dataSize", "attribute", "devPtr", "count"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaMemRangeGetAttribute", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemRangeGetAttribute", "dataSize\0attribute\0devPtr\0count\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8692,10 +9206,9 @@ done:
 }
 static PyObject *call_cudaMemRangeGetAttributes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dataSizes", "attributes", "numAttributes", "devPtr", "count"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaMemRangeGetAttributes", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemRangeGetAttributes", "dataSizes\0attributes\0numAttributes\0devPtr\0count\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8725,10 +9238,9 @@ done:
 }
 static PyObject *call_cudaMemcpyToArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "wOffset", "hOffset", "src", "count", "kind"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaMemcpyToArray", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyToArray", "dst\0wOffset\0hOffset\0src\0count\0kind\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8757,10 +9269,9 @@ done:
 }
 static PyObject *call_cudaMemcpyFromArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "src", "wOffset", "hOffset", "count", "kind"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaMemcpyFromArray", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyFromArray", "dst\0src\0wOffset\0hOffset\0count\0kind\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8789,10 +9300,9 @@ done:
 }
 static PyObject *call_cudaMemcpyArrayToArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "wOffsetDst", "hOffsetDst", "src", "wOffsetSrc", "hOffsetSrc", "count", "kind"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaMemcpyArrayToArray", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyArrayToArray", "dst\0wOffsetDst\0hOffsetDst\0src\0wOffsetSrc\0hOffsetSrc\0count\0kind\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_dst = 0;
@@ -8819,10 +9329,9 @@ static PyObject *call_cudaMemcpyArrayToArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemcpyToArrayAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "wOffset", "hOffset", "src", "count", "kind", "stream"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaMemcpyToArrayAsync", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyToArrayAsync", "dst\0wOffset\0hOffset\0src\0count\0kind\0stream\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8853,10 +9362,9 @@ done:
 }
 static PyObject *call_cudaMemcpyFromArrayAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"dst", "src", "wOffset", "hOffset", "count", "kind", "stream"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaMemcpyFromArrayAsync", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemcpyFromArrayAsync", "dst\0src\0wOffset\0hOffset\0count\0kind\0stream\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8887,10 +9395,9 @@ done:
 }
 static PyObject *call_cudaMallocAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size", "hStream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMallocAsync", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMallocAsync", "size\0hStream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -8907,10 +9414,9 @@ static PyObject *call_cudaMallocAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaFreeAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"devPtr", "hStream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaFreeAsync", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaFreeAsync", "devPtr\0hStream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8931,10 +9437,9 @@ done:
 }
 static PyObject *call_cudaMemPoolTrimTo(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool", "minBytesToKeep"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemPoolTrimTo", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolTrimTo", "memPool\0minBytesToKeep\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_memPool = 0;
@@ -8949,10 +9454,9 @@ static PyObject *call_cudaMemPoolTrimTo(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemPoolSetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool", "attr", "value"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemPoolSetAttribute", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolSetAttribute", "memPool\0attr\0value\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -8976,10 +9480,9 @@ done:
 }
 static PyObject *call_cudaMemPoolGetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool", "attr"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemPoolGetAttribute", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolGetAttribute", "memPool\0attr\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9004,10 +9507,9 @@ done:
 }
 static PyObject *call_cudaMemPoolSetAccess(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool", "descList", "count"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemPoolSetAccess", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolSetAccess", "memPool\0descList\0count\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9030,10 +9532,9 @@ done:
 }
 static PyObject *call_cudaMemPoolGetAccess(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool", "location"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemPoolGetAccess", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolGetAccess", "memPool\0location\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     enum cudaMemAccessFlags c_flags = 0;
@@ -9050,10 +9551,9 @@ static PyObject *call_cudaMemPoolGetAccess(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"poolProps"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMemPoolCreate", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolCreate", "poolProps\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMemPool_t c_memPool = 0;
@@ -9068,10 +9568,9 @@ static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemPoolDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMemPoolDestroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolDestroy", "memPool\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_memPool = 0;
@@ -9084,10 +9583,9 @@ static PyObject *call_cudaMemPoolDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"location", "typename"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemGetDefaultMemPool", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemGetDefaultMemPool", "location\0typename\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMemPool_t c_memPool = 0;
@@ -9104,10 +9602,9 @@ static PyObject *call_cudaMemGetDefaultMemPool(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemGetMemPool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"location", "typename"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemGetMemPool", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemGetMemPool", "location\0typename\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMemPool_t c_memPool = 0;
@@ -9124,10 +9621,9 @@ static PyObject *call_cudaMemGetMemPool(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemSetMemPool(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"location", "typename", "memPool"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemSetMemPool", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemSetMemPool", "location\0typename\0memPool\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void *c_location = NULL;
@@ -9144,10 +9640,9 @@ static PyObject *call_cudaMemSetMemPool(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMallocFromPoolAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"size", "memPool", "stream"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMallocFromPoolAsync", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMallocFromPoolAsync", "size\0memPool\0stream\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_ptr = 0;
@@ -9166,10 +9661,9 @@ static PyObject *call_cudaMallocFromPoolAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool", "handleType", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemPoolExportToShareableHandle", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolExportToShareableHandle", "memPool\0handleType\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9196,10 +9690,9 @@ done:
 }
 static PyObject *call_cudaMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"shareableHandle", "handleType", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaMemPoolImportFromShareableHandle", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolImportFromShareableHandle", "shareableHandle\0handleType\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9224,10 +9717,9 @@ done:
 }
 static PyObject *call_cudaMemPoolExportPointer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ptr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaMemPoolExportPointer", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolExportPointer", "ptr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9250,10 +9742,9 @@ done:
 }
 static PyObject *call_cudaMemPoolImportPointer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"memPool", "exportData"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaMemPoolImportPointer", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaMemPoolImportPointer", "memPool\0exportData\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_ptr = 0;
@@ -9270,10 +9761,9 @@ static PyObject *call_cudaMemPoolImportPointer(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaPointerGetAttributes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ptr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaPointerGetAttributes", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaPointerGetAttributes", "ptr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9296,10 +9786,9 @@ done:
 }
 static PyObject *call_cudaDeviceCanAccessPeer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "peerDevice"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceCanAccessPeer", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceCanAccessPeer", "device\0peerDevice\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_canAccessPeer = 0;
@@ -9316,10 +9805,9 @@ static PyObject *call_cudaDeviceCanAccessPeer(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceEnablePeerAccess(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"peerDevice", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceEnablePeerAccess", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceEnablePeerAccess", "peerDevice\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_peerDevice = 0;
@@ -9334,10 +9822,9 @@ static PyObject *call_cudaDeviceEnablePeerAccess(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceDisablePeerAccess(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"peerDevice"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceDisablePeerAccess", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceDisablePeerAccess", "peerDevice\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_peerDevice = 0;
@@ -9350,10 +9837,9 @@ static PyObject *call_cudaDeviceDisablePeerAccess(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsUnregisterResource(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"resource"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphicsUnregisterResource", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsUnregisterResource", "resource\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_resource = 0;
@@ -9366,10 +9852,9 @@ static PyObject *call_cudaGraphicsUnregisterResource(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"resource", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphicsResourceSetMapFlags", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsResourceSetMapFlags", "resource\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_resource = 0;
@@ -9384,10 +9869,9 @@ static PyObject *call_cudaGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsMapResources(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"count", "resources", "stream"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphicsMapResources", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsMapResources", "count\0resources\0stream\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9410,10 +9894,9 @@ done:
 }
 static PyObject *call_cudaGraphicsUnmapResources(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"count", "resources", "stream"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphicsUnmapResources", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsUnmapResources", "count\0resources\0stream\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9436,10 +9919,9 @@ done:
 }
 static PyObject *call_cudaGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"resource"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphicsResourceGetMappedPointer", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsResourceGetMappedPointer", "resource\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -9455,10 +9937,9 @@ static PyObject *call_cudaGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"resource", "arrayIndex", "mipLevel"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphicsSubResourceGetMappedArray", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsSubResourceGetMappedArray", "resource\0arrayIndex\0mipLevel\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaArray_t c_array = 0;
@@ -9477,10 +9958,9 @@ static PyObject *call_cudaGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"resource"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphicsResourceGetMappedMipmappedArray", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsResourceGetMappedMipmappedArray", "resource\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaMipmappedArray_t c_mipmappedArray = 0;
@@ -9495,10 +9975,9 @@ static PyObject *call_cudaGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETER
 }
 static PyObject *call_cudaGetChannelDesc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"array"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetChannelDesc", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetChannelDesc", "array\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9518,10 +9997,9 @@ done:
 }
 static PyObject *call_cudaCreateChannelDesc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"x", "y", "z", "w", "f"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaCreateChannelDesc", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaCreateChannelDesc", "x\0y\0z\0w\0f\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_x = 0;
@@ -9543,10 +10021,9 @@ static PyObject *call_cudaCreateChannelDesc(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaCreateTextureObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pResDesc", "pTexDesc", "pResViewDesc"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaCreateTextureObject", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaCreateTextureObject", "pResDesc\0pTexDesc\0pResViewDesc\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaTextureObject_t c_pTexObject = 0;
@@ -9565,10 +10042,9 @@ static PyObject *call_cudaCreateTextureObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDestroyTextureObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDestroyTextureObject", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDestroyTextureObject", "texObject\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_texObject = 0;
@@ -9581,10 +10057,9 @@ static PyObject *call_cudaDestroyTextureObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetTextureObjectResourceDesc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetTextureObjectResourceDesc", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetTextureObjectResourceDesc", "texObject\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9604,10 +10079,9 @@ done:
 }
 static PyObject *call_cudaGetTextureObjectTextureDesc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetTextureObjectTextureDesc", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetTextureObjectTextureDesc", "texObject\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9627,10 +10101,9 @@ done:
 }
 static PyObject *call_cudaGetTextureObjectResourceViewDesc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"texObject"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetTextureObjectResourceViewDesc", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetTextureObjectResourceViewDesc", "texObject\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9650,10 +10123,9 @@ done:
 }
 static PyObject *call_cudaCreateSurfaceObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pResDesc"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaCreateSurfaceObject", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaCreateSurfaceObject", "pResDesc\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaSurfaceObject_t c_pSurfObject = 0;
@@ -9668,10 +10140,9 @@ static PyObject *call_cudaCreateSurfaceObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDestroySurfaceObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"surfObject"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDestroySurfaceObject", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDestroySurfaceObject", "surfObject\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_surfObject = 0;
@@ -9684,10 +10155,9 @@ static PyObject *call_cudaDestroySurfaceObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetSurfaceObjectResourceDesc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"surfObject"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetSurfaceObjectResourceDesc", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetSurfaceObjectResourceDesc", "surfObject\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9707,10 +10177,9 @@ done:
 }
 static PyObject *call_cudaDriverGetVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaDriverGetVersion", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDriverGetVersion", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -9724,10 +10193,9 @@ static PyObject *call_cudaDriverGetVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaRuntimeGetVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaRuntimeGetVersion", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaRuntimeGetVersion", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -9741,10 +10209,9 @@ static PyObject *call_cudaRuntimeGetVersion(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaLogsRegisterCallback(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"callbackFunc", "userData"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaLogsRegisterCallback", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLogsRegisterCallback", "callbackFunc\0userData\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9767,10 +10234,9 @@ done:
 }
 static PyObject *call_cudaLogsUnregisterCallback(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"callback"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaLogsUnregisterCallback", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLogsUnregisterCallback", "callback\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_callback = 0;
@@ -9783,10 +10249,9 @@ static PyObject *call_cudaLogsUnregisterCallback(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaLogsCurrent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaLogsCurrent", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLogsCurrent", "flags\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaLogIterator c_iterator_out = 0;
@@ -9801,10 +10266,9 @@ static PyObject *call_cudaLogsCurrent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaLogsDumpToFile(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"iterator", "pathToFile", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaLogsDumpToFile", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLogsDumpToFile", "iterator\0pathToFile\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9830,10 +10294,9 @@ done:
 }
 static PyObject *call_cudaLogsDumpToMemory(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"iterator", "buffer", "size", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaLogsDumpToMemory", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLogsDumpToMemory", "iterator\0buffer\0size\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9867,10 +10330,9 @@ done:
 }
 static PyObject *call_cudaGraphCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"flags"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphCreate", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphCreate", "flags\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraph_t c_pGraph = 0;
@@ -9885,10 +10347,9 @@ static PyObject *call_cudaGraphCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddKernelNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "pNodeParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddKernelNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddKernelNode", "graph\0pDependencies\0numDependencies\0pNodeParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9915,10 +10376,9 @@ done:
 }
 static PyObject *call_cudaGraphKernelNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphKernelNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphKernelNodeGetParams", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9938,10 +10398,9 @@ done:
 }
 static PyObject *call_cudaGraphKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "pNodeParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphKernelNodeSetParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphKernelNodeSetParams", "node\0pNodeParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -9956,10 +10415,9 @@ static PyObject *call_cudaGraphKernelNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hDst", "hSrc"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphKernelNodeCopyAttributes", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphKernelNodeCopyAttributes", "hDst\0hSrc\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hDst = 0;
@@ -9974,10 +10432,9 @@ static PyObject *call_cudaGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode", "attr"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphKernelNodeGetAttribute", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphKernelNodeGetAttribute", "hNode\0attr\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -9999,10 +10456,9 @@ done:
 }
 static PyObject *call_cudaGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode", "attr", "value"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphKernelNodeSetAttribute", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphKernelNodeSetAttribute", "hNode\0attr\0value\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hNode = 0;
@@ -10019,10 +10475,9 @@ static PyObject *call_cudaGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddMemcpyNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "pCopyParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddMemcpyNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddMemcpyNode", "graph\0pDependencies\0numDependencies\0pCopyParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10049,10 +10504,9 @@ done:
 }
 static PyObject *call_cudaGraphAddMemcpyNodeToSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "symbol", "src", "count", "offset", "kind"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaGraphAddMemcpyNodeToSymbol", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddMemcpyNodeToSymbol", "graph\0pDependencies\0numDependencies\0symbol\0src\0count\0offset\0kind\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10087,10 +10541,9 @@ done:
 }
 static PyObject *call_cudaGraphAddMemcpyNodeFromSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "dst", "symbol", "count", "offset", "kind"};
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
-        if (bind_arguments("cudaGraphAddMemcpyNodeFromSymbol", keywords, 8, 8, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddMemcpyNodeFromSymbol", "graph\0pDependencies\0numDependencies\0dst\0symbol\0count\0offset\0kind\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10125,10 +10578,9 @@ done:
 }
 static PyObject *call_cudaGraphAddMemcpyNode1D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "dst", "src", "count", "kind"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaGraphAddMemcpyNode1D", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddMemcpyNode1D", "graph\0pDependencies\0numDependencies\0dst\0src\0count\0kind\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10161,10 +10613,9 @@ done:
 }
 static PyObject *call_cudaGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphMemcpyNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemcpyNodeGetParams", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10184,10 +10635,9 @@ done:
 }
 static PyObject *call_cudaGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "pNodeParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphMemcpyNodeSetParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemcpyNodeSetParams", "node\0pNodeParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10202,10 +10652,9 @@ static PyObject *call_cudaGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphMemcpyNodeSetParamsToSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "symbol", "src", "count", "offset", "kind"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaGraphMemcpyNodeSetParamsToSymbol", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemcpyNodeSetParamsToSymbol", "node\0symbol\0src\0count\0offset\0kind\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10234,10 +10683,9 @@ done:
 }
 static PyObject *call_cudaGraphMemcpyNodeSetParamsFromSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "dst", "symbol", "count", "offset", "kind"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaGraphMemcpyNodeSetParamsFromSymbol", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemcpyNodeSetParamsFromSymbol", "node\0dst\0symbol\0count\0offset\0kind\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10266,10 +10714,9 @@ done:
 }
 static PyObject *call_cudaGraphMemcpyNodeSetParams1D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "dst", "src", "count", "kind"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaGraphMemcpyNodeSetParams1D", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemcpyNodeSetParams1D", "node\0dst\0src\0count\0kind\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10296,10 +10743,9 @@ done:
 }
 static PyObject *call_cudaGraphAddMemsetNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "pMemsetParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddMemsetNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddMemsetNode", "graph\0pDependencies\0numDependencies\0pMemsetParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10326,10 +10772,9 @@ done:
 }
 static PyObject *call_cudaGraphMemsetNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphMemsetNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemsetNodeGetParams", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10349,10 +10794,9 @@ done:
 }
 static PyObject *call_cudaGraphMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "pNodeParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphMemsetNodeSetParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemsetNodeSetParams", "node\0pNodeParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10367,10 +10811,9 @@ static PyObject *call_cudaGraphMemsetNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddHostNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "pNodeParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddHostNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddHostNode", "graph\0pDependencies\0numDependencies\0pNodeParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10397,10 +10840,9 @@ done:
 }
 static PyObject *call_cudaGraphHostNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphHostNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphHostNodeGetParams", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10420,10 +10862,9 @@ done:
 }
 static PyObject *call_cudaGraphHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "pNodeParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphHostNodeSetParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphHostNodeSetParams", "node\0pNodeParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10438,10 +10879,9 @@ static PyObject *call_cudaGraphHostNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddChildGraphNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "childGraph"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddChildGraphNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddChildGraphNode", "graph\0pDependencies\0numDependencies\0childGraph\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10468,10 +10908,9 @@ done:
 }
 static PyObject *call_cudaGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphChildGraphNodeGetGraph", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphChildGraphNodeGetGraph", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10486,10 +10925,9 @@ static PyObject *call_cudaGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddEmptyNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphAddEmptyNode", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddEmptyNode", "graph\0pDependencies\0numDependencies\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10514,10 +10952,9 @@ done:
 }
 static PyObject *call_cudaGraphAddEventRecordNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "event"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddEventRecordNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddEventRecordNode", "graph\0pDependencies\0numDependencies\0event\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10544,10 +10981,9 @@ done:
 }
 static PyObject *call_cudaGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphEventRecordNodeGetEvent", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphEventRecordNodeGetEvent", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10562,10 +10998,9 @@ static PyObject *call_cudaGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "event"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphEventRecordNodeSetEvent", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphEventRecordNodeSetEvent", "node\0event\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10580,10 +11015,9 @@ static PyObject *call_cudaGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddEventWaitNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "event"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddEventWaitNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddEventWaitNode", "graph\0pDependencies\0numDependencies\0event\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10610,10 +11044,9 @@ done:
 }
 static PyObject *call_cudaGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphEventWaitNodeGetEvent", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphEventWaitNodeGetEvent", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10628,10 +11061,9 @@ static PyObject *call_cudaGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "event"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphEventWaitNodeSetEvent", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphEventWaitNodeSetEvent", "node\0event\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10646,10 +11078,9 @@ static PyObject *call_cudaGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddExternalSemaphoresSignalNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddExternalSemaphoresSignalNode", "graph\0pDependencies\0numDependencies\0nodeParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10676,10 +11107,9 @@ done:
 }
 static PyObject *call_cudaGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphExternalSemaphoresSignalNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExternalSemaphoresSignalNodeGetParams", "hNode\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10699,10 +11129,9 @@ done:
 }
 static PyObject *call_cudaGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphExternalSemaphoresSignalNodeSetParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExternalSemaphoresSignalNodeSetParams", "hNode\0nodeParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hNode = 0;
@@ -10717,10 +11146,9 @@ static PyObject *call_cudaGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAME
 }
 static PyObject *call_cudaGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddExternalSemaphoresWaitNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddExternalSemaphoresWaitNode", "graph\0pDependencies\0numDependencies\0nodeParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10747,10 +11175,9 @@ done:
 }
 static PyObject *call_cudaGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphExternalSemaphoresWaitNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExternalSemaphoresWaitNodeGetParams", "hNode\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10770,10 +11197,9 @@ done:
 }
 static PyObject *call_cudaGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode", "nodeParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphExternalSemaphoresWaitNodeSetParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExternalSemaphoresWaitNodeSetParams", "hNode\0nodeParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hNode = 0;
@@ -10788,10 +11214,9 @@ static PyObject *call_cudaGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETE
 }
 static PyObject *call_cudaGraphAddMemAllocNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "nodeParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddMemAllocNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddMemAllocNode", "graph\0pDependencies\0numDependencies\0nodeParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10818,10 +11243,9 @@ done:
 }
 static PyObject *call_cudaGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphMemAllocNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemAllocNodeGetParams", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10841,10 +11265,9 @@ done:
 }
 static PyObject *call_cudaGraphAddMemFreeNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "numDependencies", "dptr"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphAddMemFreeNode", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddMemFreeNode", "graph\0pDependencies\0numDependencies\0dptr\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10871,10 +11294,9 @@ done:
 }
 static PyObject *call_cudaGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphMemFreeNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphMemFreeNodeGetParams", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -10889,10 +11311,9 @@ static PyObject *call_cudaGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGraphMemTrim(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceGraphMemTrim", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGraphMemTrim", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_device = 0;
@@ -10905,10 +11326,9 @@ static PyObject *call_cudaDeviceGraphMemTrim(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "attr"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceGetGraphMemAttribute", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetGraphMemAttribute", "device\0attr\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10933,10 +11353,9 @@ done:
 }
 static PyObject *call_cudaDeviceSetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "attr", "value"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaDeviceSetGraphMemAttribute", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceSetGraphMemAttribute", "device\0attr\0value\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -10960,10 +11379,9 @@ done:
 }
 static PyObject *call_cudaGraphClone(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"originalGraph"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphClone", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphClone", "originalGraph\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraph_t c_pGraphClone = 0;
@@ -10978,10 +11396,9 @@ static PyObject *call_cudaGraphClone(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphNodeFindInClone(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"originalNode", "clonedGraph"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphNodeFindInClone", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeFindInClone", "originalNode\0clonedGraph\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraphNode_t c_pNode = 0;
@@ -10998,10 +11415,9 @@ static PyObject *call_cudaGraphNodeFindInClone(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphNodeGetType", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetType", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -11016,10 +11432,9 @@ static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphNodeGetContainingGraph", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetContainingGraph", "hNode\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hNode = 0;
@@ -11034,10 +11449,9 @@ static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphNodeGetLocalId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphNodeGetLocalId", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetLocalId", "hNode\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hNode = 0;
@@ -11052,10 +11466,9 @@ static PyObject *call_cudaGraphNodeGetLocalId(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphNodeGetToolsId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hNode"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphNodeGetToolsId", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetToolsId", "hNode\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hNode = 0;
@@ -11070,10 +11483,9 @@ static PyObject *call_cudaGraphNodeGetToolsId(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphGetId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraph"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphGetId", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphGetId", "hGraph\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraph = 0;
@@ -11088,10 +11500,9 @@ static PyObject *call_cudaGraphGetId(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecGetId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphExecGetId", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecGetId", "hGraphExec\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11106,10 +11517,9 @@ static PyObject *call_cudaGraphExecGetId(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphGetNodes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "numNodes"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphGetNodes", keywords, 2, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphGetNodes", "graph\0numNodes\0", 2, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11139,10 +11549,9 @@ done:
 }
 static PyObject *call_cudaGraphGetRootNodes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pNumRootNodes"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphGetRootNodes", keywords, 2, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphGetRootNodes", "graph\0pNumRootNodes\0", 2, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11172,10 +11581,9 @@ done:
 }
 static PyObject *call_cudaGraphGetEdges(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "numEdges"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphGetEdges", keywords, 2, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphGetEdges", "graph\0numEdges\0", 2, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11209,10 +11617,9 @@ done:
 }
 static PyObject *call_cudaGraphNodeGetDependencies(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "pNumDependencies"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphNodeGetDependencies", keywords, 2, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetDependencies", "node\0pNumDependencies\0", 2, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11244,10 +11651,9 @@ done:
 }
 static PyObject *call_cudaGraphNodeGetDependentNodes(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "pNumDependentNodes"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphNodeGetDependentNodes", keywords, 2, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetDependentNodes", "node\0pNumDependentNodes\0", 2, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11279,10 +11685,9 @@ done:
 }
 static PyObject *call_cudaGraphAddDependencies(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "from_", "to", "edgeData", "numDependencies"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaGraphAddDependencies", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddDependencies", "graph\0from_\0to\0edgeData\0numDependencies\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11309,10 +11714,9 @@ done:
 }
 static PyObject *call_cudaGraphRemoveDependencies(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "from_", "to", "edgeData", "numDependencies"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaGraphRemoveDependencies", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphRemoveDependencies", "graph\0from_\0to\0edgeData\0numDependencies\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11339,10 +11743,9 @@ done:
 }
 static PyObject *call_cudaGraphDestroyNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphDestroyNode", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphDestroyNode", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -11355,10 +11758,9 @@ static PyObject *call_cudaGraphDestroyNode(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphInstantiate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphInstantiate", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphInstantiate", "graph\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraphExec_t c_pGraphExec = 0;
@@ -11375,10 +11777,9 @@ static PyObject *call_cudaGraphInstantiate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphInstantiateWithFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphInstantiateWithFlags", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphInstantiateWithFlags", "graph\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraphExec_t c_pGraphExec = 0;
@@ -11395,10 +11796,9 @@ static PyObject *call_cudaGraphInstantiateWithFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphInstantiateWithParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "instantiateParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphInstantiateWithParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphInstantiateWithParams", "graph\0instantiateParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraphExec_t c_pGraphExec = 0;
@@ -11415,10 +11815,9 @@ static PyObject *call_cudaGraphInstantiateWithParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecGetFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graphExec"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphExecGetFlags", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecGetFlags", "graphExec\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graphExec = 0;
@@ -11433,10 +11832,9 @@ static PyObject *call_cudaGraphExecGetFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "pNodeParams"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecKernelNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecKernelNodeSetParams", "hGraphExec\0node\0pNodeParams\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11453,10 +11851,9 @@ static PyObject *call_cudaGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "pNodeParams"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecMemcpyNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecMemcpyNodeSetParams", "hGraphExec\0node\0pNodeParams\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11473,10 +11870,9 @@ static PyObject *call_cudaGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecMemcpyNodeSetParamsToSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "symbol", "src", "count", "offset", "kind"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaGraphExecMemcpyNodeSetParamsToSymbol", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecMemcpyNodeSetParamsToSymbol", "hGraphExec\0node\0symbol\0src\0count\0offset\0kind\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11507,10 +11903,9 @@ done:
 }
 static PyObject *call_cudaGraphExecMemcpyNodeSetParamsFromSymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "dst", "symbol", "count", "offset", "kind"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaGraphExecMemcpyNodeSetParamsFromSymbol", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecMemcpyNodeSetParamsFromSymbol", "hGraphExec\0node\0dst\0symbol\0count\0offset\0kind\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11541,10 +11936,9 @@ done:
 }
 static PyObject *call_cudaGraphExecMemcpyNodeSetParams1D(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "dst", "src", "count", "kind"};
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
-        if (bind_arguments("cudaGraphExecMemcpyNodeSetParams1D", keywords, 6, 6, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecMemcpyNodeSetParams1D", "hGraphExec\0node\0dst\0src\0count\0kind\0", 6, 6, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11573,10 +11967,9 @@ done:
 }
 static PyObject *call_cudaGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "pNodeParams"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecMemsetNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecMemsetNodeSetParams", "hGraphExec\0node\0pNodeParams\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11593,10 +11986,9 @@ static PyObject *call_cudaGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "pNodeParams"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecHostNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecHostNodeSetParams", "hGraphExec\0node\0pNodeParams\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11613,10 +12005,9 @@ static PyObject *call_cudaGraphExecHostNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "node", "childGraph"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecChildGraphNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecChildGraphNodeSetParams", "hGraphExec\0node\0childGraph\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11633,10 +12024,9 @@ static PyObject *call_cudaGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "hNode", "event"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecEventRecordNodeSetEvent", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecEventRecordNodeSetEvent", "hGraphExec\0hNode\0event\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11653,10 +12043,9 @@ static PyObject *call_cudaGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "hNode", "event"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecEventWaitNodeSetEvent", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecEventWaitNodeSetEvent", "hGraphExec\0hNode\0event\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11673,10 +12062,9 @@ static PyObject *call_cudaGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecExternalSemaphoresSignalNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecExternalSemaphoresSignalNodeSetParams", "hGraphExec\0hNode\0nodeParams\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11693,10 +12081,9 @@ static PyObject *call_cudaGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PA
 }
 static PyObject *call_cudaGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "hNode", "nodeParams"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecExternalSemaphoresWaitNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecExternalSemaphoresWaitNodeSetParams", "hGraphExec\0hNode\0nodeParams\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11713,10 +12100,9 @@ static PyObject *call_cudaGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARA
 }
 static PyObject *call_cudaGraphNodeSetEnabled(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "hNode", "isEnabled"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphNodeSetEnabled", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeSetEnabled", "hGraphExec\0hNode\0isEnabled\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11733,10 +12119,9 @@ static PyObject *call_cudaGraphNodeSetEnabled(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphNodeGetEnabled(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "hNode"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphNodeGetEnabled", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetEnabled", "hGraphExec\0hNode\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_hGraphExec = 0;
@@ -11753,10 +12138,9 @@ static PyObject *call_cudaGraphNodeGetEnabled(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecUpdate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hGraphExec", "hGraph"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphExecUpdate", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecUpdate", "hGraphExec\0hGraph\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11778,10 +12162,9 @@ done:
 }
 static PyObject *call_cudaGraphUpload(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graphExec", "stream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphUpload", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphUpload", "graphExec\0stream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graphExec = 0;
@@ -11796,10 +12179,9 @@ static PyObject *call_cudaGraphUpload(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphLaunch(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graphExec", "stream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphLaunch", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphLaunch", "graphExec\0stream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graphExec = 0;
@@ -11814,10 +12196,9 @@ static PyObject *call_cudaGraphLaunch(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphExecDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graphExec"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphExecDestroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecDestroy", "graphExec\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graphExec = 0;
@@ -11830,10 +12211,9 @@ static PyObject *call_cudaGraphExecDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphDestroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphDestroy", "graph\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graph = 0;
@@ -11846,10 +12226,9 @@ static PyObject *call_cudaGraphDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphDebugDotPrint(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "path", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphDebugDotPrint", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphDebugDotPrint", "graph\0path\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11872,10 +12251,9 @@ done:
 }
 static PyObject *call_cudaUserObjectCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ptr", "destroy", "initialRefcount", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaUserObjectCreate", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaUserObjectCreate", "ptr\0destroy\0initialRefcount\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -11902,10 +12280,9 @@ done:
 }
 static PyObject *call_cudaUserObjectRetain(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"object", "count"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaUserObjectRetain", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaUserObjectRetain", "object\0count\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_object = 0;
@@ -11920,10 +12297,9 @@ static PyObject *call_cudaUserObjectRetain(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaUserObjectRelease(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"object", "count"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaUserObjectRelease", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaUserObjectRelease", "object\0count\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_object = 0;
@@ -11938,10 +12314,9 @@ static PyObject *call_cudaUserObjectRelease(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphRetainUserObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "object", "count", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphRetainUserObject", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphRetainUserObject", "graph\0object\0count\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graph = 0;
@@ -11960,10 +12335,9 @@ static PyObject *call_cudaGraphRetainUserObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphReleaseUserObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "object", "count"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphReleaseUserObject", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphReleaseUserObject", "graph\0object\0count\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graph = 0;
@@ -11980,10 +12354,9 @@ static PyObject *call_cudaGraphReleaseUserObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphAddNode(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "pDependencies", "dependencyData", "numDependencies", "nodeParams"};
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
-        if (bind_arguments("cudaGraphAddNode", keywords, 5, 5, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphAddNode", "graph\0pDependencies\0dependencyData\0numDependencies\0nodeParams\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12012,10 +12385,9 @@ done:
 }
 static PyObject *call_cudaGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node", "nodeParams"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphNodeSetParams", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeSetParams", "node\0nodeParams\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_node = 0;
@@ -12030,10 +12402,9 @@ static PyObject *call_cudaGraphNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphNodeGetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"node"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGraphNodeGetParams", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphNodeGetParams", "node\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12053,10 +12424,9 @@ done:
 }
 static PyObject *call_cudaGraphExecNodeSetParams(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graphExec", "node", "nodeParams"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphExecNodeSetParams", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphExecNodeSetParams", "graphExec\0node\0nodeParams\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_graphExec = 0;
@@ -12073,10 +12443,9 @@ static PyObject *call_cudaGraphExecNodeSetParams(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphConditionalHandleCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "defaultLaunchValue", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphConditionalHandleCreate", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphConditionalHandleCreate", "graph\0defaultLaunchValue\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraphConditionalHandle c_pHandle_out = 0;
@@ -12095,10 +12464,9 @@ static PyObject *call_cudaGraphConditionalHandleCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphConditionalHandleCreate_v2(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"graph", "ctx", "defaultLaunchValue", "flags"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaGraphConditionalHandleCreate_v2", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphConditionalHandleCreate_v2", "graph\0ctx\0defaultLaunchValue\0flags\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaGraphConditionalHandle c_pHandle_out = 0;
@@ -12119,10 +12487,9 @@ static PyObject *call_cudaGraphConditionalHandleCreate_v2(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetDriverEntryPoint(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"symbol", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGetDriverEntryPoint", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetDriverEntryPoint", "symbol\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12146,10 +12513,9 @@ done:
 }
 static PyObject *call_cudaGetDriverEntryPointByVersion(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"symbol", "cudaVersion", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGetDriverEntryPointByVersion", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetDriverEntryPointByVersion", "symbol\0cudaVersion\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12175,10 +12541,9 @@ done:
 }
 static PyObject *call_cudaLibraryLoadData(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"code", "jitOptions", "jitOptionsValues", "numJitOptions", "libraryOptions", "libraryOptionValues", "numLibraryOptions"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaLibraryLoadData", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryLoadData", "code\0jitOptions\0jitOptionsValues\0numJitOptions\0libraryOptions\0libraryOptionValues\0numLibraryOptions\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12211,10 +12576,9 @@ done:
 }
 static PyObject *call_cudaLibraryLoadFromFile(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"fileName", "jitOptions", "jitOptionsValues", "numJitOptions", "libraryOptions", "libraryOptionValues", "numLibraryOptions"};
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
-        if (bind_arguments("cudaLibraryLoadFromFile", keywords, 7, 7, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryLoadFromFile", "fileName\0jitOptions\0jitOptionsValues\0numJitOptions\0libraryOptions\0libraryOptionValues\0numLibraryOptions\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12247,10 +12611,9 @@ done:
 }
 static PyObject *call_cudaLibraryUnload(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"library"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaLibraryUnload", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryUnload", "library\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_library = 0;
@@ -12263,10 +12626,9 @@ static PyObject *call_cudaLibraryUnload(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaLibraryGetKernel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"library", "name"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaLibraryGetKernel", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryGetKernel", "library\0name\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12289,10 +12651,9 @@ done:
 }
 static PyObject *call_cudaLibraryGetGlobal(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"library", "name"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaLibraryGetGlobal", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryGetGlobal", "library\0name\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12316,10 +12677,9 @@ done:
 }
 static PyObject *call_cudaLibraryGetManaged(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"library", "name"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaLibraryGetManaged", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryGetManaged", "library\0name\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12343,10 +12703,9 @@ done:
 }
 static PyObject *call_cudaLibraryGetUnifiedFunction(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"library", "symbol"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaLibraryGetUnifiedFunction", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryGetUnifiedFunction", "library\0symbol\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12369,10 +12728,9 @@ done:
 }
 static PyObject *call_cudaLibraryGetKernelCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"lib"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaLibraryGetKernelCount", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryGetKernelCount", "lib\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     unsigned int c_count = 0;
@@ -12387,10 +12745,9 @@ static PyObject *call_cudaLibraryGetKernelCount(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaLibraryEnumerateKernels(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"numKernels", "lib"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaLibraryEnumerateKernels", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLibraryEnumerateKernels", "numKernels\0lib\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12414,10 +12771,9 @@ done:
 }
 static PyObject *call_cudaKernelSetAttributeForDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"kernel", "attr", "value", "device"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaKernelSetAttributeForDevice", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaKernelSetAttributeForDevice", "kernel\0attr\0value\0device\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_kernel = 0;
@@ -12436,10 +12792,9 @@ static PyObject *call_cudaKernelSetAttributeForDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetDevResource(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "typename"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDeviceGetDevResource", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetDevResource", "device\0typename\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12461,10 +12816,9 @@ done:
 }
 static PyObject *call_cudaDevSmResourceSplitByCount(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"nbGroups", "input_", "flags", "minCount"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaDevSmResourceSplitByCount", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDevSmResourceSplitByCount", "nbGroups\0input_\0flags\0minCount\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12501,10 +12855,9 @@ done:
 }
 static PyObject *call_cudaDevSmResourceSplit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"nbGroups", "input_", "flags", "groupParams"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaDevSmResourceSplit", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDevSmResourceSplit", "nbGroups\0input_\0flags\0groupParams\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12535,10 +12888,9 @@ done:
 }
 static PyObject *call_cudaDevResourceGenerateDesc(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"resources", "nbResources"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaDevResourceGenerateDesc", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDevResourceGenerateDesc", "resources\0nbResources\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12561,10 +12913,9 @@ done:
 }
 static PyObject *call_cudaGreenCtxCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"desc", "device", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGreenCtxCreate", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGreenCtxCreate", "desc\0device\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaExecutionContext_t c_phCtx = 0;
@@ -12583,10 +12934,9 @@ static PyObject *call_cudaGreenCtxCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExecutionCtxDestroy(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaExecutionCtxDestroy", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxDestroy", "ctx\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_ctx = 0;
@@ -12599,10 +12949,9 @@ static PyObject *call_cudaExecutionCtxDestroy(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExecutionCtxGetDevResource(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx", "typename"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaExecutionCtxGetDevResource", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxGetDevResource", "ctx\0typename\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12624,10 +12973,9 @@ done:
 }
 static PyObject *call_cudaExecutionCtxGetDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaExecutionCtxGetDevice", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxGetDevice", "ctx\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_device = 0;
@@ -12642,10 +12990,9 @@ static PyObject *call_cudaExecutionCtxGetDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExecutionCtxGetId(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaExecutionCtxGetId", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxGetId", "ctx\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_ctx = 0;
@@ -12660,10 +13007,9 @@ static PyObject *call_cudaExecutionCtxGetId(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExecutionCtxStreamCreate(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx", "flags", "priority"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaExecutionCtxStreamCreate", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxStreamCreate", "ctx\0flags\0priority\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaStream_t c_phStream = 0;
@@ -12682,10 +13028,9 @@ static PyObject *call_cudaExecutionCtxStreamCreate(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExecutionCtxSynchronize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaExecutionCtxSynchronize", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxSynchronize", "ctx\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_ctx = 0;
@@ -12698,10 +13043,9 @@ static PyObject *call_cudaExecutionCtxSynchronize(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaStreamGetDevResource(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"hStream", "typename"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaStreamGetDevResource", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaStreamGetDevResource", "hStream\0typename\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12723,10 +13067,9 @@ done:
 }
 static PyObject *call_cudaExecutionCtxRecordEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx", "event"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaExecutionCtxRecordEvent", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxRecordEvent", "ctx\0event\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_ctx = 0;
@@ -12741,10 +13084,9 @@ static PyObject *call_cudaExecutionCtxRecordEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaExecutionCtxWaitEvent(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"ctx", "event"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaExecutionCtxWaitEvent", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaExecutionCtxWaitEvent", "ctx\0event\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_ctx = 0;
@@ -12759,10 +13101,9 @@ static PyObject *call_cudaExecutionCtxWaitEvent(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaDeviceGetExecutionCtx(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaDeviceGetExecutionCtx", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaDeviceGetExecutionCtx", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaExecutionContext_t c_ctx = 0;
@@ -12777,10 +13118,9 @@ static PyObject *call_cudaDeviceGetExecutionCtx(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetExportTable(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"pExportTableId"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetExportTable", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetExportTable", "pExportTableId\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     const void * c_ppExportTable = 0;
@@ -12795,10 +13135,9 @@ static PyObject *call_cudaGetExportTable(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGetFuncBySymbol(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"symbolPtr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetFuncBySymbol", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetFuncBySymbol", "symbolPtr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12819,10 +13158,9 @@ done:
 }
 static PyObject *call_cudaGetKernel(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"entryFuncAddr"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGetKernel", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGetKernel", "entryFuncAddr\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12843,10 +13181,9 @@ done:
 }
 static PyObject *call_cudaGLGetDevices(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"cudaDeviceCount", "deviceList"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGLGetDevices", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLGetDevices", "cudaDeviceCount\0deviceList\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -12871,10 +13208,9 @@ done:
 }
 static PyObject *call_cudaGraphicsGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"image", "target", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphicsGLRegisterImage", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsGLRegisterImage", "image\0target\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     struct cudaGraphicsResource * c_resource = 0;
@@ -12893,10 +13229,9 @@ static PyObject *call_cudaGraphicsGLRegisterImage(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"buffer", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphicsGLRegisterBuffer", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsGLRegisterBuffer", "buffer\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     struct cudaGraphicsResource * c_resource = 0;
@@ -12913,10 +13248,9 @@ static PyObject *call_cudaGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLSetGLDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGLSetGLDevice", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLSetGLDevice", "device\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int32_t c_device = 0;
@@ -12929,10 +13263,9 @@ static PyObject *call_cudaGLSetGLDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLRegisterBufferObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"bufObj"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGLRegisterBufferObject", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLRegisterBufferObject", "bufObj\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_bufObj = 0;
@@ -12945,10 +13278,9 @@ static PyObject *call_cudaGLRegisterBufferObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLMapBufferObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"bufObj"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGLMapBufferObject", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLMapBufferObject", "bufObj\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -12963,10 +13295,9 @@ static PyObject *call_cudaGLMapBufferObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLUnmapBufferObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"bufObj"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGLUnmapBufferObject", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLUnmapBufferObject", "bufObj\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_bufObj = 0;
@@ -12979,10 +13310,9 @@ static PyObject *call_cudaGLUnmapBufferObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLUnregisterBufferObject(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"bufObj"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaGLUnregisterBufferObject", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLUnregisterBufferObject", "bufObj\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_bufObj = 0;
@@ -12995,10 +13325,9 @@ static PyObject *call_cudaGLUnregisterBufferObject(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"bufObj", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGLSetBufferObjectMapFlags", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLSetBufferObjectMapFlags", "bufObj\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_bufObj = 0;
@@ -13013,10 +13342,9 @@ static PyObject *call_cudaGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLMapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"bufObj", "stream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGLMapBufferObjectAsync", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLMapBufferObjectAsync", "bufObj\0stream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     void * c_devPtr = 0;
@@ -13033,10 +13361,9 @@ static PyObject *call_cudaGLMapBufferObjectAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"bufObj", "stream"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGLUnmapBufferObjectAsync", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGLUnmapBufferObjectAsync", "bufObj\0stream\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     uint64_t c_bufObj = 0;
@@ -13051,10 +13378,9 @@ static PyObject *call_cudaGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"image", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphicsEGLRegisterImage", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsEGLRegisterImage", "image\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     struct cudaGraphicsResource * c_pCudaResource = 0;
@@ -13071,10 +13397,9 @@ static PyObject *call_cudaGraphicsEGLRegisterImage(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEGLStreamConsumerConnect(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"eglStream"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaEGLStreamConsumerConnect", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamConsumerConnect", "eglStream\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaEglStreamConnection c_conn = 0;
@@ -13089,10 +13414,9 @@ static PyObject *call_cudaEGLStreamConsumerConnect(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"eglStream", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaEGLStreamConsumerConnectWithFlags", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamConsumerConnectWithFlags", "eglStream\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaEglStreamConnection c_conn = 0;
@@ -13109,10 +13433,9 @@ static PyObject *call_cudaEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"conn"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaEGLStreamConsumerDisconnect", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamConsumerDisconnect", "conn\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13131,10 +13454,9 @@ done:
 }
 static PyObject *call_cudaEGLStreamConsumerAcquireFrame(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"conn", "pCudaResource", "pStream", "timeout"};
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
-        if (bind_arguments("cudaEGLStreamConsumerAcquireFrame", keywords, 4, 4, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamConsumerAcquireFrame", "conn\0pCudaResource\0pStream\0timeout\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13159,10 +13481,9 @@ done:
 }
 static PyObject *call_cudaEGLStreamConsumerReleaseFrame(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"conn", "pCudaResource", "pStream"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaEGLStreamConsumerReleaseFrame", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamConsumerReleaseFrame", "conn\0pCudaResource\0pStream\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13185,10 +13506,9 @@ done:
 }
 static PyObject *call_cudaEGLStreamProducerConnect(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"eglStream", "width", "height"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaEGLStreamProducerConnect", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamProducerConnect", "eglStream\0width\0height\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaEglStreamConnection c_conn = 0;
@@ -13207,10 +13527,9 @@ static PyObject *call_cudaEGLStreamProducerConnect(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaEGLStreamProducerDisconnect(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"conn"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaEGLStreamProducerDisconnect", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamProducerDisconnect", "conn\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13229,10 +13548,9 @@ done:
 }
 static PyObject *call_cudaEGLStreamProducerPresentFrame(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"conn", "eglframe", "pStream"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaEGLStreamProducerPresentFrame", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamProducerPresentFrame", "conn\0eglframe\0pStream\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13255,10 +13573,9 @@ done:
 }
 static PyObject *call_cudaEGLStreamProducerReturnFrame(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"conn", "eglframe", "pStream"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaEGLStreamProducerReturnFrame", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEGLStreamProducerReturnFrame", "conn\0eglframe\0pStream\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13281,10 +13598,9 @@ done:
 }
 static PyObject *call_cudaGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"resource", "index", "mipLevel"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaGraphicsResourceGetMappedEglFrame", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsResourceGetMappedEglFrame", "resource\0index\0mipLevel\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13308,10 +13624,9 @@ done:
 }
 static PyObject *call_cudaEventCreateFromEGLSync(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"eglSync", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaEventCreateFromEGLSync", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaEventCreateFromEGLSync", "eglSync\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     cudaEvent_t c_phEvent = 0;
@@ -13328,10 +13643,9 @@ static PyObject *call_cudaEventCreateFromEGLSync(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaVDPAUGetDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vdpDevice", "vdpGetProcAddress"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaVDPAUGetDevice", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaVDPAUGetDevice", "vdpDevice\0vdpGetProcAddress\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13354,10 +13668,9 @@ done:
 }
 static PyObject *call_cudaVDPAUSetVDPAUDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"device", "vdpDevice", "vdpGetProcAddress"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaVDPAUSetVDPAUDevice", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaVDPAUSetVDPAUDevice", "device\0vdpDevice\0vdpGetProcAddress\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13380,10 +13693,9 @@ done:
 }
 static PyObject *call_cudaGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vdpSurface", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphicsVDPAURegisterVideoSurface", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsVDPAURegisterVideoSurface", "vdpSurface\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     struct cudaGraphicsResource * c_resource = 0;
@@ -13400,10 +13712,9 @@ static PyObject *call_cudaGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"vdpSurface", "flags"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaGraphicsVDPAURegisterOutputSurface", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaGraphicsVDPAURegisterOutputSurface", "vdpSurface\0flags\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     struct cudaGraphicsResource * c_resource = 0;
@@ -13420,10 +13731,9 @@ static PyObject *call_cudaGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaProfilerStart(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaProfilerStart", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaProfilerStart", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -13435,10 +13745,9 @@ static PyObject *call_cudaProfilerStart(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaProfilerStop(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaProfilerStop", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaProfilerStop", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -13450,10 +13759,9 @@ static PyObject *call_cudaProfilerStop(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaThreadExit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaThreadExit", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaThreadExit", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -13465,10 +13773,9 @@ static PyObject *call_cudaThreadExit(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaThreadSynchronize(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaThreadSynchronize", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaThreadSynchronize", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -13480,10 +13787,9 @@ static PyObject *call_cudaThreadSynchronize(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaThreadSetLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"limit", "value"};
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
-        if (bind_arguments("cudaThreadSetLimit", keywords, 2, 2, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaThreadSetLimit", "limit\0value\0", 2, 2, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_limit = 0;
@@ -13498,10 +13804,9 @@ static PyObject *call_cudaThreadSetLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaThreadGetLimit(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"limit"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaThreadGetLimit", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaThreadGetLimit", "limit\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     size_t c_pValue = 0;
@@ -13516,10 +13821,9 @@ static PyObject *call_cudaThreadGetLimit(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {NULL};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
-        if (bind_arguments("cudaThreadGetCacheConfig", keywords, 0, 0, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaThreadGetCacheConfig", "", 0, 0, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     (void)args;
@@ -13533,10 +13837,9 @@ static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaThreadSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"cacheConfig"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaThreadSetCacheConfig", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaThreadSetCacheConfig", "cacheConfig\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     int c_cacheConfig = 0;
@@ -13549,10 +13852,9 @@ static PyObject *call_cudaThreadSetCacheConfig(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaLaunchCooperativeKernelMultiDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"launchParamsList", "numDevices", "flags"};
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
-        if (bind_arguments("cudaLaunchCooperativeKernelMultiDevice", keywords, 3, 3, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaLaunchCooperativeKernelMultiDevice", "launchParamsList\0numDevices\0flags\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     PyObject *result = NULL;
@@ -13575,10 +13877,9 @@ done:
 }
 static PyObject *call_cudaSetDoubleForDevice(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"d"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaSetDoubleForDevice", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaSetDoubleForDevice", "d\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     double c_d = 0;
@@ -13594,10 +13895,9 @@ static PyObject *call_cudaSetDoubleForDevice(CALL_PARAMETERS) {
 }
 static PyObject *call_cudaSetDoubleForHost(CALL_PARAMETERS) {
     (void)self;
-    static const char *const keywords[] = {"d"};
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
-        if (bind_arguments("cudaSetDoubleForHost", keywords, 1, 1, args, nargs, names, bound) < 0) return NULL;
+        if (bind_arguments("cudaSetDoubleForHost", "d\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
     double c_d = 0;
@@ -13851,9 +14151,9 @@ static PyMethodDef functions[] = {
      "runtime will use the requested configuration if possible, but it is free to\n"
      "choose a different configuration if required to execute the function. Any\n"
      "function preference set via\n"
-     "\\ref cudaFuncSetCacheConfig(const void*, enum cudaFuncCache) \"cudaFuncSetCacheConfig (C API)\"\n"
+     "cudaFuncSetCacheConfig (C API)\n"
      "or\n"
-     "\\ref cudaFuncSetCacheConfig(T*, enum cudaFuncCache) \"cudaFuncSetCacheConfig (C++ API)\"\n"
+     "cudaFuncSetCacheConfig (C++ API)\n"
      "will be preferred over this device-wide setting. Setting the device-wide\n"
      "cache configuration to cudaFuncCachePreferNone will cause subsequent\n"
      "kernel launches to prefer to not change the cache configuration unless\n"
@@ -14751,7 +15051,7 @@ static PyMethodDef functions[] = {
      "on a synchronization primitive when waiting for the device to finish work.\n"
      "- cudaDeviceBlockingSync: Instruct CUDA to block the CPU thread on a\n"
      "synchronization primitive when waiting for the device to finish work.\n"
-     "`deprecated` \"Deprecated:\" This flag was deprecated as of CUDA 4.0 and\n"
+     "Deprecated: This flag was deprecated as of CUDA 4.0 and\n"
      "replaced with cudaDeviceScheduleBlockingSync.\n"
      "- cudaDeviceMapHost: This flag enables allocating pinned\n"
      "host memory that is accessible to the device. It is implicit for the\n"
@@ -14762,7 +15062,7 @@ static PyMethodDef functions[] = {
      "after resizing local memory for a kernel. This can prevent thrashing by\n"
      "local memory allocations when launching many kernels with high local\n"
      "memory usage at the cost of potentially increased memory usage.\n"
-     "`deprecated` \"Deprecated:\" This flag is deprecated and the behavior enabled\n"
+     "Deprecated: This flag is deprecated and the behavior enabled\n"
      "by this flag is now the default and cannot be disabled.\n"
      "- cudaDeviceSyncMemops: Ensures that synchronous memory operations initiated\n"
      "on this context will always synchronize. See further documentation in the\n"
@@ -16337,9 +16637,9 @@ static PyMethodDef functions[] = {
      "\n"
      "Launches a device function\n"
      "\n"
-     "The function invokes kernel `func` on `gridDim` (`gridDim.x` &times; `gridDim.y`\n"
-     "&times; `gridDim.z`) grid of blocks. Each block contains `blockDim` (`blockDim.x` &times;\n"
-     "`blockDim.y` &times; `blockDim.z`) threads.\n"
+     "The function invokes kernel `func` on `gridDim` (`gridDim.x` * `gridDim.y`\n"
+     "* `gridDim.z`) grid of blocks. Each block contains `blockDim` (`blockDim.x` *\n"
+     "`blockDim.y` * `blockDim.z`) threads.\n"
      "\n"
      "If the kernel has N parameters the `args` should point to array of N pointers.\n"
      "Each pointer, from args[0] to args[N - 1], point to the region\n"
@@ -16381,9 +16681,9 @@ static PyMethodDef functions[] = {
      "is available for C++11 and newer.\n"
      "\n"
      "Invokes the kernel `func` on `config->gridDim` (`config->gridDim.x`\n"
-     "&times; `config->gridDim.y` &times; `config->gridDim.z`) grid of blocks.\n"
-     "Each block contains `config->blockDim` (`config->blockDim.x` &times;\n"
-     "`config->blockDim.y` &times; `config->blockDim.z`) threads.\n"
+     "* `config->gridDim.y` * `config->gridDim.z`) grid of blocks.\n"
+     "Each block contains `config->blockDim` (`config->blockDim.x` *\n"
+     "`config->blockDim.y` * `config->blockDim.z`) threads.\n"
      "\n"
      "`config->dynamicSmemBytes` sets the amount of dynamic shared memory that\n"
      "will be available to each thread block.\n"
@@ -16426,9 +16726,9 @@ static PyMethodDef functions[] = {
      "\n"
      "Launches a device function where thread blocks can cooperate and synchronize as they execute\n"
      "\n"
-     "The function invokes kernel `func` on `gridDim` (`gridDim.x` &times; `gridDim.y`\n"
-     "&times; `gridDim.z`) grid of blocks. Each block contains `blockDim` (`blockDim.x` &times;\n"
-     "`blockDim.y` &times; `blockDim.z`) threads.\n"
+     "The function invokes kernel `func` on `gridDim` (`gridDim.x` * `gridDim.y`\n"
+     "* `gridDim.z`) grid of blocks. Each block contains `blockDim` (`blockDim.x` *\n"
+     "`blockDim.y` * `blockDim.z`) threads.\n"
      "\n"
      "The device on which this kernel is invoked must have a non-zero value for\n"
      "the device attribute cudaDevAttrCooperativeLaunch.\n"
@@ -16524,7 +16824,7 @@ static PyMethodDef functions[] = {
      "func_name<template_arg_0,...,template_arg_N>\n"
      "\n"
      "Note that some function attributes such as\n"
-     "\\ref cudaFuncAttributesmaxThreadsPerBlock \"maxThreadsPerBlock\"\n"
+     "maxThreadsPerBlock\n"
      "may vary based on the device that is currently being used.\n"
      "\n"
      "Parameters\n"
@@ -16579,9 +16879,9 @@ static PyMethodDef functions[] = {
      "- cudaFuncAttributeClusterSchedulingPolicyPreference: The block\n"
      "  scheduling policy of a function. The value type is cudaClusterSchedulingPolicy.\n"
      "\n"
-     "\\ref cudaLaunchKernel(const T *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) \"cudaLaunchKernel (C++ API)\",\n"
-     "\\ref cudaFuncSetCacheConfig(T*, enum cudaFuncCache) \"cudaFuncSetCacheConfig (C++ API)\",\n"
-     "\\ref cudaFuncGetAttributes(struct cudaFuncAttributes*, const void*) \"cudaFuncGetAttributes (C API)\",\n"
+     "cudaLaunchKernel (C++ API),\n"
+     "cudaFuncSetCacheConfig (C++ API),\n"
+     "cudaFuncGetAttributes (C API),\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -16603,14 +16903,14 @@ static PyMethodDef functions[] = {
      "\n"
      "cudaFuncGetName, since CUDA 12.3.\n"
      "\n"
-     "Returns in \\p **name the function name associated with the symbol `func` .\n"
+     "Returns in `**name` the function name associated with the symbol `func` .\n"
      "The function name is returned as a null-terminated string. This API may\n"
      "return a mangled name if the function is not declared as having C linkage.\n"
-     "If \\p **name is NULL, cudaErrorInvalidValue is returned.\n"
+     "If `**name` is NULL, cudaErrorInvalidValue is returned.\n"
      "If `func` is not a device entry function, then it is assumed to\n"
      "be a cudaKernel_t and used as is.\n"
      "\n"
-     "\\ref cudaFuncGetName(const char **name, const T *func) \"cudaFuncGetName (C++ API)\"\n"
+     "cudaFuncGetName (C++ API)\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -20458,12 +20758,12 @@ static PyMethodDef functions[] = {
      "\n"
      "In this structure, the individual fields mean\n"
      "\n"
-     "- \\ref cudaPointerAttributestype identifies type of memory. It can be\n"
+     "- `cudaPointerAttributestype` identifies type of memory. It can be\n"
      "   cudaMemoryTypeUnregistered for unregistered host memory,\n"
      "   cudaMemoryTypeHost for registered host memory, cudaMemoryTypeDevice for device\n"
      "   memory or  cudaMemoryTypeManaged for managed memory.\n"
      "\n"
-     "- \\ref cudaPointerAttributesdevice \"device\" is the device against which\n"
+     "- device is the device against which\n"
      "  `ptr` was allocated.  If `ptr` has memory type cudaMemoryTypeDevice\n"
      "  then this identifies the device on which the memory referred to by `ptr`\n"
      "  physically resides.  If `ptr` has memory type cudaMemoryTypeHost then this\n"
@@ -20471,19 +20771,19 @@ static PyMethodDef functions[] = {
      "  (and if that device is deinitialized then this allocation will vanish\n"
      "  with that device's state).\n"
      "\n"
-     "- \\ref cudaPointerAttributesdevicePointer \"devicePointer\" is\n"
+     "- devicePointer is\n"
      "  the device pointer alias through which the memory referred to by `ptr`\n"
      "  may be accessed on the current device.\n"
      "  If the memory referred to by `ptr` cannot be accessed directly by the\n"
      "  current device then this is NULL.\n"
      "\n"
-     "- \\ref cudaPointerAttributeshostPointer \"hostPointer\" is\n"
+     "- hostPointer is\n"
      "  the host pointer alias through which the memory referred to by `ptr`\n"
      "  may be accessed on the host.\n"
      "  If the memory referred to by `ptr` cannot be accessed directly by the\n"
      "  host then this is NULL.\n"
      "\n"
-     "- \\ref cudaPointerAttributeslocalityDomainOrdinal \"localityDomainOrdinal\" is\n"
+     "- localityDomainOrdinal is\n"
      "  the locality domain ordinal for device allocations localized to a locality domain,\n"
      "  or -1 when the allocation is not localized to a locality domain.\n"
      "\n"
@@ -21173,7 +21473,7 @@ static PyMethodDef functions[] = {
      "Returns the latest version of CUDA supported by the driver\n"
      "\n"
      "Returns in `*driverVersion` the latest version of CUDA supported by\n"
-     "the driver. The version is returned as (1000 &times; major + 10 &times; minor).\n"
+     "the driver. The version is returned as (1000 * major + 10 * minor).\n"
      "For example, CUDA 9.2 would be represented by 9020. If no driver is installed,\n"
      "then 0 is returned as the driver version.\n"
      "\n"
@@ -21193,7 +21493,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Returns in `*runtimeVersion` the version number of the current CUDA\n"
      "Runtime instance. The version is returned as\n"
-     "(1000 &times; major + 10 &times; minor). For example,\n"
+     "(1000 * major + 10 * minor). For example,\n"
      "CUDA 9.2 would be represented by 9020.\n"
      "\n"
      "As of CUDA 12.0, this function no longer initializes CUDA. The purpose\n"
@@ -24673,7 +24973,7 @@ static PyMethodDef functions[] = {
      "cudaGetExportTable(pExportTableId)\n"
      "--\n"
      "\n"
-     "\\cond impl_private\n"
+     "cudaGetExportTable\n"
      "\n"
      "Parameters\n"
      "----------\n"
@@ -25679,9 +25979,9 @@ static PyMethodDef functions[] = {
      "runtime will use the requested configuration if possible, but it is free to\n"
      "choose a different configuration if required to execute the function. Any\n"
      "function preference set via\n"
-     "\\ref cudaFuncSetCacheConfig(const void*, enum cudaFuncCache) \"cudaFuncSetCacheConfig (C API)\"\n"
+     "cudaFuncSetCacheConfig (C API)\n"
      "or\n"
-     "\\ref cudaFuncSetCacheConfig(T*, enum cudaFuncCache) \"cudaFuncSetCacheConfig (C++ API)\"\n"
+     "cudaFuncSetCacheConfig (C++ API)\n"
      "will be preferred over this device-wide setting. Setting the device-wide\n"
      "cache configuration to cudaFuncCachePreferNone will cause subsequent\n"
      "kernel launches to prefer to not change the cache configuration unless\n"
@@ -25841,6 +26141,35 @@ static PyMethodDef functions[] = {
      "d : float\n"
      "    Double to convert"},
     {0}};
+extern PyMethodDef runtime_methods[];
+
+const ModuleInfo module_info = {
+    .name = "cupola.bindings.runtime",
+    .library = "cudart",
+    .version = 13050,
+    .enums = enums,
+    .handles = handles,
+    .records = records,
+    .constant_names = constant_names,
+    .constants = constants,
+    .functions = function_infos,
+    .adapters = adapters,
+    .function_aliases = function_aliases,
+    .enum_aliases = enum_aliases,
+    .record_aliases = record_aliases,
+    .enum_count = 97,
+    .handle_count = 43,
+    .record_count = 132,
+    .constant_count = 62,
+    .function_count = 376,
+    .status = 1,
+    .generated = functions,
+    .methods = runtime_methods,
+    .error = NULL,
+    .table = &table.head,
+    .slots = (void **)&table.cudaDeviceReset,
+};
+
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},

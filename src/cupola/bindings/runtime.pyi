@@ -3872,7 +3872,7 @@ def cudaDeviceGetExecutionCtx(device: int) -> tuple[cudaError_t, cudaExecutionCo
     """Returns the execution context for a device"""
 
 def cudaGetExportTable(pExportTableId: cudaUUID_t | None) -> tuple[cudaError_t, int | Any]:
-    """\\cond impl_private"""
+    """cudaGetExportTable"""
 
 def cudaGetFuncBySymbol(symbolPtr: Any) -> tuple[cudaError_t, cudaFunction_t | Any]:
     """Get pointer to device entry function that matches entry function `symbolPtr`"""

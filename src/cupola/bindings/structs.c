@@ -127,7 +127,8 @@ static PyObject *from_data(PyObject *type, PyObject *array) {
     PyObject *given = expected ? PyObject_GetAttrString(array, "dtype") : NULL;
     int same = given ? PyObject_RichCompareBool(given, expected, Py_EQ) : -1;
     if (same == 0)
-        PyErr_Format(PyExc_ValueError, "expected an array of type %s, got %R", module_info.records[index].dtype, given);
+        PyErr_Format(PyExc_ValueError, "expected an array of type %s, got %R",
+                     text_after(text_after(module_info.records[index].texts)), given);
     Py_XDECREF(expected), Py_XDECREF(given);
     return same == 1 ? over_buffer((PyTypeObject *)type, array) : NULL;
 }
@@ -271,10 +272,12 @@ static PyObject *field_format(const FieldInfo *field) {
 
 PyObject *struct_dtype(int index) {
     const RecordInfo *info = &module_info.records[index];
+    const FieldInfo *fields = record_fields(info);
+    if (!fields) return NULL;
     PyObject *names = PyList_New(0), *formats = PyList_New(0), *offsets = PyList_New(0), *result = NULL;
     int status = names && formats && offsets ? 0 : -1;
     for (int i = 0; status == 0 && i < info->field_count; i++) {
-        const FieldInfo *field = &info->fields[i];
+        const FieldInfo *field = &fields[i];
         PyObject *name = PyUnicode_FromString(field->name), *format = field_format(field);
         PyObject *offset = PyLong_FromUnsignedLong(field->offset);
         status = name && format && offset ? 0 : -1;

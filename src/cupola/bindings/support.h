@@ -19,7 +19,14 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* ---- tables of the generated modules ---- */
+/* ---- tables of the generated modules ----
+ *
+ * `texts` are C strings one behind the other. A pointer to each of the thousands of names and comments would take more
+ * room than most of them, and time when the module is loaded. */
+
+static inline const char *text_after(const char *text) {
+    return text + strlen(text) + 1;
+}
 
 typedef enum {
     KIND_I8,
@@ -48,28 +55,38 @@ typedef struct {
 } ValueType;
 
 typedef struct {
-    const char *name;
-    const char *doc;
-    long long value;
-} EnumMember;
+    const char *texts; /* name, comment, then name and comment of each member */
+    const long long *values;
+    uint16_t count;
+} EnumInfo;
 
+/* for (EnumMember m = first_member(info); m.index < info->count; m = next_member(info, m)) */
 typedef struct {
     const char *name;
     const char *doc;
-    const EnumMember *members;
-    uint16_t count;
-} EnumInfo;
+    long long value;
+    int index;
+} EnumMember;
+
+static inline EnumMember member_at(const EnumInfo *info, const char *name, int index) {
+    if (index >= info->count) return (EnumMember){.index = index};
+    return (EnumMember){name, text_after(name), info->values[index], index};
+}
+static inline EnumMember first_member(const EnumInfo *info) {
+    return member_at(info, text_after(text_after(info->texts)), 0);
+}
+static inline EnumMember next_member(const EnumInfo *info, EnumMember last) {
+    return member_at(info, text_after(last.doc), last.index + 1);
+}
 
 typedef enum { HANDLE_POINTER, HANDLE_INTEGER, HANDLE_CALLBACK } HandleFamily;
 
 typedef struct {
-    const char *name; /* qualified with the module, as all class names here */
-    const char *doc;
+    const char *texts; /* name, comment, class of the module `driver` that this one derives from or "" */
     int16_t base; /* handle class that this one derives from, or -1 */
     uint8_t family;
     uint8_t kind; /* how the value is stored */
     bool stream;  /* has __cuda_stream__ */
-    const char *foreign; /* class of the module `driver` that this one derives from, or NULL */
 } HandleInfo;
 
 typedef enum {
@@ -82,8 +99,6 @@ typedef enum {
 } FieldShape;
 
 typedef struct {
-    const char *name;
-    const char *doc;
     ValueType type;
     int32_t offset; /* -1: the newest CUDA does not have the field */
     int32_t older;  /* offset in the older CUDA major, or -1 */
@@ -91,39 +106,49 @@ typedef struct {
     int32_t count_offset;
     uint8_t shape;
     uint8_t count_size;
-} FieldInfo;
+} FieldPlace;
 
 typedef struct {
     const char *name;
     const char *doc;
-    const FieldInfo *fields;
+    ValueType type;
+    int32_t offset;
+    int32_t older;
+    uint32_t count;
+    int32_t count_offset;
+    uint8_t shape;
+    uint8_t count_size;
+} FieldInfo;
+
+typedef struct {
+    const char *texts; /* name, comment, the module's attribute with the NumPy type or "", name and comment of each field */
+    const FieldPlace *places; /* of the fields; see record_fields() */
     uint16_t field_count;
     uint32_t size, older_size, align;
     int16_t base, root;
     bool hidden; /* an inner record without a name of its own: no attribute of the module */
     bool array;  /* objects may have several elements */
     bool ones;   /* fields of new objects are 1 */
-    const char *dtype; /* the module's attribute with its NumPy type, or empty */
 } RecordInfo;
 
 typedef struct {
-    const char *name;
     long long value;
     bool wide; /* an unsigned number beyond the range of `value` */
 } ConstantInfo;
 
-/* A function of the table: its exported symbols in the order in which they are tried. */
+/* A function of the table. Its texts, "=" being the same as the name and "" nothing:
+ *   public name, without a version
+ *   newest exported symbol
+ *   the same with the per-thread default stream
+ *   older symbols of the same signature, separated by spaces
+ *   name for cuGetProcAddress
+ *   symbols that replace all these in the older CUDA major */
 typedef struct {
-    const char *name;          /* public name, without a version */
-    const char *symbol;        /* newest exported symbol */
-    const char *thread_symbol; /* the same with the per-thread default stream, or NULL */
-    const char *aliases;       /* older symbols of the same signature, separated by spaces, or NULL */
-    const char *base;          /* name for cuGetProcAddress, or NULL */
-    int since;                 /* CUDA version that brought `symbol`: 12050 is 12.5; 0 when not known */
-    bool wrapped;              /* the CPU device may have a wrapper of it */
-    const char *attribute;     /* its name in Python */
-    const char *older;         /* what replaces all these symbols in the older CUDA major; NULL: nothing */
-    int only;                  /* CUDA major that alone has the function, or 0 */
+    const char *texts;
+    int since;     /* CUDA version that brought the newest symbol: 12050 is 12.5; 0 when not known */
+    uint8_t only;  /* CUDA major that alone has the function, or 0 */
+    bool replaced; /* the older CUDA major has other symbols, or none with this signature */
+    bool wrapped;  /* the CPU device may have a wrapper of it */
 } FunctionInfo;
 
 /* A function of which the older library has another signature: `adapter` goes into the slot and calls `*target`. */
@@ -159,6 +184,7 @@ typedef struct {
     const EnumInfo *enums;
     const HandleInfo *handles;
     const RecordInfo *records;
+    const char *constant_names;
     const ConstantInfo *constants;
     const FunctionInfo *functions;
     const Adapter *adapters;
@@ -167,7 +193,8 @@ typedef struct {
     const char *const *record_aliases; /* the same */
     uint16_t enum_count, handle_count, record_count, constant_count, function_count;
     uint16_t status; /* enum of the result */
-    PyMethodDef *methods;   /* functions written by hand, or NULL */
+    const PyMethodDef *generated; /* the functions of the table */
+    PyMethodDef *methods;         /* functions written by hand, or NULL */
     const ErrorInfo *error; /* NULL when functions return a tuple with the status */
     cupola_table_head *table;
     void **slots;
@@ -280,6 +307,8 @@ int value_set(ValueType type, void *data, PyObject *object, PyObject **keep);
 
 /* ---- classes ---- */
 
+char *qualified_name(const char *name); /* with the module; lives as long as the class; NULL with MemoryError set */
+
 typedef struct {
     PyObject_HEAD
     void *data; /* where the value is: `value` or foreign memory */
@@ -328,6 +357,7 @@ PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has aske
 int record_index(PyTypeObject *type); /* of the class or the one it derives from; -1 without an exception */
 PyObject *record_new(int index);
 PyObject *record_copy(int index, const void *data);
+const FieldInfo *record_fields(const RecordInfo *info); /* `field_count` of them; NULL with MemoryError set */
 size_t record_size(const RecordInfo *info); /* in the CUDA major of the loaded library, where that matters */
 PyObject *record_view(int index, void *data, Storage *storage);
 int to_record(PyObject *object, int index, bool optional, void **out);
@@ -411,8 +441,8 @@ int to_options(PyObject *object, const OptionType *types, size_t type_count, con
 #define CALL_PARAMETERS PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names
 
 /* Puts positional and keyword arguments in order; `required` of `count` must be there, the others become
- * NULL. */
-int bind_arguments(const char *function, const char *const *keywords, int count, int required,
+ * NULL. `keywords` are texts. */
+int bind_arguments(const char *function, const char *keywords, int count, int required,
                    PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **bound);
 /* Names the function and argument in the exception that is set; returns NULL. */
 PyObject *bad_argument(const char *function, const char *argument);

@@ -32,6 +32,22 @@ static _Thread_local struct {
     PyObject *exception;
 } pending;
 
+/* The texts of a function, NULL for nothing. */
+typedef struct {
+    const char *name, *symbol, *thread_symbol, *aliases, *base, *older;
+} Names;
+
+static Names names_of(const FunctionInfo *info) {
+    const char *names[6] = {info->texts};
+    for (int i = 1; i < 6; i++) names[i] = text_after(names[i - 1]);
+    for (int i = 1; i < 6; i++)
+        if (!*names[i])
+            names[i] = NULL;
+        else if (!strcmp(names[i], "="))
+            names[i] = info->texts;
+    return (Names){names[0], names[1], names[2], names[3], names[4], names[5]};
+}
+
 /* What nobody raised is forgotten when the thread resolves its next function, with or without the GIL. */
 static void forget_pending(void) {
     pending.missing = 0;
@@ -41,22 +57,22 @@ static void forget_pending(void) {
     PyGILState_Release(state);
 }
 
-static void *find_versioned(const FunctionInfo *info) {
-    if (!provider.get_proc_address || !info->base || !info->since || provider.version < info->since)
+static void *find_versioned(const FunctionInfo *info, const Names *names) {
+    if (!provider.get_proc_address || !names->base || !info->since || provider.version < info->since)
         return NULL;
     void *function = NULL;
     int found = 0;
-    uint64_t flags = provider.per_thread && info->thread_symbol
+    uint64_t flags = provider.per_thread && names->thread_symbol
                          ? 2
                          : 0; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
-    return provider.get_proc_address(info->base, &function, info->since, flags, &found) == 0 ? function
+    return provider.get_proc_address(names->base, &function, info->since, flags, &found) == 0 ? function
                                                                                              : NULL;
 }
 
 /* The first of several names, separated by spaces, that the library has. */
-static void *find_listed(const FunctionInfo *info, const char *names) {
-    const char *start = names;
-    const char *suffix = provider.per_thread && info->thread_symbol ? strrchr(info->thread_symbol, '_') : "";
+static void *find_listed(const Names *names, const char *listed) {
+    const char *start = listed;
+    const char *suffix = provider.per_thread && names->thread_symbol ? strrchr(names->thread_symbol, '_') : "";
     while (start && *start) {
         size_t length = strcspn(start, " ");
         char name[128];
@@ -84,7 +100,7 @@ static void keep_exception(void) {
 
 /* The CPU device wraps some functions of other libraries: it is asked for them first, when it is what runs
  * kernels. */
-static int find_override(const FunctionInfo *info, void **function) {
+static int find_override(const char *symbol, void **function) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -98,7 +114,7 @@ static int find_override(const FunctionInfo *info, void **function) {
     Py_XDECREF(capsule), Py_XDECREF(module);
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(state);
-    *function = lookup ? lookup(info->symbol) : NULL;
+    *function = lookup ? lookup(symbol) : NULL;
     return status;
 }
 
@@ -106,10 +122,10 @@ static bool is_older(void) {
     return provider.version && provider.version < module_info.version / 1000 * 1000;
 }
 
-static void *find_adapter(const FunctionInfo *info) {
+static void *find_adapter(const FunctionInfo *info, const Names *names) {
     for (const Adapter *adapter = module_info.adapters; adapter->symbol; adapter++) {
         if (&module_info.functions[adapter->index] != info) continue;
-        void *target = find_listed(info, adapter->symbol);
+        void *target = find_listed(names, adapter->symbol);
         if (!target) return NULL;
         __atomic_store_n(adapter->target, target, __ATOMIC_RELEASE);
         return (void *)adapter->adapter;
@@ -118,23 +134,24 @@ static void *find_adapter(const FunctionInfo *info) {
 }
 
 static void *find(const FunctionInfo *info) {
-    const char *symbol = provider.per_thread && info->thread_symbol ? info->thread_symbol : info->symbol;
+    Names names = names_of(info);
+    const char *symbol = provider.per_thread && names.thread_symbol ? names.thread_symbol : names.symbol;
     void *function = NULL;
-    if (info->wrapped && find_override(info, &function) < 0) return NULL;
+    if (info->wrapped && find_override(names.symbol, &function) < 0) return NULL;
     if (!function && provider.lookup) {
         function = provider.lookup(symbol);
-        if (!function && symbol != info->symbol) function = provider.lookup(info->symbol);
-        if (!function && info->symbol != info->name) function = provider.lookup(info->name);
+        if (!function && symbol != names.symbol) function = provider.lookup(names.symbol);
+        if (!function && names.symbol != names.name) function = provider.lookup(names.name);
     }
     if (function || !provider.library) return function;
-    if (info->older && is_older()) {
-        function = find_listed(info, info->older);
+    if (info->replaced && is_older()) {
+        function = find_listed(&names, names.older);
     } else {
         function = dlsym(provider.library, symbol);
-        if (!function) function = find_versioned(info);
-        if (!function) function = find_listed(info, info->aliases);
+        if (!function) function = find_versioned(info, &names);
+        if (!function) function = find_listed(&names, names.aliases);
     }
-    return function ? function : find_adapter(info);
+    return function ? function : find_adapter(info, &names);
 }
 
 /* ---- choosing, with the GIL held ---- */
@@ -229,7 +246,7 @@ int table_raise_pending(void) {
     const FunctionInfo *info = &module_info.functions[missing - 1];
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *error = module
-                          ? PyObject_CallMethod(module, "missing_function", "sssiiii", info->name,
+                          ? PyObject_CallMethod(module, "missing_function", "sssiiii", info->texts,
                                                 module_info.library, provider.name, provider.version,
                                                 info->since, info->only, module_info.version)
                           : NULL;
