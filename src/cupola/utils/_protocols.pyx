@@ -419,7 +419,7 @@ cdef intptr_t _stream_number(object stream_ptr) except? -2:
         return stream_ptr
     if hasattr(stream_ptr, "__index__"):
         return stream_ptr.__index__()
-    if hasattr(stream_ptr, "__int__"):
+    if hasattr(stream_ptr, "__int__") and not isinstance(stream_ptr, float):
         return int(stream_ptr)
     raise TypeError(f"stream_ptr must be the address of a stream, such as stream.handle, got {type(stream_ptr).__name__}")
 

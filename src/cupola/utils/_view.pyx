@@ -200,12 +200,13 @@ cdef class StridedMemoryView(StridedMemory):
         if not isinstance(shape, tuple) or not (strides is None or isinstance(strides, tuple)):
             raise TypeError("shape and strides must be tuples")
         layout = _StridedLayout(shape, strides, _item_size(itemsize, dtype))
-        if layout.min_offset < 0:
-            raise ValueError(f"the layout reaches {-layout.min_offset} elements below the start of the buffer")
-        if memory.allocation.resource is not None and layout.required_size_in_bytes() > memory.nbytes:
-            raise ValueError(
-                f"the tensor needs {layout.required_size_in_bytes()} bytes, the buffer has {memory.nbytes}"
-            )
+        if memory.allocation.resource is not None:      # of other memory, the buffer may be a part
+            if layout.min_offset < 0:
+                raise ValueError(f"the layout reaches {-layout.min_offset} elements below the start of the buffer")
+            if layout.required_size_in_bytes() > memory.nbytes:
+                raise ValueError(
+                    f"the tensor needs {layout.required_size_in_bytes()} bytes, the buffer has {memory.nbytes}"
+                )
         view.is_device_accessible = buffer.is_device_accessible
         host = buffer.is_host_accessible
         view.device_id = buffer.device_id if view.is_device_accessible and not host else -1
@@ -258,6 +259,36 @@ cdef class StridedMemoryView(StridedMemory):
         if dtype is None and layout.itemsize == self.itemsize:
             other.dl_type, other.type_text = self.dl_type, self.type_text
         return other
+
+    def copy_from(self, other, stream, allocator=None, blocking=None):
+        """Reserved; copy between Buffers and arrays with :meth:`Buffer.copy_from`.
+
+        Parameters
+        ----------
+        other, stream, allocator, blocking
+            Reserved.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError("views do not copy; use Buffer.copy_from(array, stream=stream)")
+
+    def copy_to(self, other, stream=None, allocator=None, blocking=None):
+        """Reserved; copy between Buffers and arrays with :meth:`Buffer.copy_to`.
+
+        Parameters
+        ----------
+        other, stream, allocator, blocking
+            Reserved.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError("views do not copy; use Buffer.copy_to(array, stream=stream)")
 
     cdef int apply(self, object layout, object dtype) except -1:
         """Take shape, strides and item size from a layout, and the type from a numpy.dtype or None."""
