@@ -28,7 +28,7 @@ class MemcpyOverlapMode(StrEnum):
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """Options of :meth:`Buffer.copy_to`, :meth:`Buffer.copy_from` and :func:`copy_batch` (``CUmemcpyAttributes``).
+    """Options of :meth:`.Buffer.copy_to`, :meth:`.Buffer.copy_from` and :func:`.copy_batch` (``CUmemcpyAttributes``).
 
     Parameters
     ----------

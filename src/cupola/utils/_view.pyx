@@ -261,7 +261,7 @@ cdef class StridedMemoryView(StridedMemory):
         return other
 
     def copy_from(self, other, stream, allocator=None, blocking=None):
-        """Reserved; copy between Buffers and arrays with :meth:`Buffer.copy_from`.
+        """Reserved; copy between Buffers and arrays with :meth:`.Buffer.copy_from`.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ cdef class StridedMemoryView(StridedMemory):
         raise NotImplementedError("views do not copy; use Buffer.copy_from(array, stream=stream)")
 
     def copy_to(self, other, stream=None, allocator=None, blocking=None):
-        """Reserved; copy between Buffers and arrays with :meth:`Buffer.copy_to`.
+        """Reserved; copy between Buffers and arrays with :meth:`.Buffer.copy_to`.
 
         Parameters
         ----------
