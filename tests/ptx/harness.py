@@ -15,6 +15,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from cupola.cpu.codegen import machine
 from cupola.cpu.codegen.builder import Builder
 from cupola.cpu.codegen.instructions import lower, operand_types, split_operands, supported
 from cupola.cpu.codegen.values import BITS, Value
@@ -135,8 +136,8 @@ def _from_storage(b: Builder, raw: Value, type: str) -> Value:
 
 @cache
 def _target() -> llvm.Target:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    machine.llvm()
+    machine.link_half_conversions()
     return llvm.Target.from_default_triple()
 
 

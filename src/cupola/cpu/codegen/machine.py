@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import platform
 import threading
 from types import ModuleType
 from typing import Any
@@ -58,16 +59,25 @@ def _runtime() -> ctypes.CDLL:
 
 
 @functools.cache
-def _link_helper(name: str) -> None:
-    """Tell LLVM where a helper is."""
+def _link_helper(name: str, symbol: str) -> None:
+    """Tell LLVM where a helper is that machine code calls by the name ``symbol``."""
     address = ctypes.cast(getattr(_runtime(), name), ctypes.c_void_p).value
-    llvm().add_symbol(name, address)
+    llvm().add_symbol(symbol, address)
+
+
+def link_half_conversions() -> None:
+    """Tell LLVM what to call for conversions of half precision on x86-64 without F16C; other processors have them."""
+    if platform.machine() in ("x86_64", "AMD64"):
+        _link_helper("cupola_half_to_float", "__extendhfsf2")
+        _link_helper("cupola_float_to_half", "__truncsfhf2")
 
 
 def _link_helpers(ir: str) -> None:
+    link_half_conversions()
     for line in ir.splitlines():
         if line.startswith("declare") and "@cupola_" in line:
-            _link_helper(line.partition("@")[2].partition("(")[0])
+            name = line.partition("@")[2].partition("(")[0]
+            _link_helper(name, name)
 
 
 @functools.cache
