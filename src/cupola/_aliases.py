@@ -65,7 +65,7 @@ def install() -> None:
         )
     sys.meta_path.insert(0, AliasFinder())
     if SPAWN_FOLDER not in sys.path:
-        sys.path.append(SPAWN_FOLDER)
+        sys.path.insert(0, SPAWN_FOLDER)  # in front of the real packages, if they are installed
 
 
 def spawned(name: str) -> None:

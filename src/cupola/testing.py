@@ -72,9 +72,10 @@ def pytest_report_header() -> str:
 
 @pytest.fixture
 def fresh_device() -> Iterator[Device]:
-    """A device in the state in which a process finds it: no memory, no streams, no error (``cuDevicePrimaryCtxReset``).
+    """A device with a new context: no streams, no modules, no error (``cuDevicePrimaryCtxReset``).
 
-    It is current on the test's thread. After the test, what is still running is waited for, its errors are the test's,
+    Memory from pools belongs to the device, not to its context, and stays until its buffers are closed. The device is
+    current on the test's thread. After the test, what is still running is waited for, its errors are the test's,
     and the device is reset again.
 
     Yields

@@ -72,7 +72,7 @@ cdef bint is_viewable(object source) except -1:
 
 
 cdef int import_any(StridedMemory view, object source, object stream_ptr) except -1:
-    if type(source) is _recent_type or _is_ndarray(source) or has_dlpack(source):
+    if (type(source) is _recent_type or _is_ndarray(source) or _is_cupy(source)) or has_dlpack(source):
         return import_dlpack(view, source, stream_ptr)
     if hasattr(source, "__cuda_array_interface__"):
         return import_cuda_array_interface(view, source, stream_ptr)
@@ -92,12 +92,12 @@ cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) exc
             _stream_number(stream_ptr)
         if _read_array_struct(view, source, True):
             return 0
+    elif _is_cupy(source) and type(stream_ptr) is int and stream_ptr == -1 and _read_cupy(view, source):
+        return 0
     else:
         api = _exchange_api(source)
         if api != NULL:
             return _import_through_api(view, source, stream_ptr, api)
-        if type(stream_ptr) is int and stream_ptr == -1 and _is_cupy(source) and _read_cupy(view, source):
-            return 0
     device_type = source.__dlpack_device__()[0]
     if device_type == kDLCPU or device_type == kDLCUDA:
         if stream_ptr is None:
