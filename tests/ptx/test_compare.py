@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -157,3 +158,38 @@ def test_testp(property: str, type: str) -> None:
 def test_copysign(type: str) -> None:
     f = FORMATS[type]
     verify(f"copysign.{type} d, a, b", [floats(f)] * 2, lambda x, y: x & f.sign_bit | y & ~f.sign_bit, limit=300)
+
+
+TRUE = {"u16": 0xFFFF, "s16": 0xFFFF, "u32": -1, "s32": -1, "f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
+INTEGER_TYPES = [f"{kind}{bits}" for kind in "bus" for bits in (16, 32, 64)]
+
+
+@pytest.mark.parametrize("type", [*INTEGER_TYPES, "f32", "f64", "f16", "bf16"])
+def test_any_comparison_of_a_type(type: str) -> None:
+    """Comparisons drawn at random, with all that may be combined: a third operand, flushing, the type of the result."""
+    rng = random.Random(type)
+    f = FORMATS.get(type)
+    values = floats(f) if f else integers(int(type[1:]))
+    names = FLOAT_NAMES if f else ["eq", "ne"] if type[0] == "b" else list(ORDER)
+    results = ["u16", "s16", "u32", "s32", type] if type in ("f16", "bf16") else ["u32", "s32", "f32"]
+    for to in results:
+        name, combination = rng.choice(names), rng.choice(sorted(COMBINE))
+        ftz = ".ftz" if type in ("f32", "f16") and rng.random() < 0.5 else ""
+        join = COMBINE[combination]
+
+        def outcome(x: int, y: int, name: str = name, ftz: str = ftz) -> int:
+            if f is None:
+                return compare_integers(name, type, x, y)
+            return compare_floats(name, f, *(oracle.flush(f, v) if ftz else v for v in (x, y)))
+
+        columns = [values, values, [0, 1]]
+        verify(
+            f"setp.{name}.{combination}{ftz}.{type} p|q, a, b, c",
+            columns,
+            lambda x, y, c, outcome=outcome, join=join: (join(outcome(x, y), c), join(1 - outcome(x, y), c)),
+        )
+        verify(
+            f"set.{name}.{combination}{ftz}.{to}.{type} d, a, b, c",
+            columns,
+            lambda x, y, c, outcome=outcome, join=join, to=to: TRUE[to] * join(outcome(x, y), c),
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -308,11 +310,24 @@ extern "C" __global__ void divided(const half* a, float* out, volatile int* slow
 
 
 def test_warps_take_different_ways() -> None:
+    check_divided(DIVIDED)
+
+
+@pytest.mark.cpu_only
+def test_threads_that_run_independently_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in the body in which each thread goes its own way; see runtime/abi.h."""
+    from cupola.cpu import compiler
+
+    monkeypatch.setattr(compiler.emit, "emit_body", functools.partial(compiler.emit.emit_body, independent=True))
+    check_divided(f"{DIVIDED}// independent")
+
+
+def check_divided(source: str) -> None:
     rng = np.random.default_rng(4)
     a = rng.integers(-3, 4, (16, 16)).astype(np.float16)
     out = np.zeros((5, 16, 16), np.float32)
     start = out[0] = rng.integers(-9, 9, (16, 16))
-    run(DIVIDED, "divided", 1, 128, a, out, np.zeros(128, np.int32))
+    run(source, "divided", 1, 128, a, out, np.zeros(128, np.int32))
     square = a.astype(np.float32) @ a.astype(np.float32).T
     for warp in range(4):
         origin = 0 if warp % 2 else start
