@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 SOURCE = r"""
+#pragma nv_diag_suppress static_var_with_dynamic_init
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/latch>
@@ -123,7 +124,6 @@ extern "C" __global__ void of_a_thread(const int *in, int *out) {
 }
 extern "C" __global__ void bulk(const int *in, int *out) {
     __shared__ alignas(16) int box[64];
-#pragma nv_diag_suppress static_var_with_dynamic_init
     __shared__ block_barrier bar;
     int t = threadIdx.x;
     if (t == 0) init(&bar, blockDim.x);
