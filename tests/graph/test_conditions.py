@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from cupola import CUDAError, LaunchConfig, launch
+from cupola import CUDAError, LaunchConfig, Program, launch
 from cupola.graph import (
     ConditionalNode,
     GraphCompleteOptions,
@@ -194,6 +194,30 @@ def test_errors(device):
     definition.if_then(condition)
     definition.instantiate(GraphCompleteOptions()).close()
     assert isinstance(condition, GraphCondition) and condition == condition and hash(condition) == hash(condition)
+
+
+RECURSIVE = r"""
+extern "C" __device__ __cudart_builtin__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
+__device__ __noinline__ void descend(int depth, unsigned long long condition) {
+    if (depth == 0) cudaGraphSetConditional(condition, 2);
+    else descend(depth - 1, condition);
+}
+extern "C" __global__ void set(int* depth, unsigned long long condition) { descend(*depth, condition); }
+"""
+
+
+@pytest.mark.cpu_only  # the stack of a GPU is another matter
+def test_setting_inside_a_called_function(device, stream, kernels, memory):
+    buffer, value = memory
+    kernel = Program(RECURSIVE, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin").get_kernel("set")
+    definition = GraphDefinition()
+    condition = definition.create_condition(0)
+    node = definition.launch(ONE, kernel, buffer, condition).switch(condition, 3)
+    for number, branch in enumerate(node.branches):
+        branch.launch(ONE, kernels[0], buffer, 10 * number)
+    value[0] = 5
+    run(definition.instantiate(), stream)
+    assert value[0] == 25
 
 
 @pytest.mark.cpu_only

@@ -180,6 +180,31 @@ def test_allocations(definition, stream, bytes16, given, memory_type):
     assert fill.is_valid and fill.pred == {node} and fill.element_size == 1
 
 
+def test_memory_for_other_devices(run_python):
+    source = """
+import numpy as np
+from cupola import Device
+from cupola.graph import GraphDefinition
+first, second = Device.get_all_devices()[:2]
+first.set_current()
+stream = first.create_stream()
+definition = GraphDefinition()
+node = definition.allocate(64, device=second, peer_access=[first])
+print(node.device_id, node.peer_access, definition.allocate(64, peer_access=[1]).peer_access)
+host = np.zeros(64, np.uint8)
+definition = GraphDefinition()
+node = definition.allocate(64, device=first, peer_access=[second])
+node.memset(node.dptr, 7, 64).deallocate(node.dptr)
+graph = definition.instantiate()
+graph.launch(stream)
+stream.sync()
+"""
+    if len(Device.get_all_devices()) < 2 and not Device(0).name.startswith("cupola"):
+        pytest.skip("there is one GPU")
+    done = run_python(source, CUPOLA_CPU_DEVICES="2")
+    assert done.stdout == "1 (0,) (1,)\n", done.stderr
+
+
 @pytest.mark.parametrize("auto_free", [False, True])
 def test_memory_that_stays_behind_the_launch(definition, stream, auto_free):
     node = definition.allocate(1024)

@@ -36,5 +36,5 @@ cdef int initialise() except -1
 cdef bint driver_usable() noexcept nogil
 
 cdef object closed_error(object instance)               # RuntimeError("<Class> has been closed")
-cdef object gone_error(object instance)                 # CUDAError: its context was reset
+cdef object gone_error(object instance)                 # CUDAError: its context was reset; or the name of a class
 cdef object factory_error(str name, str factories)      # RuntimeError for classes that are not called directly

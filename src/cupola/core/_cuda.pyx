@@ -131,7 +131,7 @@ cdef object closed_error(object instance):
 
 
 cdef object gone_error(object instance):
-    name = type(instance).__name__
+    name = instance if isinstance(instance, str) else type(instance).__name__
     return _errors.CUDAError(
         f"CUDA_ERROR_CONTEXT_IS_DESTROYED: the context that this {name} was made in has been reset, and the {name} "
         "went with it: make another one",

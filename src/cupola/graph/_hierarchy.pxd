@@ -20,6 +20,8 @@ cdef class Hierarchy:
     cdef CUgraph root           # NULL: the stream that captures it was not asked yet, or it is gone
     cdef bint owned             # destroyed with this object
     cdef bint gone              # destroyed by somebody else, as an unfinished capture is
+    cdef CUcontext context      # of its first node that has one: after a reset of that it is of no use
+    cdef unsigned long born     # `resets` at that time
     cdef object handles         # weak: address of a graph -> GraphHandle
     cdef dict records           # address of a graph -> {address of a node -> Record}
     cdef object __weakref__
@@ -41,6 +43,7 @@ cdef class GraphHandle:
     cdef object __weakref__
 
     cdef bint is_valid(self)
+    cdef bint is_gone(self)         # with its context
     cdef CUgraph open_pointer(self) except NULL     # RuntimeError when it is no longer valid
     cdef int bury(self, CUgraphNode node) except -1         # the node is gone: so is what was below it
 

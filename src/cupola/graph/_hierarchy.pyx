@@ -10,7 +10,8 @@ import weakref
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport CUgraph, CUgraphNode, cu, driver_usable, report
+from cupola.core._context cimport is_gone, resets
+from cupola.core._cuda cimport CUgraph, CUgraphNode, cu, driver_usable, gone_error, report
 
 
 cdef class Record:
@@ -28,6 +29,8 @@ cdef class Hierarchy:
         return None if records is None else records.get(<uintptr_t>node)
 
     cdef Record note(self, CUgraph graph, CUgraphNode node, Record record):
+        if self.context == NULL and record.context != NULL:
+            self.context, self.born = record.context, resets
         self.records.setdefault(<uintptr_t>graph, {})[<uintptr_t>node] = record
         return record
 
@@ -67,9 +70,14 @@ cdef class GraphHandle:
             if handle.dead:
                 return False
             handle = handle.parent
-        return not self.hierarchy.gone
+        return not self.hierarchy.gone and not self.is_gone()
+
+    cdef bint is_gone(self):
+        return is_gone(self.hierarchy.context, self.hierarchy.born)
 
     cdef CUgraph open_pointer(self) except NULL:
+        if self.is_gone():
+            raise gone_error("GraphDefinition")
         if not self.is_valid():
             raise RuntimeError("GraphDefinition is no longer valid")
         return self.pointer
@@ -89,7 +97,7 @@ cdef class GraphHandle:
 
 cdef Hierarchy new_hierarchy(CUgraph root, bint owned):
     cdef Hierarchy hierarchy = Hierarchy.__new__(Hierarchy)
-    hierarchy.root, hierarchy.owned = root, owned
+    hierarchy.root, hierarchy.owned, hierarchy.born = root, owned, resets
     hierarchy.handles, hierarchy.records = weakref.WeakValueDictionary(), {}
     return hierarchy
 

@@ -34,10 +34,10 @@ class NodeMaker:
     def allocate(
         self,
         size: int,
-        options: GraphAllocOptions | None = None,
+        older: GraphAllocOptions | None = None,
         *,
         device: Device | int | None = None,
-        memory_type: str | None = None,
+        memory_type: str | None = "device",
         peer_access: Sequence[Device | int] | None = None,
     ) -> AllocNode: ...
     def deallocate(self, dptr: DevicePointerType) -> FreeNode: ...

@@ -5,7 +5,7 @@ from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport (
     CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CUDA_SUCCESS, CUgraph,
-    CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUresult, check, cu, driver_module,
+    CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUresult, check, cu, driver_module, gone_error,
 )
 from cupola.graph._hierarchy cimport GraphHandle, Record, graph_handle
 from cupola.graph._parameters cimport (
@@ -63,19 +63,17 @@ cdef class NodeMaker:
         self.place()
         return self.make(kernel_parameters(config, kernel, kernel_args))
 
-    def allocate(self, size, options=None, *, device=None, memory_type=None, peer_access=None):
+    def allocate(self, size, older=None, *, device=None, memory_type="device", peer_access=None):
         """Add a node that allocates memory. Its address is known at once, and the same for all launches.
 
         Parameters
         ----------
         size : int
             Bytes, at least 1.
-        options : GraphAllocOptions, optional
-            The older way to give the rest.
         device : Device or int, optional
             Where; by default the device of the current context.
-        memory_type : GraphMemoryType or str, optional
-            ``"device"`` (default), ``"host"`` or ``"managed"``.
+        memory_type : GraphMemoryType or str
+            ``"device"``, ``"host"`` or ``"managed"``.
         peer_access : list of (Device or int), optional
             Devices that get read and write access beside it.
 
@@ -88,10 +86,10 @@ cdef class NodeMaker:
         ValueError
             For an unknown `memory_type`, or managed memory with a driver older than CUDA 13.0.
         """
-        if options is not None:
-            if device is not None or memory_type is not None or peer_access is not None:
+        if older is not None:
+            if device is not None or memory_type not in (None, "device") or peer_access is not None:
                 raise TypeError("GraphAllocOptions are the older spelling of the keyword arguments: give one of them")
-            device, memory_type, peer_access = options.device, options.memory_type, options.peer_access
+            device, memory_type, peer_access = older.device, older.memory_type, older.peer_access
         self.place()
         return self.make(allocation_parameters(size, device, memory_type, peer_access))
 
@@ -383,6 +381,8 @@ cdef class GraphNode(NodeMaker):
     cdef CUgraphNode open_pointer(self) except NULL:
         if self.destroyed:
             raise RuntimeError("GraphNode has been destroyed")
+        if self.home.is_gone():
+            raise gone_error("GraphNode")
         if not self.home.is_valid():
             raise RuntimeError("GraphNode belongs to an invalid GraphDefinition")
         return self.pointer

@@ -18,7 +18,7 @@ from cupola.core._cuda cimport (
     CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_HOST,
     CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
     CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST,
-    CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
     CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_SUCCESS, CUdevice, CUdeviceptr, CUgraphConditionalNodeType,
     CUgraphNodeType, CUmemAccessDesc, CUmemorytype, check, cu, initialise,
@@ -77,12 +77,18 @@ cdef Parameters empty_parameters():
 
 
 cdef int _check_config(object config) except -1:
+    cdef LaunchConfig shape
+    cdef unsigned int i
     if not isinstance(config, LaunchConfig):
         raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
-    if config.cluster is not None or config.is_cooperative:
-        raise NotImplementedError(
-            "explicit kernel nodes have neither clusters nor cooperative launches: capture the launch with a GraphBuilder"
-        )
+    shape = <LaunchConfig>config
+    for i in range(shape.native.numAttrs):
+        # That a kernel may begin early has no meaning here: edges say what it waits for.
+        if shape.native.attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+            raise NotImplementedError(
+                "explicit kernel nodes have a grid, a block and shared memory, but no clusters, no cooperative launches "
+                "and no other attributes: capture such a launch with a GraphBuilder"
+            )
     return 0
 
 

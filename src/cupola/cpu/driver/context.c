@@ -43,7 +43,6 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
     memcpy(context->limits, default_limits, sizeof default_limits);
     context->heap.used = 0;
     context->heap.limit = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
-    RETURN_IF(memory_context_created(context));
     context->active = true;
     return CUDA_SUCCESS;
 }

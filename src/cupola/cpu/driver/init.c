@@ -68,6 +68,8 @@ CUresult cuInit(unsigned flags) {
         if (!device_count) status = configure_from_environment();
         for (int i = 0; i < device_count && !status; i++) {
             pthread_mutex_init(&devices[i].lock, NULL);
+            /* Pools and graphs allocate on devices that have no context yet. */
+            cpu_memory_set_capacity(i, devices[i].model->memory);
             status = context_new_primary(&devices[i]);
         }
         if (!status) {

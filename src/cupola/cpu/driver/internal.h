@@ -498,7 +498,6 @@ void graph_op_release(struct op *op);
 /* Memory for a module's variable: zeroed, CPU_MEMORY_MODULE or CPU_MEMORY_MANAGED. */
 CUresult memory_allocate_variable(CUcontext context, size_t size, size_t align, bool managed, uint64_t *address);
 void memory_free_variable(uint64_t address);
-CUresult memory_context_created(CUcontext context);
 void memory_context_destroyed(CUcontext context); /* frees everything that was allocated in it */
 
 /* A capturing stream hands its operations over; the op is the callee's. */

@@ -369,11 +369,6 @@ CUresult memory_allocate_variable(CUcontext context, size_t size, size_t align, 
 
 void memory_free_variable(uint64_t address) { (void)cpu_memory_free(address); }
 
-CUresult memory_context_created(CUcontext context) {
-    cpu_memory_set_capacity(context->device->ordinal, context->device->model->memory);
-    return CUDA_SUCCESS;
-}
-
 /* The pools of a device outlive its primary context, but what was allocated from them does not. */
 static bool is_of_pool(const cpu_allocation *allocation, CUcontext context) {
     if (!context->is_primary || allocation->freeing || !handle_was_live(allocation->owner, HANDLE_POOL)) return false;
