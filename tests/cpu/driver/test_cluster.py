@@ -147,6 +147,10 @@ def test_a_node_of_a_graph(kernel, make_stream, memory):
     ok(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
     ok(run(configure((8,), (4,), stream=stream), kernel("sizes"), address(memory)))
     graph = ok(driver.cuStreamEndCapture(stream))
+    (node,) = ok(driver.cuGraphGetNodes(graph, 1))[0]
+    dimension = L.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    value = ok(driver.cuGraphKernelNodeGetAttribute(node, dimension))
+    assert (value.clusterDim.x, value.clusterDim.y, value.clusterDim.z) == (4, 1, 1)
     executable = ok(driver.cuGraphInstantiate(graph, 0))
     for _ in range(2):
         memory[0] = 0

@@ -10,13 +10,13 @@ static CUresult check_kernel_node(CUgraphNode node) {
 }
 
 static CUresult set_attributes(CUgraphNode node, const struct launch_attributes *attributes) {
-    uint32_t cluster[3];
-    uint8_t is_explicit;
-    const cpu_launch *launch = &node->op->op->kernel.launch;
-    RETURN_IF(cluster_of_launch(node->op->op->kernel.function, attributes, launch->grid, cluster, &is_explicit));
     struct op *op = op_copy(node->op->op);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph node");
-    op->kernel.attributes = *attributes;
+    CUresult status = op_set_attributes(op, attributes);
+    if (status) {
+        op_free(op);
+        return status;
+    }
     return graph_node_set_op(node, op);
 }
 

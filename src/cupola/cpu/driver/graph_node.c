@@ -321,7 +321,13 @@ CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
     }
     struct op *op;
     RETURN_IF(graph_make_op(nodeParams, &op));
-    if (hNode->type == CU_GRAPH_NODE_TYPE_KERNEL) op->kernel.attributes = hNode->op->op->kernel.attributes;
+    if (hNode->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        CUresult status = op_set_attributes(op, &hNode->op->op->kernel.attributes);
+        if (status) {
+            op_free(op);
+            return status;
+        }
+    }
     return graph_node_set_op(hNode, op);
 }
 

@@ -246,7 +246,13 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeP
     if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph, replaced);
     struct op *op;
     RETURN_IF(graph_make_op(params, &op));
-    if (own->type == CU_GRAPH_NODE_TYPE_KERNEL) op->kernel.attributes = own->op->op->kernel.attributes;
+    if (own->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        CUresult status = op_set_attributes(op, &own->op->op->kernel.attributes);
+        if (status) {
+            op_free(op);
+            return status;
+        }
+    }
     RETURN_IF(graph_node_set_op(own, op));
     graph_exec_changed(exec);
     return CUDA_SUCCESS;

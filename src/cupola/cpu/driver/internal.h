@@ -261,6 +261,7 @@ struct op {
 struct op *op_new(enum op_kind kind, CUcontext context);
 struct op *op_new_kernel(CUfunction function, const void *params); /* copies function's param_bytes of parameters */
 struct op *op_copy(const struct op *op);                           /* takes its own references */
+CUresult op_set_attributes(struct op *op, const struct launch_attributes *attributes); /* of a launch, with its grid */
 void op_free(struct op *op);                                       /* any thread, without the GIL */
 
 /* Carry out an operation on this thread; may be done again and again. An error spoils op->context (context_fault)

@@ -142,9 +142,6 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     RETURN_IF(check_threads(function, block));
     RETURN_IF(check_shared(function, dynamic_shared));
     if (attributes) RETURN_IF(check_attributes(function, grid, block, dynamic_shared, attributes));
-    uint32_t cluster[3];
-    uint8_t explicit_cluster;
-    RETURN_IF(cluster_of_launch(function, attributes ? attributes : &none, grid, cluster, &explicit_cluster));
     if (unlikely(params && extra))
         return fail(CUDA_ERROR_INVALID_VALUE, "kernelParams and extra are both given: use one of them");
     if (unlikely(!params && !extra && function->image_kernel->info->param_count))
@@ -167,7 +164,11 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     memcpy(launch->grid, grid, sizeof launch->grid);
     memcpy(launch->block, block, sizeof launch->block);
     launch->dynamic_shared = dynamic_shared;
-    if (attributes) op->kernel.attributes = *attributes;
+    status = op_set_attributes(op, attributes ? attributes : &none);
+    if (unlikely(status)) {
+        op_free(op);
+        return status;
+    }
     *result = op;
     return CUDA_SUCCESS;
 }

@@ -40,6 +40,14 @@ struct op *op_new_kernel(CUfunction function, const void *params) {
     return op;
 }
 
+CUresult op_set_attributes(struct op *op, const struct launch_attributes *attributes) {
+    cpu_launch *launch = &op->kernel.launch;
+    RETURN_IF(cluster_of_launch(op->kernel.function, attributes, launch->grid, launch->cluster,
+                                &launch->explicit_cluster));
+    op->kernel.attributes = *attributes;
+    return CUDA_SUCCESS;
+}
+
 static void retain(struct op *op) {
     switch (op->kind) {
         case OP_COPY:
@@ -125,12 +133,6 @@ static CUresult run_kernel(struct op *op) {
     launch->heap = &op->context->heap;
     launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
     launch->fault.kind = CPU_FAULT_NONE;
-    CUresult wrong = cluster_of_launch(op->kernel.function, &op->kernel.attributes, launch->grid, launch->cluster,
-                                       &launch->explicit_cluster);
-    if (unlikely(wrong)) { /* of a graph node whose grid or attributes were changed */
-        context_fault(op->context, wrong, NULL, NULL);
-        return wrong;
-    }
     int fault = cpu_engine_run(launch);
     if (likely(!fault)) return CUDA_SUCCESS;
     CUresult status = (size_t)fault < sizeof fault_status / sizeof *fault_status && fault_status[fault]
