@@ -50,7 +50,7 @@ def pxd(library: Library, types: Types) -> str:
 
 
 def _slot(function: Function) -> str:
-    parameters = ", ".join(_plain(declare(p.type, _safe(p.name))) for p in function.parameters)
+    parameters = ", ".join(_plain(p.type) for p in function.parameters)  # the header has their names
     return f"{_plain(declare(function.returns, f'(*{function.name})'))}({parameters})"
 
 

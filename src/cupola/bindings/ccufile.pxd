@@ -356,52 +356,52 @@ cdef extern from "cupola/cufile.h" nogil:
         CUFILE_GPU_UUID_LEN
     ctypedef struct cupola_cufile_table:
         cupola_table_head head
-        CUfileError_t (*cuFileHandleRegister)(CUfileHandle_t *fh, CUfileDescr_t *descr) noexcept nogil
-        void (*cuFileHandleDeregister)(CUfileHandle_t fh) noexcept nogil
-        CUfileError_t (*cuFileBufRegister)(const void *bufPtr_base, size_t length, int flags) noexcept nogil
-        CUfileError_t (*cuFileBufDeregister)(const void *bufPtr_base) noexcept nogil
-        ssize_t (*cuFileRead)(CUfileHandle_t fh, void *bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset) noexcept nogil
-        ssize_t (*cuFileWrite)(CUfileHandle_t fh, const void *bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset) noexcept nogil
+        CUfileError_t (*cuFileHandleRegister)(CUfileHandle_t *, CUfileDescr_t *) noexcept nogil
+        void (*cuFileHandleDeregister)(CUfileHandle_t) noexcept nogil
+        CUfileError_t (*cuFileBufRegister)(const void *, size_t, int) noexcept nogil
+        CUfileError_t (*cuFileBufDeregister)(const void *) noexcept nogil
+        ssize_t (*cuFileRead)(CUfileHandle_t, void *, size_t, off_t, off_t) noexcept nogil
+        ssize_t (*cuFileWrite)(CUfileHandle_t, const void *, size_t, off_t, off_t) noexcept nogil
         CUfileError_t (*cuFileDriverOpen)() noexcept nogil
         CUfileError_t (*cuFileDriverClose)() noexcept nogil
         long (*cuFileUseCount)() noexcept nogil
-        CUfileError_t (*cuFileDriverGetProperties)(CUfileDrvProps_t *props) noexcept nogil
-        CUfileError_t (*cuFileDriverSetPollMode)(bool poll, size_t poll_threshold_size) noexcept nogil
-        CUfileError_t (*cuFileDriverSetMaxDirectIOSize)(size_t max_direct_io_size) noexcept nogil
-        CUfileError_t (*cuFileDriverSetMaxCacheSize)(size_t max_cache_size) noexcept nogil
-        CUfileError_t (*cuFileDriverSetMaxPinnedMemSize)(size_t max_pinned_size) noexcept nogil
-        CUfileError_t (*cuFileBatchIOSetUp)(CUfileBatchHandle_t *batch_idp, unsigned int nr) noexcept nogil
-        CUfileError_t (*cuFileBatchIOSubmit)(CUfileBatchHandle_t batch_idp, unsigned int nr, CUfileIOParams_t *iocbp, unsigned int flags) noexcept nogil
-        CUfileError_t (*cuFileBatchIOGetStatus)(CUfileBatchHandle_t batch_idp, unsigned int min_nr, unsigned int *nr, CUfileIOEvents_t *iocbp, timespec *timeout) noexcept nogil
-        CUfileError_t (*cuFileBatchIOCancel)(CUfileBatchHandle_t batch_idp) noexcept nogil
-        void (*cuFileBatchIODestroy)(CUfileBatchHandle_t batch_idp) noexcept nogil
-        CUfileError_t (*cuFileReadAsync)(CUfileHandle_t fh, void *bufPtr_base, size_t *size_p, off_t *file_offset_p, off_t *bufPtr_offset_p, ssize_t *bytes_read_p, CUstream stream) noexcept nogil
-        CUfileError_t (*cuFileWriteAsync)(CUfileHandle_t fh, void *bufPtr_base, size_t *size_p, off_t *file_offset_p, off_t *bufPtr_offset_p, ssize_t *bytes_written_p, CUstream stream) noexcept nogil
-        CUfileError_t (*cuFileStreamRegister)(CUstream stream, unsigned int flags) noexcept nogil
-        CUfileError_t (*cuFileStreamDeregister)(CUstream stream) noexcept nogil
-        ssize_t (*cuFileReadv)(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt, off_t file_offset, unsigned int flags) noexcept nogil
-        ssize_t (*cuFileWritev)(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt, off_t file_offset, unsigned int flags) noexcept nogil
-        CUfileError_t (*cuFileGetVersion)(int *version) noexcept nogil
-        CUfileError_t (*cuFileExportPCIeTopology)(const char *filename) noexcept nogil
-        CUfileError_t (*cuFileGetParameterSizeT)(CUFileSizeTConfigParameter_t param, size_t *value) noexcept nogil
-        CUfileError_t (*cuFileGetParameterBool)(CUFileBoolConfigParameter_t param, bool *value) noexcept nogil
-        CUfileError_t (*cuFileGetParameterString)(CUFileStringConfigParameter_t param, char *desc_str, int len) noexcept nogil
-        CUfileError_t (*cuFileGetParameterMinMaxValue)(CUFileSizeTConfigParameter_t param, size_t *min_value, size_t *max_value) noexcept nogil
-        CUfileError_t (*cuFileSetParameterSizeT)(CUFileSizeTConfigParameter_t param, size_t value) noexcept nogil
-        CUfileError_t (*cuFileSetParameterBool)(CUFileBoolConfigParameter_t param, bool value) noexcept nogil
-        CUfileError_t (*cuFileSetParameterString)(CUFileStringConfigParameter_t param, const char *desc_str) noexcept nogil
-        CUfileError_t (*cuFileSetStatsLevel)(int level) noexcept nogil
-        CUfileError_t (*cuFileGetStatsLevel)(int *level) noexcept nogil
+        CUfileError_t (*cuFileDriverGetProperties)(CUfileDrvProps_t *) noexcept nogil
+        CUfileError_t (*cuFileDriverSetPollMode)(bool, size_t) noexcept nogil
+        CUfileError_t (*cuFileDriverSetMaxDirectIOSize)(size_t) noexcept nogil
+        CUfileError_t (*cuFileDriverSetMaxCacheSize)(size_t) noexcept nogil
+        CUfileError_t (*cuFileDriverSetMaxPinnedMemSize)(size_t) noexcept nogil
+        CUfileError_t (*cuFileBatchIOSetUp)(CUfileBatchHandle_t *, unsigned int) noexcept nogil
+        CUfileError_t (*cuFileBatchIOSubmit)(CUfileBatchHandle_t, unsigned int, CUfileIOParams_t *, unsigned int) noexcept nogil
+        CUfileError_t (*cuFileBatchIOGetStatus)(CUfileBatchHandle_t, unsigned int, unsigned int *, CUfileIOEvents_t *, timespec *) noexcept nogil
+        CUfileError_t (*cuFileBatchIOCancel)(CUfileBatchHandle_t) noexcept nogil
+        void (*cuFileBatchIODestroy)(CUfileBatchHandle_t) noexcept nogil
+        CUfileError_t (*cuFileReadAsync)(CUfileHandle_t, void *, size_t *, off_t *, off_t *, ssize_t *, CUstream) noexcept nogil
+        CUfileError_t (*cuFileWriteAsync)(CUfileHandle_t, void *, size_t *, off_t *, off_t *, ssize_t *, CUstream) noexcept nogil
+        CUfileError_t (*cuFileStreamRegister)(CUstream, unsigned int) noexcept nogil
+        CUfileError_t (*cuFileStreamDeregister)(CUstream) noexcept nogil
+        ssize_t (*cuFileReadv)(CUfileHandle_t, const CUfileIOVec_t *, size_t, off_t, unsigned int) noexcept nogil
+        ssize_t (*cuFileWritev)(CUfileHandle_t, const CUfileIOVec_t *, size_t, off_t, unsigned int) noexcept nogil
+        CUfileError_t (*cuFileGetVersion)(int *) noexcept nogil
+        CUfileError_t (*cuFileExportPCIeTopology)(const char *) noexcept nogil
+        CUfileError_t (*cuFileGetParameterSizeT)(CUFileSizeTConfigParameter_t, size_t *) noexcept nogil
+        CUfileError_t (*cuFileGetParameterBool)(CUFileBoolConfigParameter_t, bool *) noexcept nogil
+        CUfileError_t (*cuFileGetParameterString)(CUFileStringConfigParameter_t, char *, int) noexcept nogil
+        CUfileError_t (*cuFileGetParameterMinMaxValue)(CUFileSizeTConfigParameter_t, size_t *, size_t *) noexcept nogil
+        CUfileError_t (*cuFileSetParameterSizeT)(CUFileSizeTConfigParameter_t, size_t) noexcept nogil
+        CUfileError_t (*cuFileSetParameterBool)(CUFileBoolConfigParameter_t, bool) noexcept nogil
+        CUfileError_t (*cuFileSetParameterString)(CUFileStringConfigParameter_t, const char *) noexcept nogil
+        CUfileError_t (*cuFileSetStatsLevel)(int) noexcept nogil
+        CUfileError_t (*cuFileGetStatsLevel)(int *) noexcept nogil
         CUfileError_t (*cuFileStatsStart)() noexcept nogil
         CUfileError_t (*cuFileStatsStop)() noexcept nogil
         CUfileError_t (*cuFileStatsReset)() noexcept nogil
-        CUfileError_t (*cuFileGetStatsL1)(CUfileStatsLevel1_t *stats) noexcept nogil
-        CUfileError_t (*cuFileGetStatsL2)(CUfileStatsLevel2_t *stats) noexcept nogil
-        CUfileError_t (*cuFileGetStatsL3)(CUfileStatsLevel3_t *stats) noexcept nogil
-        CUfileError_t (*cuFileGetBARSizeInKB)(int gpuIndex, size_t *barSize) noexcept nogil
-        CUfileError_t (*cuFileSetParameterPosixPoolSlabArray)(const size_t *size_values, const size_t *count_values, int len) noexcept nogil
-        CUfileError_t (*cuFileGetParameterPosixPoolSlabArray)(size_t *size_values, size_t *count_values, int len) noexcept nogil
-        CUfileError_t (*cuFileSetParameterGpuBounceBufferSlabArray)(const size_t *size_values, const size_t *count_values, int len) noexcept nogil
-        CUfileError_t (*cuFileGetParameterGpuBounceBufferSlabArray)(size_t *size_values, size_t *count_values, int len) noexcept nogil
-        CUfileError_t (*cuFileDriverGetP2PFlags)(CUfileDriverStatusFlags_t status_flag, CUfileP2PFlags_t *p2p_flags) noexcept nogil
-        CUfileError_t (*cuFileDriverSetP2PFlags)(CUfileDriverStatusFlags_t status_flag, CUfileP2PFlags_t p2p_flags) noexcept nogil
+        CUfileError_t (*cuFileGetStatsL1)(CUfileStatsLevel1_t *) noexcept nogil
+        CUfileError_t (*cuFileGetStatsL2)(CUfileStatsLevel2_t *) noexcept nogil
+        CUfileError_t (*cuFileGetStatsL3)(CUfileStatsLevel3_t *) noexcept nogil
+        CUfileError_t (*cuFileGetBARSizeInKB)(int, size_t *) noexcept nogil
+        CUfileError_t (*cuFileSetParameterPosixPoolSlabArray)(const size_t *, const size_t *, int) noexcept nogil
+        CUfileError_t (*cuFileGetParameterPosixPoolSlabArray)(size_t *, size_t *, int) noexcept nogil
+        CUfileError_t (*cuFileSetParameterGpuBounceBufferSlabArray)(const size_t *, const size_t *, int) noexcept nogil
+        CUfileError_t (*cuFileGetParameterGpuBounceBufferSlabArray)(size_t *, size_t *, int) noexcept nogil
+        CUfileError_t (*cuFileDriverGetP2PFlags)(CUfileDriverStatusFlags_t, CUfileP2PFlags_t *) noexcept nogil
+        CUfileError_t (*cuFileDriverSetP2PFlags)(CUfileDriverStatusFlags_t, CUfileP2PFlags_t) noexcept nogil

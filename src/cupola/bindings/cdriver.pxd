@@ -2501,527 +2501,527 @@ cdef extern from "cupola/driver.h" nogil:
     const void *CU_LAUNCH_PARAM_BUFFER_SIZE
     ctypedef struct cupola_driver_table:
         cupola_table_head head
-        CUresult (*cuGetErrorString)(CUresult error, const char **pStr) noexcept nogil
-        CUresult (*cuGetErrorName)(CUresult error, const char **pStr) noexcept nogil
-        CUresult (*cuInit)(unsigned int Flags) noexcept nogil
-        CUresult (*cuDriverGetVersion)(int *driverVersion) noexcept nogil
-        CUresult (*cuDeviceGet)(CUdevice *device, int ordinal) noexcept nogil
-        CUresult (*cuDeviceGetCount)(int *count) noexcept nogil
-        CUresult (*cuDeviceGetName)(char *name, int len, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetUuid)(CUuuid *uuid, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetLuid)(char *luid, unsigned int *deviceNodeMask, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceTotalMem)(size_t *bytes, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetTexture1DLinearMaxWidth)(size_t *maxWidthInElements, CUarray_format format, unsigned int numChannels, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetAttribute)(int *pi, CUdevice_attribute attrib, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetHostAtomicCapabilities)(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetNvSciSyncAttributes)(void *nvSciSyncAttrList, CUdevice dev, int flags) noexcept nogil
-        CUresult (*cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool) noexcept nogil
-        CUresult (*cuDeviceGetMemPool)(CUmemoryPool *pool, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetDefaultMemPool)(CUmemoryPool *pool_out, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetExecAffinitySupport)(int *pi, CUexecAffinityType type, CUdevice dev) noexcept nogil
-        CUresult (*cuFlushGPUDirectRDMAWrites)(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) noexcept nogil
-        CUresult (*cuDeviceGetProperties)(CUdevprop *prop, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceComputeCapability)(int *major, int *minor, CUdevice dev) noexcept nogil
-        CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev) noexcept nogil
-        CUresult (*cuDevicePrimaryCtxRelease)(CUdevice dev) noexcept nogil
-        CUresult (*cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags) noexcept nogil
-        CUresult (*cuDevicePrimaryCtxGetState)(CUdevice dev, unsigned int *flags, int *active) noexcept nogil
-        CUresult (*cuDevicePrimaryCtxReset)(CUdevice dev) noexcept nogil
-        CUresult (*cuCtxCreate)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) noexcept nogil
-        CUresult (*cuCtxDestroy)(CUcontext ctx) noexcept nogil
-        CUresult (*cuCtxPushCurrent)(CUcontext ctx) noexcept nogil
-        CUresult (*cuCtxPopCurrent)(CUcontext *pctx) noexcept nogil
-        CUresult (*cuCtxSetCurrent)(CUcontext ctx) noexcept nogil
-        CUresult (*cuCtxGetCurrent)(CUcontext *pctx) noexcept nogil
-        CUresult (*cuCtxGetDevice)(CUdevice *device) noexcept nogil
-        CUresult (*cuCtxGetDevice_v2)(CUdevice *device, CUcontext ctx) noexcept nogil
-        CUresult (*cuCtxGetFlags)(unsigned int *flags) noexcept nogil
-        CUresult (*cuCtxSetFlags)(unsigned int flags) noexcept nogil
-        CUresult (*cuCtxGetId)(CUcontext ctx, unsigned long long *ctxId) noexcept nogil
+        CUresult (*cuGetErrorString)(CUresult, const char **) noexcept nogil
+        CUresult (*cuGetErrorName)(CUresult, const char **) noexcept nogil
+        CUresult (*cuInit)(unsigned int) noexcept nogil
+        CUresult (*cuDriverGetVersion)(int *) noexcept nogil
+        CUresult (*cuDeviceGet)(CUdevice *, int) noexcept nogil
+        CUresult (*cuDeviceGetCount)(int *) noexcept nogil
+        CUresult (*cuDeviceGetName)(char *, int, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetUuid)(CUuuid *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetLuid)(char *, unsigned int *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceTotalMem)(size_t *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetTexture1DLinearMaxWidth)(size_t *, CUarray_format, unsigned int, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetAttribute)(int *, CUdevice_attribute, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetHostAtomicCapabilities)(unsigned int *, const CUatomicOperation *, unsigned int, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetNvSciSyncAttributes)(void *, CUdevice, int) noexcept nogil
+        CUresult (*cuDeviceSetMemPool)(CUdevice, CUmemoryPool) noexcept nogil
+        CUresult (*cuDeviceGetMemPool)(CUmemoryPool *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetDefaultMemPool)(CUmemoryPool *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetExecAffinitySupport)(int *, CUexecAffinityType, CUdevice) noexcept nogil
+        CUresult (*cuFlushGPUDirectRDMAWrites)(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) noexcept nogil
+        CUresult (*cuDeviceGetProperties)(CUdevprop *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceComputeCapability)(int *, int *, CUdevice) noexcept nogil
+        CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *, CUdevice) noexcept nogil
+        CUresult (*cuDevicePrimaryCtxRelease)(CUdevice) noexcept nogil
+        CUresult (*cuDevicePrimaryCtxSetFlags)(CUdevice, unsigned int) noexcept nogil
+        CUresult (*cuDevicePrimaryCtxGetState)(CUdevice, unsigned int *, int *) noexcept nogil
+        CUresult (*cuDevicePrimaryCtxReset)(CUdevice) noexcept nogil
+        CUresult (*cuCtxCreate)(CUcontext *, CUctxCreateParams *, unsigned int, CUdevice) noexcept nogil
+        CUresult (*cuCtxDestroy)(CUcontext) noexcept nogil
+        CUresult (*cuCtxPushCurrent)(CUcontext) noexcept nogil
+        CUresult (*cuCtxPopCurrent)(CUcontext *) noexcept nogil
+        CUresult (*cuCtxSetCurrent)(CUcontext) noexcept nogil
+        CUresult (*cuCtxGetCurrent)(CUcontext *) noexcept nogil
+        CUresult (*cuCtxGetDevice)(CUdevice *) noexcept nogil
+        CUresult (*cuCtxGetDevice_v2)(CUdevice *, CUcontext) noexcept nogil
+        CUresult (*cuCtxGetFlags)(unsigned int *) noexcept nogil
+        CUresult (*cuCtxSetFlags)(unsigned int) noexcept nogil
+        CUresult (*cuCtxGetId)(CUcontext, unsigned long long *) noexcept nogil
         CUresult (*cuCtxSynchronize)() noexcept nogil
-        CUresult (*cuCtxSynchronize_v2)(CUcontext ctx) noexcept nogil
-        CUresult (*cuCtxSetLimit)(CUlimit limit, size_t value) noexcept nogil
-        CUresult (*cuCtxGetLimit)(size_t *pvalue, CUlimit limit) noexcept nogil
-        CUresult (*cuCtxGetCacheConfig)(CUfunc_cache *pconfig) noexcept nogil
-        CUresult (*cuCtxSetCacheConfig)(CUfunc_cache config) noexcept nogil
-        CUresult (*cuCtxGetApiVersion)(CUcontext ctx, unsigned int *version) noexcept nogil
-        CUresult (*cuCtxGetStreamPriorityRange)(int *leastPriority, int *greatestPriority) noexcept nogil
+        CUresult (*cuCtxSynchronize_v2)(CUcontext) noexcept nogil
+        CUresult (*cuCtxSetLimit)(CUlimit, size_t) noexcept nogil
+        CUresult (*cuCtxGetLimit)(size_t *, CUlimit) noexcept nogil
+        CUresult (*cuCtxGetCacheConfig)(CUfunc_cache *) noexcept nogil
+        CUresult (*cuCtxSetCacheConfig)(CUfunc_cache) noexcept nogil
+        CUresult (*cuCtxGetApiVersion)(CUcontext, unsigned int *) noexcept nogil
+        CUresult (*cuCtxGetStreamPriorityRange)(int *, int *) noexcept nogil
         CUresult (*cuCtxResetPersistingL2Cache)() noexcept nogil
-        CUresult (*cuCtxGetExecAffinity)(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) noexcept nogil
-        CUresult (*cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent) noexcept nogil
-        CUresult (*cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent) noexcept nogil
-        CUresult (*cuCtxAttach)(CUcontext *pctx, unsigned int flags) noexcept nogil
-        CUresult (*cuCtxDetach)(CUcontext ctx) noexcept nogil
-        CUresult (*cuCtxGetSharedMemConfig)(CUsharedconfig *pConfig) noexcept nogil
-        CUresult (*cuCtxSetSharedMemConfig)(CUsharedconfig config) noexcept nogil
-        CUresult (*cuModuleLoad)(CUmodule *module, const char *fname) noexcept nogil
-        CUresult (*cuModuleLoadData)(CUmodule *module, const void *image) noexcept nogil
-        CUresult (*cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues) noexcept nogil
-        CUresult (*cuModuleLoadFatBinary)(CUmodule *module, const void *fatCubin) noexcept nogil
-        CUresult (*cuModuleUnload)(CUmodule hmod) noexcept nogil
-        CUresult (*cuModuleGetLoadingMode)(CUmoduleLoadingMode *mode) noexcept nogil
-        CUresult (*cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name) noexcept nogil
-        CUresult (*cuModuleGetFunctionCount)(unsigned int *count, CUmodule mod) noexcept nogil
-        CUresult (*cuModuleEnumerateFunctions)(CUfunction *functions, unsigned int numFunctions, CUmodule mod) noexcept nogil
-        CUresult (*cuModuleGetGlobal)(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name) noexcept nogil
-        CUresult (*cuLinkCreate)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut) noexcept nogil
-        CUresult (*cuLinkAddData)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues) noexcept nogil
-        CUresult (*cuLinkAddFile)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues) noexcept nogil
-        CUresult (*cuLinkComplete)(CUlinkState state, void **cubinOut, size_t *sizeOut) noexcept nogil
-        CUresult (*cuLinkDestroy)(CUlinkState state) noexcept nogil
-        CUresult (*cuModuleGetTexRef)(CUtexref *pTexRef, CUmodule hmod, const char *name) noexcept nogil
-        CUresult (*cuModuleGetSurfRef)(CUsurfref *pSurfRef, CUmodule hmod, const char *name) noexcept nogil
-        CUresult (*cuLibraryLoadData)(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions) noexcept nogil
-        CUresult (*cuLibraryLoadFromFile)(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions) noexcept nogil
-        CUresult (*cuLibraryUnload)(CUlibrary library) noexcept nogil
-        CUresult (*cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name) noexcept nogil
-        CUresult (*cuLibraryGetKernelCount)(unsigned int *count, CUlibrary lib) noexcept nogil
-        CUresult (*cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) noexcept nogil
-        CUresult (*cuLibraryGetModule)(CUmodule *pMod, CUlibrary library) noexcept nogil
-        CUresult (*cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel) noexcept nogil
-        CUresult (*cuKernelGetLibrary)(CUlibrary *pLib, CUkernel kernel) noexcept nogil
-        CUresult (*cuLibraryGetGlobal)(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) noexcept nogil
-        CUresult (*cuLibraryGetManaged)(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) noexcept nogil
-        CUresult (*cuLibraryGetUnifiedFunction)(void **fptr, CUlibrary library, const char *symbol) noexcept nogil
-        CUresult (*cuKernelGetAttribute)(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) noexcept nogil
-        CUresult (*cuKernelSetAttribute)(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) noexcept nogil
-        CUresult (*cuKernelSetCacheConfig)(CUkernel kernel, CUfunc_cache config, CUdevice dev) noexcept nogil
-        CUresult (*cuKernelGetName)(const char **name, CUkernel hfunc) noexcept nogil
-        CUresult (*cuKernelGetParamInfo)(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize) noexcept nogil
-        CUresult (*cuKernelGetParamCount)(CUkernel kernel, size_t *paramCount) noexcept nogil
-        CUresult (*cuMemGetInfo)(size_t *free, size_t *total) noexcept nogil
-        CUresult (*cuMemAlloc)(CUdeviceptr *dptr, size_t bytesize) noexcept nogil
-        CUresult (*cuMemAllocPitch)(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) noexcept nogil
-        CUresult (*cuMemFree)(CUdeviceptr dptr) noexcept nogil
-        CUresult (*cuMemGetAddressRange)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) noexcept nogil
-        CUresult (*cuMemAllocHost)(void **pp, size_t bytesize) noexcept nogil
-        CUresult (*cuMemFreeHost)(void *p) noexcept nogil
-        CUresult (*cuMemHostAlloc)(void **pp, size_t bytesize, unsigned int Flags) noexcept nogil
-        CUresult (*cuMemHostGetDevicePointer)(CUdeviceptr *pdptr, void *p, unsigned int Flags) noexcept nogil
-        CUresult (*cuMemHostGetFlags)(unsigned int *pFlags, void *p) noexcept nogil
-        CUresult (*cuMemAllocManaged)(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) noexcept nogil
-        CUresult (*cuDeviceRegisterAsyncNotification)(CUdevice device, CUasyncCallback callbackFunc, void *userData, CUasyncCallbackHandle *callback) noexcept nogil
-        CUresult (*cuDeviceUnregisterAsyncNotification)(CUdevice device, CUasyncCallbackHandle callback) noexcept nogil
-        CUresult (*cuDeviceGetByPCIBusId)(CUdevice *dev, const char *pciBusId) noexcept nogil
-        CUresult (*cuDeviceGetPCIBusId)(char *pciBusId, int len, CUdevice dev) noexcept nogil
-        CUresult (*cuIpcGetEventHandle)(CUipcEventHandle *pHandle, CUevent event) noexcept nogil
-        CUresult (*cuIpcOpenEventHandle)(CUevent *phEvent, CUipcEventHandle handle) noexcept nogil
-        CUresult (*cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr) noexcept nogil
-        CUresult (*cuIpcOpenMemHandle)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) noexcept nogil
-        CUresult (*cuIpcCloseMemHandle)(CUdeviceptr dptr) noexcept nogil
-        CUresult (*cuMemHostRegister)(void *p, size_t bytesize, unsigned int Flags) noexcept nogil
-        CUresult (*cuMemHostUnregister)(void *p) noexcept nogil
-        CUresult (*cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyHtoD)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyDtoH)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyDtoD)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyDtoA)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyAtoD)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyHtoA)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyAtoH)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpyAtoA)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount) noexcept nogil
-        CUresult (*cuMemcpy2D)(const CUDA_MEMCPY2D *pCopy) noexcept nogil
-        CUresult (*cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D *pCopy) noexcept nogil
-        CUresult (*cuMemcpy3D)(const CUDA_MEMCPY3D *pCopy) noexcept nogil
-        CUresult (*cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy) noexcept nogil
-        CUresult (*cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyHtoDAsync)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyDtoHAsync)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyDtoDAsync)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyHtoAAsync)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyAtoHAsync)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpy2DAsync)(const CUDA_MEMCPY2D *pCopy, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpy3DAsync)(const CUDA_MEMCPY3D *pCopy, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpy3DBatchAsync)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpyWithAttributesAsync)(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream) noexcept nogil
-        CUresult (*cuMemcpy3DWithAttributesAsync)(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream) noexcept nogil
-        CUresult (*cuMemsetD8)(CUdeviceptr dstDevice, unsigned char uc, size_t N) noexcept nogil
-        CUresult (*cuMemsetD16)(CUdeviceptr dstDevice, unsigned short us, size_t N) noexcept nogil
-        CUresult (*cuMemsetD32)(CUdeviceptr dstDevice, unsigned int ui, size_t N) noexcept nogil
-        CUresult (*cuMemsetD2D8)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) noexcept nogil
-        CUresult (*cuMemsetD2D16)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) noexcept nogil
-        CUresult (*cuMemsetD2D32)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) noexcept nogil
-        CUresult (*cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) noexcept nogil
-        CUresult (*cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) noexcept nogil
-        CUresult (*cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) noexcept nogil
-        CUresult (*cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream) noexcept nogil
-        CUresult (*cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream) noexcept nogil
-        CUresult (*cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream) noexcept nogil
-        CUresult (*cuArrayCreate)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) noexcept nogil
-        CUresult (*cuArrayGetDescriptor)(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) noexcept nogil
-        CUresult (*cuArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array) noexcept nogil
-        CUresult (*cuMipmappedArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap) noexcept nogil
-        CUresult (*cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device) noexcept nogil
-        CUresult (*cuMipmappedArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap, CUdevice device) noexcept nogil
-        CUresult (*cuArrayGetPlane)(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx) noexcept nogil
-        CUresult (*cuArrayDestroy)(CUarray hArray) noexcept nogil
-        CUresult (*cuArray3DCreate)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) noexcept nogil
-        CUresult (*cuArray3DGetDescriptor)(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) noexcept nogil
-        CUresult (*cuMipmappedArrayCreate)(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels) noexcept nogil
-        CUresult (*cuMipmappedArrayGetLevel)(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) noexcept nogil
-        CUresult (*cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray) noexcept nogil
-        CUresult (*cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags) noexcept nogil
-        CUresult (*cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream) noexcept nogil
-        CUresult (*cuMemAddressReserve)(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) noexcept nogil
-        CUresult (*cuMemAddressFree)(CUdeviceptr ptr, size_t size) noexcept nogil
-        CUresult (*cuMemCreate)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags) noexcept nogil
-        CUresult (*cuMemRelease)(CUmemGenericAllocationHandle handle) noexcept nogil
-        CUresult (*cuMemMap)(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) noexcept nogil
-        CUresult (*cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) noexcept nogil
-        CUresult (*cuMemUnmap)(CUdeviceptr ptr, size_t size) noexcept nogil
-        CUresult (*cuMemSetAccess)(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) noexcept nogil
-        CUresult (*cuMemGetAccess)(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) noexcept nogil
-        CUresult (*cuMemExportToShareableHandle)(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags) noexcept nogil
-        CUresult (*cuMemImportFromShareableHandle)(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType) noexcept nogil
-        CUresult (*cuMemGetAllocationGranularity)(size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option) noexcept nogil
-        CUresult (*cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) noexcept nogil
-        CUresult (*cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *handle, void *addr) noexcept nogil
-        CUresult (*cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream) noexcept nogil
-        CUresult (*cuMemAllocAsync)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) noexcept nogil
-        CUresult (*cuMemPoolTrimTo)(CUmemoryPool pool, size_t minBytesToKeep) noexcept nogil
-        CUresult (*cuMemPoolSetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr, void *value) noexcept nogil
-        CUresult (*cuMemPoolGetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr, void *value) noexcept nogil
-        CUresult (*cuMemPoolSetAccess)(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) noexcept nogil
-        CUresult (*cuMemPoolGetAccess)(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) noexcept nogil
-        CUresult (*cuMemPoolCreate)(CUmemoryPool *pool, const CUmemPoolProps *poolProps) noexcept nogil
-        CUresult (*cuMemPoolDestroy)(CUmemoryPool pool) noexcept nogil
-        CUresult (*cuMemGetDefaultMemPool)(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) noexcept nogil
-        CUresult (*cuMemGetMemPool)(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) noexcept nogil
-        CUresult (*cuMemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) noexcept nogil
-        CUresult (*cuMemAllocFromPoolAsync)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) noexcept nogil
-        CUresult (*cuMemPoolExportToShareableHandle)(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags) noexcept nogil
-        CUresult (*cuMemPoolImportFromShareableHandle)(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags) noexcept nogil
-        CUresult (*cuMemPoolExportPointer)(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) noexcept nogil
-        CUresult (*cuMemPoolImportPointer)(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) noexcept nogil
-        CUresult (*cuMulticastCreate)(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) noexcept nogil
-        CUresult (*cuMulticastAddDevice)(CUmemGenericAllocationHandle mcHandle, CUdevice dev) noexcept nogil
-        CUresult (*cuMulticastBindMem)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags) noexcept nogil
-        CUresult (*cuMulticastBindMem_v2)(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags) noexcept nogil
-        CUresult (*cuMulticastBindAddr)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags) noexcept nogil
-        CUresult (*cuMulticastBindAddr_v2)(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags) noexcept nogil
-        CUresult (*cuMulticastUnbind)(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size) noexcept nogil
-        CUresult (*cuMulticastGetGranularity)(size_t *granularity, const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option) noexcept nogil
-        CUresult (*cuDeviceGetFabricClusterUuid)(CUuuid *uuid, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetCliqueCount)(size_t *count, CUdevice dev) noexcept nogil
-        CUresult (*cuDeviceGetCliqueInfo)(CUcliqueInfo *cliqueInfo, size_t *count, CUdevice dev) noexcept nogil
-        CUresult (*cuLogicalEndpointIdReserve)(CUlogicalEndpointId *baseLeId, cuuint32_t count) noexcept nogil
-        CUresult (*cuLogicalEndpointIdRelease)(CUlogicalEndpointId baseLeId, cuuint32_t count) noexcept nogil
-        CUresult (*cuLogicalEndpointCreate)(CUlogicalEndpointId leId, const CUlogicalEndpointProp *prop) noexcept nogil
-        CUresult (*cuLogicalEndpointAddDevice)(CUlogicalEndpointId leId, CUdevice dev) noexcept nogil
-        CUresult (*cuLogicalEndpointDestroy)(CUlogicalEndpointId leId) noexcept nogil
-        CUresult (*cuLogicalEndpointBindAddr)(CUlogicalEndpointId leId, CUdevice dev, cuuint64_t offset, void *ptr, cuuint64_t size, unsigned long long flags) noexcept nogil
-        CUresult (*cuLogicalEndpointBindMem)(CUlogicalEndpointId leId, CUdevice dev, cuuint64_t offset, CUmemGenericAllocationHandle memHandle, cuuint64_t memOffset, cuuint64_t size, unsigned long long flags) noexcept nogil
-        CUresult (*cuLogicalEndpointUnbind)(CUlogicalEndpointId leId, CUdevice dev, cuuint64_t offset, cuuint64_t size) noexcept nogil
-        CUresult (*cuLogicalEndpointExport)(void *handle, CUlogicalEndpointId leId, CUlogicalEndpointIpcHandleType handleType) noexcept nogil
-        CUresult (*cuLogicalEndpointImport)(CUlogicalEndpointId leId, const void *handle, CUlogicalEndpointIpcHandleType handleType) noexcept nogil
-        CUresult (*cuLogicalEndpointGetLimits)(cuuint64_t *bindAlignment, cuuint64_t *maxSize, const CUlogicalEndpointProp *prop) noexcept nogil
-        CUresult (*cuLogicalEndpointQuery)(CUlogicalEndpointId leId, cuuint32_t count, int *queryStatus) noexcept nogil
-        CUresult (*cuFabricCpyBatchAsync)(size_t numOps, CUDA_FABRIC_COPY_BATCH_OP *opList, unsigned long long flags, CUstream hStream) noexcept nogil
-        CUresult (*cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) noexcept nogil
-        CUresult (*cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream) noexcept nogil
-        CUresult (*cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) noexcept nogil
-        CUresult (*cuMemPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream) noexcept nogil
-        CUresult (*cuMemDiscardBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream) noexcept nogil
-        CUresult (*cuMemDiscardAndPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream) noexcept nogil
-        CUresult (*cuMemGetLocationInfo)(CUdeviceptr ptr, size_t size, size_t summaryGranularity, size_t samplingGranularity, CUmemLocation *location_out) noexcept nogil
-        CUresult (*cuMemRangeGetAttribute)(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count) noexcept nogil
-        CUresult (*cuMemRangeGetAttributes)(void **data, size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr, size_t count) noexcept nogil
-        CUresult (*cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr) noexcept nogil
-        CUresult (*cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr) noexcept nogil
-        CUresult (*cuStreamCreate)(CUstream *phStream, unsigned int Flags) noexcept nogil
-        CUresult (*cuStreamCreateWithPriority)(CUstream *phStream, unsigned int flags, int priority) noexcept nogil
-        CUresult (*cuStreamBeginCaptureToCig)(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams) noexcept nogil
-        CUresult (*cuStreamEndCaptureToCig)(CUstream hStream) noexcept nogil
-        CUresult (*cuStreamGetPriority)(CUstream hStream, int *priority) noexcept nogil
-        CUresult (*cuStreamGetDevice)(CUstream hStream, CUdevice *device) noexcept nogil
-        CUresult (*cuStreamGetFlags)(CUstream hStream, unsigned int *flags) noexcept nogil
-        CUresult (*cuStreamGetId)(CUstream hStream, unsigned long long *streamId) noexcept nogil
-        CUresult (*cuStreamGetCtx)(CUstream hStream, CUcontext *pctx) noexcept nogil
-        CUresult (*cuStreamGetCtx_v2)(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) noexcept nogil
-        CUresult (*cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags) noexcept nogil
-        CUresult (*cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) noexcept nogil
-        CUresult (*cuStreamBeginCapture)(CUstream hStream, CUstreamCaptureMode mode) noexcept nogil
-        CUresult (*cuStreamBeginRecaptureToGraph)(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph, CUgraphRecaptureCallback callbackFunc, void *userData) noexcept nogil
-        CUresult (*cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode) noexcept nogil
-        CUresult (*cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *mode) noexcept nogil
-        CUresult (*cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph) noexcept nogil
-        CUresult (*cuStreamIsCapturing)(CUstream hStream, CUstreamCaptureStatus *captureStatus) noexcept nogil
-        CUresult (*cuStreamGetCaptureInfo)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) noexcept nogil
-        CUresult (*cuStreamUpdateCaptureDependencies)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags) noexcept nogil
-        CUresult (*cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) noexcept nogil
-        CUresult (*cuStreamQuery)(CUstream hStream) noexcept nogil
-        CUresult (*cuStreamSynchronize)(CUstream hStream) noexcept nogil
-        CUresult (*cuStreamDestroy)(CUstream hStream) noexcept nogil
-        CUresult (*cuStreamCopyAttributes)(CUstream dst, CUstream src) noexcept nogil
-        CUresult (*cuStreamGetAttribute)(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out) noexcept nogil
-        CUresult (*cuStreamSetAttribute)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value) noexcept nogil
-        CUresult (*cuEventCreate)(CUevent *phEvent, unsigned int Flags) noexcept nogil
-        CUresult (*cuEventRecord)(CUevent hEvent, CUstream hStream) noexcept nogil
-        CUresult (*cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags) noexcept nogil
-        CUresult (*cuEventQuery)(CUevent hEvent) noexcept nogil
-        CUresult (*cuEventSynchronize)(CUevent hEvent) noexcept nogil
-        CUresult (*cuEventDestroy)(CUevent hEvent) noexcept nogil
-        CUresult (*cuEventElapsedTime)(float *pMilliseconds, CUevent hStart, CUevent hEnd) noexcept nogil
-        CUresult (*cuImportExternalMemory)(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) noexcept nogil
-        CUresult (*cuExternalMemoryGetMappedBuffer)(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) noexcept nogil
-        CUresult (*cuExternalMemoryGetMappedMipmappedArray)(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc) noexcept nogil
-        CUresult (*cuDestroyExternalMemory)(CUexternalMemory extMem) noexcept nogil
-        CUresult (*cuImportExternalSemaphore)(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc) noexcept nogil
-        CUresult (*cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream) noexcept nogil
-        CUresult (*cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream) noexcept nogil
-        CUresult (*cuDestroyExternalSemaphore)(CUexternalSemaphore extSem) noexcept nogil
-        CUresult (*cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) noexcept nogil
-        CUresult (*cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) noexcept nogil
-        CUresult (*cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) noexcept nogil
-        CUresult (*cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) noexcept nogil
-        CUresult (*cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags) noexcept nogil
-        CUresult (*cuFuncGetAttribute)(int *pi, CUfunction_attribute attrib, CUfunction hfunc) noexcept nogil
-        CUresult (*cuFuncSetAttribute)(CUfunction hfunc, CUfunction_attribute attrib, int value) noexcept nogil
-        CUresult (*cuFuncSetCacheConfig)(CUfunction hfunc, CUfunc_cache config) noexcept nogil
-        CUresult (*cuFuncGetModule)(CUmodule *hmod, CUfunction hfunc) noexcept nogil
-        CUresult (*cuFuncGetName)(const char **name, CUfunction hfunc) noexcept nogil
-        CUresult (*cuFuncGetParamInfo)(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize) noexcept nogil
-        CUresult (*cuFuncGetParamCount)(CUfunction func, size_t *paramCount) noexcept nogil
-        CUresult (*cuFuncIsLoaded)(CUfunctionLoadingState *state, CUfunction function) noexcept nogil
-        CUresult (*cuFuncLoad)(CUfunction function) noexcept nogil
-        CUresult (*cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) noexcept nogil
-        CUresult (*cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) noexcept nogil
-        CUresult (*cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams) noexcept nogil
-        CUresult (*cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData) noexcept nogil
-        CUresult (*cuLaunchHostFunc_v2)(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode) noexcept nogil
-        CUresult (*cuFuncSetBlockShape)(CUfunction hfunc, int x, int y, int z) noexcept nogil
-        CUresult (*cuFuncSetSharedSize)(CUfunction hfunc, unsigned int bytes) noexcept nogil
-        CUresult (*cuParamSetSize)(CUfunction hfunc, unsigned int numbytes) noexcept nogil
-        CUresult (*cuParamSeti)(CUfunction hfunc, int offset, unsigned int value) noexcept nogil
-        CUresult (*cuParamSetf)(CUfunction hfunc, int offset, float value) noexcept nogil
-        CUresult (*cuParamSetv)(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes) noexcept nogil
-        CUresult (*cuLaunch)(CUfunction f) noexcept nogil
-        CUresult (*cuLaunchGrid)(CUfunction f, int grid_width, int grid_height) noexcept nogil
-        CUresult (*cuLaunchGridAsync)(CUfunction f, int grid_width, int grid_height, CUstream hStream) noexcept nogil
-        CUresult (*cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags) noexcept nogil
-        CUresult (*cuParamSetTexRef)(CUfunction hfunc, int texunit, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuFuncSetSharedMemConfig)(CUfunction hfunc, CUsharedconfig config) noexcept nogil
-        CUresult (*cuGraphCreate)(CUgraph *phGraph, unsigned int flags) noexcept nogil
-        CUresult (*cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphKernelNodeGetParams)(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) noexcept nogil
-        CUresult (*cuGraphMemcpyNodeGetParams)(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) noexcept nogil
-        CUresult (*cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) noexcept nogil
-        CUresult (*cuGraphMemsetNodeGetParams)(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddHostNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphHostNodeGetParams)(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphHostNodeSetParams)(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph) noexcept nogil
-        CUresult (*cuGraphChildGraphNodeGetGraph)(CUgraphNode hNode, CUgraph *phGraph) noexcept nogil
-        CUresult (*cuGraphAddEmptyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies) noexcept nogil
-        CUresult (*cuGraphAddEventRecordNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event) noexcept nogil
-        CUresult (*cuGraphEventRecordNodeGetEvent)(CUgraphNode hNode, CUevent *event_out) noexcept nogil
-        CUresult (*cuGraphEventRecordNodeSetEvent)(CUgraphNode hNode, CUevent event) noexcept nogil
-        CUresult (*cuGraphAddEventWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event) noexcept nogil
-        CUresult (*cuGraphEventWaitNodeGetEvent)(CUgraphNode hNode, CUevent *event_out) noexcept nogil
-        CUresult (*cuGraphEventWaitNodeSetEvent)(CUgraphNode hNode, CUevent event) noexcept nogil
-        CUresult (*cuGraphAddExternalSemaphoresSignalNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphExternalSemaphoresSignalNodeGetParams)(CUgraphNode hNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out) noexcept nogil
-        CUresult (*cuGraphExternalSemaphoresSignalNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddExternalSemaphoresWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphExternalSemaphoresWaitNodeGetParams)(CUgraphNode hNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out) noexcept nogil
-        CUresult (*cuGraphExternalSemaphoresWaitNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphBatchMemOpNodeGetParams)(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out) noexcept nogil
-        CUresult (*cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddMemAllocNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphMemAllocNodeGetParams)(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) noexcept nogil
-        CUresult (*cuGraphAddMemFreeNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr) noexcept nogil
-        CUresult (*cuGraphMemFreeNodeGetParams)(CUgraphNode hNode, CUdeviceptr *dptr_out) noexcept nogil
-        CUresult (*cuDeviceGraphMemTrim)(CUdevice device) noexcept nogil
-        CUresult (*cuDeviceGetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attr, void *value) noexcept nogil
-        CUresult (*cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attr, void *value) noexcept nogil
-        CUresult (*cuGraphClone)(CUgraph *phGraphClone, CUgraph originalGraph) noexcept nogil
-        CUresult (*cuGraphNodeFindInClone)(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) noexcept nogil
-        CUresult (*cuGraphNodeGetType)(CUgraphNode hNode, CUgraphNodeType *type) noexcept nogil
-        CUresult (*cuGraphNodeGetContainingGraph)(CUgraphNode hNode, CUgraph *phGraph) noexcept nogil
-        CUresult (*cuGraphNodeGetLocalId)(CUgraphNode hNode, unsigned int *nodeId) noexcept nogil
-        CUresult (*cuGraphNodeGetToolsId)(CUgraphNode hNode, unsigned long long *toolsNodeId) noexcept nogil
-        CUresult (*cuGraphGetId)(CUgraph hGraph, unsigned int *graphId) noexcept nogil
-        CUresult (*cuGraphExecGetId)(CUgraphExec hGraphExec, unsigned int *graphId) noexcept nogil
-        CUresult (*cuGraphGetNodes)(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) noexcept nogil
-        CUresult (*cuGraphGetRootNodes)(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes) noexcept nogil
-        CUresult (*cuGraphGetEdges)(CUgraph hGraph, CUgraphNode *from_, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges) noexcept nogil
-        CUresult (*cuGraphNodeGetDependencies)(CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies) noexcept nogil
-        CUresult (*cuGraphNodeGetDependentNodes)(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData, size_t *numDependentNodes) noexcept nogil
-        CUresult (*cuGraphAddDependencies)(CUgraph hGraph, const CUgraphNode *from_, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies) noexcept nogil
-        CUresult (*cuGraphRemoveDependencies)(CUgraph hGraph, const CUgraphNode *from_, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies) noexcept nogil
-        CUresult (*cuGraphDestroyNode)(CUgraphNode hNode) noexcept nogil
-        CUresult (*cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) noexcept nogil
-        CUresult (*cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) noexcept nogil
-        CUresult (*cuGraphExecGetFlags)(CUgraphExec hGraphExec, cuuint64_t *flags) noexcept nogil
-        CUresult (*cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) noexcept nogil
-        CUresult (*cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) noexcept nogil
-        CUresult (*cuGraphExecHostNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) noexcept nogil
-        CUresult (*cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) noexcept nogil
-        CUresult (*cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) noexcept nogil
-        CUresult (*cuGraphExecExternalSemaphoresSignalNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphExecExternalSemaphoresWaitNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams) noexcept nogil
-        CUresult (*cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) noexcept nogil
-        CUresult (*cuGraphNodeGetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled) noexcept nogil
-        CUresult (*cuGraphUpload)(CUgraphExec hGraphExec, CUstream hStream) noexcept nogil
-        CUresult (*cuGraphLaunch)(CUgraphExec hGraphExec, CUstream hStream) noexcept nogil
-        CUresult (*cuGraphExecDestroy)(CUgraphExec hGraphExec) noexcept nogil
-        CUresult (*cuGraphDestroy)(CUgraph hGraph) noexcept nogil
-        CUresult (*cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo) noexcept nogil
-        CUresult (*cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src) noexcept nogil
-        CUresult (*cuGraphKernelNodeGetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out) noexcept nogil
-        CUresult (*cuGraphKernelNodeSetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value) noexcept nogil
-        CUresult (*cuGraphDebugDotPrint)(CUgraph hGraph, const char *path, unsigned int flags) noexcept nogil
-        CUresult (*cuUserObjectCreate)(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags) noexcept nogil
-        CUresult (*cuUserObjectRetain)(CUuserObject object_, unsigned int count) noexcept nogil
-        CUresult (*cuUserObjectRelease)(CUuserObject object_, unsigned int count) noexcept nogil
-        CUresult (*cuGraphRetainUserObject)(CUgraph graph, CUuserObject object_, unsigned int count, unsigned int flags) noexcept nogil
-        CUresult (*cuGraphReleaseUserObject)(CUgraph graph, CUuserObject object_, unsigned int count) noexcept nogil
-        CUresult (*cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) noexcept nogil
-        CUresult (*cuGraphAddNode_v3)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) noexcept nogil
-        CUresult (*cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams) noexcept nogil
-        CUresult (*cuGraphNodeSetParams_v2)(CUgraphNode hNode, CUgraphNodeParams *nodeParams) noexcept nogil
-        CUresult (*cuGraphNodeGetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams) noexcept nogil
-        CUresult (*cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams) noexcept nogil
-        CUresult (*cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags) noexcept nogil
-        CUresult (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) noexcept nogil
-        CUresult (*cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags) noexcept nogil
-        CUresult (*cuOccupancyMaxPotentialBlockSize)(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit) noexcept nogil
-        CUresult (*cuOccupancyMaxPotentialBlockSizeWithFlags)(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) noexcept nogil
-        CUresult (*cuOccupancyAvailableDynamicSMemPerBlock)(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) noexcept nogil
-        CUresult (*cuOccupancyMaxPotentialClusterSize)(int *clusterSize, CUfunction func, const CUlaunchConfig *config) noexcept nogil
-        CUresult (*cuOccupancyMaxActiveClusters)(int *numClusters, CUfunction func, const CUlaunchConfig *config) noexcept nogil
-        CUresult (*cuTexRefSetArray)(CUtexref hTexRef, CUarray hArray, unsigned int Flags) noexcept nogil
-        CUresult (*cuTexRefSetMipmappedArray)(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags) noexcept nogil
-        CUresult (*cuTexRefSetAddress)(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes) noexcept nogil
-        CUresult (*cuTexRefSetAddress2D)(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch) noexcept nogil
-        CUresult (*cuTexRefSetFormat)(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents) noexcept nogil
-        CUresult (*cuTexRefSetAddressMode)(CUtexref hTexRef, int dim, CUaddress_mode am) noexcept nogil
-        CUresult (*cuTexRefSetFilterMode)(CUtexref hTexRef, CUfilter_mode fm) noexcept nogil
-        CUresult (*cuTexRefSetMipmapFilterMode)(CUtexref hTexRef, CUfilter_mode fm) noexcept nogil
-        CUresult (*cuTexRefSetMipmapLevelBias)(CUtexref hTexRef, float bias) noexcept nogil
-        CUresult (*cuTexRefSetMipmapLevelClamp)(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp) noexcept nogil
-        CUresult (*cuTexRefSetMaxAnisotropy)(CUtexref hTexRef, unsigned int maxAniso) noexcept nogil
-        CUresult (*cuTexRefSetBorderColor)(CUtexref hTexRef, float *pBorderColor) noexcept nogil
-        CUresult (*cuTexRefSetFlags)(CUtexref hTexRef, unsigned int Flags) noexcept nogil
-        CUresult (*cuTexRefGetAddress)(CUdeviceptr *pdptr, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetArray)(CUarray *phArray, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetMipmappedArray)(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetAddressMode)(CUaddress_mode *pam, CUtexref hTexRef, int dim) noexcept nogil
-        CUresult (*cuTexRefGetFilterMode)(CUfilter_mode *pfm, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetFormat)(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetMipmapFilterMode)(CUfilter_mode *pfm, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetMipmapLevelBias)(float *pbias, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetMipmapLevelClamp)(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetMaxAnisotropy)(int *pmaxAniso, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetBorderColor)(float *pBorderColor, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefGetFlags)(unsigned int *pFlags, CUtexref hTexRef) noexcept nogil
-        CUresult (*cuTexRefCreate)(CUtexref *pTexRef) noexcept nogil
-        CUresult (*cuTexRefDestroy)(CUtexref hTexRef) noexcept nogil
-        CUresult (*cuSurfRefSetArray)(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) noexcept nogil
-        CUresult (*cuSurfRefGetArray)(CUarray *phArray, CUsurfref hSurfRef) noexcept nogil
-        CUresult (*cuTexObjectCreate)(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc) noexcept nogil
-        CUresult (*cuTexObjectDestroy)(CUtexObject texObject) noexcept nogil
-        CUresult (*cuTexObjectGetResourceDesc)(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject) noexcept nogil
-        CUresult (*cuTexObjectGetTextureDesc)(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject) noexcept nogil
-        CUresult (*cuTexObjectGetResourceViewDesc)(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject) noexcept nogil
-        CUresult (*cuSurfObjectCreate)(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc) noexcept nogil
-        CUresult (*cuSurfObjectDestroy)(CUsurfObject surfObject) noexcept nogil
-        CUresult (*cuSurfObjectGetResourceDesc)(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject) noexcept nogil
-        CUresult (*cuTensorMapEncodeTiled)(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) noexcept nogil
-        CUresult (*cuTensorMapEncodeIm2col)(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) noexcept nogil
-        CUresult (*cuTensorMapEncodeIm2colWide)(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) noexcept nogil
-        CUresult (*cuTensorMapReplaceAddress)(CUtensorMap *tensorMap, void *globalAddress) noexcept nogil
-        CUresult (*cuTensorMapSetAllocationClass)(CUtensorMap *tensorMap, CUtensorMapAllocClass allocClass, CUtensorMapAllocClass *outAllocClass) noexcept nogil
-        CUresult (*cuDeviceCanAccessPeer)(int *canAccessPeer, CUdevice dev, CUdevice peerDev) noexcept nogil
-        CUresult (*cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags) noexcept nogil
-        CUresult (*cuCtxDisablePeerAccess)(CUcontext peerContext) noexcept nogil
-        CUresult (*cuDeviceGetP2PAttribute)(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice) noexcept nogil
-        CUresult (*cuDeviceGetP2PAtomicCapabilities)(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice, CUdevice dstDevice) noexcept nogil
-        CUresult (*cuGraphicsUnregisterResource)(CUgraphicsResource resource) noexcept nogil
-        CUresult (*cuGraphicsSubResourceGetMappedArray)(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel) noexcept nogil
-        CUresult (*cuGraphicsResourceGetMappedMipmappedArray)(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource) noexcept nogil
-        CUresult (*cuGraphicsResourceGetMappedPointer)(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource) noexcept nogil
-        CUresult (*cuGraphicsResourceSetMapFlags)(CUgraphicsResource resource, unsigned int flags) noexcept nogil
-        CUresult (*cuGraphicsMapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream) noexcept nogil
-        CUresult (*cuGraphicsUnmapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream) noexcept nogil
-        CUresult (*cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus) noexcept nogil
-        CUresult (*cuCoredumpGetAttribute)(CUcoredumpSettings attrib, void *value, size_t *size) noexcept nogil
-        CUresult (*cuCoredumpGetAttributeGlobal)(CUcoredumpSettings attrib, void *value, size_t *size) noexcept nogil
-        CUresult (*cuCoredumpSetAttribute)(CUcoredumpSettings attrib, void *value, size_t *size) noexcept nogil
-        CUresult (*cuCoredumpSetAttributeGlobal)(CUcoredumpSettings attrib, void *value, size_t *size) noexcept nogil
-        CUresult (*cuCoredumpRegisterStartCallback)(CUcoredumpStatusCallback callback, void *userData, CUcoredumpCallbackHandle *callbackOut) noexcept nogil
-        CUresult (*cuCoredumpRegisterCompleteCallback)(CUcoredumpStatusCallback callback, void *userData, CUcoredumpCallbackHandle *callbackOut) noexcept nogil
-        CUresult (*cuCoredumpDeregisterStartCallback)(CUcoredumpCallbackHandle callback) noexcept nogil
-        CUresult (*cuCoredumpDeregisterCompleteCallback)(CUcoredumpCallbackHandle callback) noexcept nogil
-        CUresult (*cuGetExportTable)(const void **ppExportTable, const CUuuid *pExportTableId) noexcept nogil
-        CUresult (*cuGreenCtxCreate)(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) noexcept nogil
-        CUresult (*cuGreenCtxDestroy)(CUgreenCtx hCtx) noexcept nogil
-        CUresult (*cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx) noexcept nogil
-        CUresult (*cuDeviceGetDevResource)(CUdevice device, CUdevResource *resource, CUdevResourceType type) noexcept nogil
-        CUresult (*cuCtxGetDevResource)(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) noexcept nogil
-        CUresult (*cuGreenCtxGetDevResource)(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) noexcept nogil
-        CUresult (*cuDevSmResourceSplitByCount)(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input, CUdevResource *remainder, unsigned int flags, unsigned int minCount) noexcept nogil
-        CUresult (*cuDevSmResourceSplit)(CUdevResource *result, unsigned int nbGroups, const CUdevResource *input, CUdevResource *remainder, unsigned int flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS *groupParams) noexcept nogil
-        CUresult (*cuDevResourceGenerateDesc)(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources) noexcept nogil
-        CUresult (*cuGreenCtxRecordEvent)(CUgreenCtx hCtx, CUevent hEvent) noexcept nogil
-        CUresult (*cuGreenCtxWaitEvent)(CUgreenCtx hCtx, CUevent hEvent) noexcept nogil
-        CUresult (*cuStreamGetGreenCtx)(CUstream hStream, CUgreenCtx *phCtx) noexcept nogil
-        CUresult (*cuGreenCtxStreamCreate)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) noexcept nogil
-        CUresult (*cuGreenCtxGetId)(CUgreenCtx greenCtx, unsigned long long *greenCtxId) noexcept nogil
-        CUresult (*cuStreamGetDevResource)(CUstream hStream, CUdevResource *resource, CUdevResourceType type) noexcept nogil
-        CUresult (*cuLogsRegisterCallback)(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out) noexcept nogil
-        CUresult (*cuLogsUnregisterCallback)(CUlogsCallbackHandle callback) noexcept nogil
-        CUresult (*cuLogsCurrent)(CUlogIterator *iterator_out, unsigned int flags) noexcept nogil
-        CUresult (*cuLogsDumpToFile)(CUlogIterator *iterator, const char *pathToFile, unsigned int flags) noexcept nogil
-        CUresult (*cuLogsDumpToMemory)(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags) noexcept nogil
-        CUresult (*cuCheckpointProcessGetRestoreThreadId)(int pid, int *tid) noexcept nogil
-        CUresult (*cuCheckpointProcessGetState)(int pid, CUprocessState *state) noexcept nogil
-        CUresult (*cuCheckpointProcessLock)(int pid, CUcheckpointLockArgs *args) noexcept nogil
-        CUresult (*cuCheckpointProcessCheckpoint)(int pid, CUcheckpointCheckpointArgs *args) noexcept nogil
-        CUresult (*cuCheckpointProcessRestore)(int pid, CUcheckpointRestoreArgs *args) noexcept nogil
-        CUresult (*cuCheckpointOperationComplete)(CUcheckpointOperationHandle handle) noexcept nogil
-        CUresult (*cuCheckpointProcessUnlock)(int pid, CUcheckpointUnlockArgs *args) noexcept nogil
-        CUresult (*cuGraphicsGLRegisterBuffer)(CUgraphicsResource *pCudaResource, GLuint buffer, unsigned int Flags) noexcept nogil
-        CUresult (*cuGraphicsGLRegisterImage)(CUgraphicsResource *pCudaResource, GLuint image, GLenum target, unsigned int Flags) noexcept nogil
-        CUresult (*cuGLGetDevices)(unsigned int *pCudaDeviceCount, CUdevice *pCudaDevices, unsigned int cudaDeviceCount, CUGLDeviceList deviceList) noexcept nogil
-        CUresult (*cuGLCtxCreate)(CUcontext *pCtx, unsigned int Flags, CUdevice device) noexcept nogil
+        CUresult (*cuCtxGetExecAffinity)(CUexecAffinityParam *, CUexecAffinityType) noexcept nogil
+        CUresult (*cuCtxRecordEvent)(CUcontext, CUevent) noexcept nogil
+        CUresult (*cuCtxWaitEvent)(CUcontext, CUevent) noexcept nogil
+        CUresult (*cuCtxAttach)(CUcontext *, unsigned int) noexcept nogil
+        CUresult (*cuCtxDetach)(CUcontext) noexcept nogil
+        CUresult (*cuCtxGetSharedMemConfig)(CUsharedconfig *) noexcept nogil
+        CUresult (*cuCtxSetSharedMemConfig)(CUsharedconfig) noexcept nogil
+        CUresult (*cuModuleLoad)(CUmodule *, const char *) noexcept nogil
+        CUresult (*cuModuleLoadData)(CUmodule *, const void *) noexcept nogil
+        CUresult (*cuModuleLoadDataEx)(CUmodule *, const void *, unsigned int, CUjit_option *, void **) noexcept nogil
+        CUresult (*cuModuleLoadFatBinary)(CUmodule *, const void *) noexcept nogil
+        CUresult (*cuModuleUnload)(CUmodule) noexcept nogil
+        CUresult (*cuModuleGetLoadingMode)(CUmoduleLoadingMode *) noexcept nogil
+        CUresult (*cuModuleGetFunction)(CUfunction *, CUmodule, const char *) noexcept nogil
+        CUresult (*cuModuleGetFunctionCount)(unsigned int *, CUmodule) noexcept nogil
+        CUresult (*cuModuleEnumerateFunctions)(CUfunction *, unsigned int, CUmodule) noexcept nogil
+        CUresult (*cuModuleGetGlobal)(CUdeviceptr *, size_t *, CUmodule, const char *) noexcept nogil
+        CUresult (*cuLinkCreate)(unsigned int, CUjit_option *, void **, CUlinkState *) noexcept nogil
+        CUresult (*cuLinkAddData)(CUlinkState, CUjitInputType, void *, size_t, const char *, unsigned int, CUjit_option *, void **) noexcept nogil
+        CUresult (*cuLinkAddFile)(CUlinkState, CUjitInputType, const char *, unsigned int, CUjit_option *, void **) noexcept nogil
+        CUresult (*cuLinkComplete)(CUlinkState, void **, size_t *) noexcept nogil
+        CUresult (*cuLinkDestroy)(CUlinkState) noexcept nogil
+        CUresult (*cuModuleGetTexRef)(CUtexref *, CUmodule, const char *) noexcept nogil
+        CUresult (*cuModuleGetSurfRef)(CUsurfref *, CUmodule, const char *) noexcept nogil
+        CUresult (*cuLibraryLoadData)(CUlibrary *, const void *, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int) noexcept nogil
+        CUresult (*cuLibraryLoadFromFile)(CUlibrary *, const char *, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int) noexcept nogil
+        CUresult (*cuLibraryUnload)(CUlibrary) noexcept nogil
+        CUresult (*cuLibraryGetKernel)(CUkernel *, CUlibrary, const char *) noexcept nogil
+        CUresult (*cuLibraryGetKernelCount)(unsigned int *, CUlibrary) noexcept nogil
+        CUresult (*cuLibraryEnumerateKernels)(CUkernel *, unsigned int, CUlibrary) noexcept nogil
+        CUresult (*cuLibraryGetModule)(CUmodule *, CUlibrary) noexcept nogil
+        CUresult (*cuKernelGetFunction)(CUfunction *, CUkernel) noexcept nogil
+        CUresult (*cuKernelGetLibrary)(CUlibrary *, CUkernel) noexcept nogil
+        CUresult (*cuLibraryGetGlobal)(CUdeviceptr *, size_t *, CUlibrary, const char *) noexcept nogil
+        CUresult (*cuLibraryGetManaged)(CUdeviceptr *, size_t *, CUlibrary, const char *) noexcept nogil
+        CUresult (*cuLibraryGetUnifiedFunction)(void **, CUlibrary, const char *) noexcept nogil
+        CUresult (*cuKernelGetAttribute)(int *, CUfunction_attribute, CUkernel, CUdevice) noexcept nogil
+        CUresult (*cuKernelSetAttribute)(CUfunction_attribute, int, CUkernel, CUdevice) noexcept nogil
+        CUresult (*cuKernelSetCacheConfig)(CUkernel, CUfunc_cache, CUdevice) noexcept nogil
+        CUresult (*cuKernelGetName)(const char **, CUkernel) noexcept nogil
+        CUresult (*cuKernelGetParamInfo)(CUkernel, size_t, size_t *, size_t *) noexcept nogil
+        CUresult (*cuKernelGetParamCount)(CUkernel, size_t *) noexcept nogil
+        CUresult (*cuMemGetInfo)(size_t *, size_t *) noexcept nogil
+        CUresult (*cuMemAlloc)(CUdeviceptr *, size_t) noexcept nogil
+        CUresult (*cuMemAllocPitch)(CUdeviceptr *, size_t *, size_t, size_t, unsigned int) noexcept nogil
+        CUresult (*cuMemFree)(CUdeviceptr) noexcept nogil
+        CUresult (*cuMemGetAddressRange)(CUdeviceptr *, size_t *, CUdeviceptr) noexcept nogil
+        CUresult (*cuMemAllocHost)(void **, size_t) noexcept nogil
+        CUresult (*cuMemFreeHost)(void *) noexcept nogil
+        CUresult (*cuMemHostAlloc)(void **, size_t, unsigned int) noexcept nogil
+        CUresult (*cuMemHostGetDevicePointer)(CUdeviceptr *, void *, unsigned int) noexcept nogil
+        CUresult (*cuMemHostGetFlags)(unsigned int *, void *) noexcept nogil
+        CUresult (*cuMemAllocManaged)(CUdeviceptr *, size_t, unsigned int) noexcept nogil
+        CUresult (*cuDeviceRegisterAsyncNotification)(CUdevice, CUasyncCallback, void *, CUasyncCallbackHandle *) noexcept nogil
+        CUresult (*cuDeviceUnregisterAsyncNotification)(CUdevice, CUasyncCallbackHandle) noexcept nogil
+        CUresult (*cuDeviceGetByPCIBusId)(CUdevice *, const char *) noexcept nogil
+        CUresult (*cuDeviceGetPCIBusId)(char *, int, CUdevice) noexcept nogil
+        CUresult (*cuIpcGetEventHandle)(CUipcEventHandle *, CUevent) noexcept nogil
+        CUresult (*cuIpcOpenEventHandle)(CUevent *, CUipcEventHandle) noexcept nogil
+        CUresult (*cuIpcGetMemHandle)(CUipcMemHandle *, CUdeviceptr) noexcept nogil
+        CUresult (*cuIpcOpenMemHandle)(CUdeviceptr *, CUipcMemHandle, unsigned int) noexcept nogil
+        CUresult (*cuIpcCloseMemHandle)(CUdeviceptr) noexcept nogil
+        CUresult (*cuMemHostRegister)(void *, size_t, unsigned int) noexcept nogil
+        CUresult (*cuMemHostUnregister)(void *) noexcept nogil
+        CUresult (*cuMemcpy)(CUdeviceptr, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuMemcpyPeer)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t) noexcept nogil
+        CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void *, size_t) noexcept nogil
+        CUresult (*cuMemcpyDtoH)(void *, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuMemcpyDtoD)(CUdeviceptr, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuMemcpyDtoA)(CUarray, size_t, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuMemcpyAtoD)(CUdeviceptr, CUarray, size_t, size_t) noexcept nogil
+        CUresult (*cuMemcpyHtoA)(CUarray, size_t, const void *, size_t) noexcept nogil
+        CUresult (*cuMemcpyAtoH)(void *, CUarray, size_t, size_t) noexcept nogil
+        CUresult (*cuMemcpyAtoA)(CUarray, size_t, CUarray, size_t, size_t) noexcept nogil
+        CUresult (*cuMemcpy2D)(const CUDA_MEMCPY2D *) noexcept nogil
+        CUresult (*cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D *) noexcept nogil
+        CUresult (*cuMemcpy3D)(const CUDA_MEMCPY3D *) noexcept nogil
+        CUresult (*cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *) noexcept nogil
+        CUresult (*cuMemcpyAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyPeerAsync)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyHtoDAsync)(CUdeviceptr, const void *, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyDtoHAsync)(void *, CUdeviceptr, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyDtoDAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyHtoAAsync)(CUarray, size_t, const void *, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpyAtoHAsync)(void *, CUarray, size_t, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpy2DAsync)(const CUDA_MEMCPY2D *, CUstream) noexcept nogil
+        CUresult (*cuMemcpy3DAsync)(const CUDA_MEMCPY3D *, CUstream) noexcept nogil
+        CUresult (*cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *, CUstream) noexcept nogil
+        CUresult (*cuMemcpyBatchAsync)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemcpy3DBatchAsync)(size_t, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream) noexcept nogil
+        CUresult (*cuMemcpyWithAttributesAsync)(CUdeviceptr, CUdeviceptr, size_t, CUmemcpyAttributes *, CUstream) noexcept nogil
+        CUresult (*cuMemcpy3DWithAttributesAsync)(CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream) noexcept nogil
+        CUresult (*cuMemsetD8)(CUdeviceptr, unsigned char, size_t) noexcept nogil
+        CUresult (*cuMemsetD16)(CUdeviceptr, unsigned short, size_t) noexcept nogil
+        CUresult (*cuMemsetD32)(CUdeviceptr, unsigned int, size_t) noexcept nogil
+        CUresult (*cuMemsetD2D8)(CUdeviceptr, size_t, unsigned char, size_t, size_t) noexcept nogil
+        CUresult (*cuMemsetD2D16)(CUdeviceptr, size_t, unsigned short, size_t, size_t) noexcept nogil
+        CUresult (*cuMemsetD2D32)(CUdeviceptr, size_t, unsigned int, size_t, size_t) noexcept nogil
+        CUresult (*cuMemsetD8Async)(CUdeviceptr, unsigned char, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD16Async)(CUdeviceptr, unsigned short, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD32Async)(CUdeviceptr, unsigned int, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD2D8Async)(CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD2D16Async)(CUdeviceptr, size_t, unsigned short, size_t, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemsetD2D32Async)(CUdeviceptr, size_t, unsigned int, size_t, size_t, CUstream) noexcept nogil
+        CUresult (*cuArrayCreate)(CUarray *, const CUDA_ARRAY_DESCRIPTOR *) noexcept nogil
+        CUresult (*cuArrayGetDescriptor)(CUDA_ARRAY_DESCRIPTOR *, CUarray) noexcept nogil
+        CUresult (*cuArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *, CUarray) noexcept nogil
+        CUresult (*cuMipmappedArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES *, CUmipmappedArray) noexcept nogil
+        CUresult (*cuArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *, CUarray, CUdevice) noexcept nogil
+        CUresult (*cuMipmappedArrayGetMemoryRequirements)(CUDA_ARRAY_MEMORY_REQUIREMENTS *, CUmipmappedArray, CUdevice) noexcept nogil
+        CUresult (*cuArrayGetPlane)(CUarray *, CUarray, unsigned int) noexcept nogil
+        CUresult (*cuArrayDestroy)(CUarray) noexcept nogil
+        CUresult (*cuArray3DCreate)(CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *) noexcept nogil
+        CUresult (*cuArray3DGetDescriptor)(CUDA_ARRAY3D_DESCRIPTOR *, CUarray) noexcept nogil
+        CUresult (*cuMipmappedArrayCreate)(CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned int) noexcept nogil
+        CUresult (*cuMipmappedArrayGetLevel)(CUarray *, CUmipmappedArray, unsigned int) noexcept nogil
+        CUresult (*cuMipmappedArrayDestroy)(CUmipmappedArray) noexcept nogil
+        CUresult (*cuMemGetHandleForAddressRange)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long) noexcept nogil
+        CUresult (*cuMemBatchDecompressAsync)(CUmemDecompressParams *, size_t, unsigned int, size_t *, CUstream) noexcept nogil
+        CUresult (*cuMemAddressReserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long) noexcept nogil
+        CUresult (*cuMemAddressFree)(CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuMemCreate)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long) noexcept nogil
+        CUresult (*cuMemRelease)(CUmemGenericAllocationHandle) noexcept nogil
+        CUresult (*cuMemMap)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) noexcept nogil
+        CUresult (*cuMemMapArrayAsync)(CUarrayMapInfo *, unsigned int, CUstream) noexcept nogil
+        CUresult (*cuMemUnmap)(CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuMemSetAccess)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t) noexcept nogil
+        CUresult (*cuMemGetAccess)(unsigned long long *, const CUmemLocation *, CUdeviceptr) noexcept nogil
+        CUresult (*cuMemExportToShareableHandle)(void *, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long) noexcept nogil
+        CUresult (*cuMemImportFromShareableHandle)(CUmemGenericAllocationHandle *, void *, CUmemAllocationHandleType) noexcept nogil
+        CUresult (*cuMemGetAllocationGranularity)(size_t *, const CUmemAllocationProp *, CUmemAllocationGranularity_flags) noexcept nogil
+        CUresult (*cuMemGetAllocationPropertiesFromHandle)(CUmemAllocationProp *, CUmemGenericAllocationHandle) noexcept nogil
+        CUresult (*cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *, void *) noexcept nogil
+        CUresult (*cuMemFreeAsync)(CUdeviceptr, CUstream) noexcept nogil
+        CUresult (*cuMemAllocAsync)(CUdeviceptr *, size_t, CUstream) noexcept nogil
+        CUresult (*cuMemPoolTrimTo)(CUmemoryPool, size_t) noexcept nogil
+        CUresult (*cuMemPoolSetAttribute)(CUmemoryPool, CUmemPool_attribute, void *) noexcept nogil
+        CUresult (*cuMemPoolGetAttribute)(CUmemoryPool, CUmemPool_attribute, void *) noexcept nogil
+        CUresult (*cuMemPoolSetAccess)(CUmemoryPool, const CUmemAccessDesc *, size_t) noexcept nogil
+        CUresult (*cuMemPoolGetAccess)(CUmemAccess_flags *, CUmemoryPool, CUmemLocation *) noexcept nogil
+        CUresult (*cuMemPoolCreate)(CUmemoryPool *, const CUmemPoolProps *) noexcept nogil
+        CUresult (*cuMemPoolDestroy)(CUmemoryPool) noexcept nogil
+        CUresult (*cuMemGetDefaultMemPool)(CUmemoryPool *, CUmemLocation *, CUmemAllocationType) noexcept nogil
+        CUresult (*cuMemGetMemPool)(CUmemoryPool *, CUmemLocation *, CUmemAllocationType) noexcept nogil
+        CUresult (*cuMemSetMemPool)(CUmemLocation *, CUmemAllocationType, CUmemoryPool) noexcept nogil
+        CUresult (*cuMemAllocFromPoolAsync)(CUdeviceptr *, size_t, CUmemoryPool, CUstream) noexcept nogil
+        CUresult (*cuMemPoolExportToShareableHandle)(void *, CUmemoryPool, CUmemAllocationHandleType, unsigned long long) noexcept nogil
+        CUresult (*cuMemPoolImportFromShareableHandle)(CUmemoryPool *, void *, CUmemAllocationHandleType, unsigned long long) noexcept nogil
+        CUresult (*cuMemPoolExportPointer)(CUmemPoolPtrExportData *, CUdeviceptr) noexcept nogil
+        CUresult (*cuMemPoolImportPointer)(CUdeviceptr *, CUmemoryPool, CUmemPoolPtrExportData *) noexcept nogil
+        CUresult (*cuMulticastCreate)(CUmemGenericAllocationHandle *, const CUmulticastObjectProp *) noexcept nogil
+        CUresult (*cuMulticastAddDevice)(CUmemGenericAllocationHandle, CUdevice) noexcept nogil
+        CUresult (*cuMulticastBindMem)(CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long) noexcept nogil
+        CUresult (*cuMulticastBindMem_v2)(CUmemGenericAllocationHandle, CUdevice, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long) noexcept nogil
+        CUresult (*cuMulticastBindAddr)(CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t, unsigned long long) noexcept nogil
+        CUresult (*cuMulticastBindAddr_v2)(CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long) noexcept nogil
+        CUresult (*cuMulticastUnbind)(CUmemGenericAllocationHandle, CUdevice, size_t, size_t) noexcept nogil
+        CUresult (*cuMulticastGetGranularity)(size_t *, const CUmulticastObjectProp *, CUmulticastGranularity_flags) noexcept nogil
+        CUresult (*cuDeviceGetFabricClusterUuid)(CUuuid *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetCliqueCount)(size_t *, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetCliqueInfo)(CUcliqueInfo *, size_t *, CUdevice) noexcept nogil
+        CUresult (*cuLogicalEndpointIdReserve)(CUlogicalEndpointId *, cuuint32_t) noexcept nogil
+        CUresult (*cuLogicalEndpointIdRelease)(CUlogicalEndpointId, cuuint32_t) noexcept nogil
+        CUresult (*cuLogicalEndpointCreate)(CUlogicalEndpointId, const CUlogicalEndpointProp *) noexcept nogil
+        CUresult (*cuLogicalEndpointAddDevice)(CUlogicalEndpointId, CUdevice) noexcept nogil
+        CUresult (*cuLogicalEndpointDestroy)(CUlogicalEndpointId) noexcept nogil
+        CUresult (*cuLogicalEndpointBindAddr)(CUlogicalEndpointId, CUdevice, cuuint64_t, void *, cuuint64_t, unsigned long long) noexcept nogil
+        CUresult (*cuLogicalEndpointBindMem)(CUlogicalEndpointId, CUdevice, cuuint64_t, CUmemGenericAllocationHandle, cuuint64_t, cuuint64_t, unsigned long long) noexcept nogil
+        CUresult (*cuLogicalEndpointUnbind)(CUlogicalEndpointId, CUdevice, cuuint64_t, cuuint64_t) noexcept nogil
+        CUresult (*cuLogicalEndpointExport)(void *, CUlogicalEndpointId, CUlogicalEndpointIpcHandleType) noexcept nogil
+        CUresult (*cuLogicalEndpointImport)(CUlogicalEndpointId, const void *, CUlogicalEndpointIpcHandleType) noexcept nogil
+        CUresult (*cuLogicalEndpointGetLimits)(cuuint64_t *, cuuint64_t *, const CUlogicalEndpointProp *) noexcept nogil
+        CUresult (*cuLogicalEndpointQuery)(CUlogicalEndpointId, cuuint32_t, int *) noexcept nogil
+        CUresult (*cuFabricCpyBatchAsync)(size_t, CUDA_FABRIC_COPY_BATCH_OP *, unsigned long long, CUstream) noexcept nogil
+        CUresult (*cuPointerGetAttribute)(void *, CUpointer_attribute, CUdeviceptr) noexcept nogil
+        CUresult (*cuMemPrefetchAsync)(CUdeviceptr, size_t, CUmemLocation, unsigned int, CUstream) noexcept nogil
+        CUresult (*cuMemAdvise)(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) noexcept nogil
+        CUresult (*cuMemPrefetchBatchAsync)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream) noexcept nogil
+        CUresult (*cuMemDiscardBatchAsync)(CUdeviceptr *, size_t *, size_t, unsigned long long, CUstream) noexcept nogil
+        CUresult (*cuMemDiscardAndPrefetchBatchAsync)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream) noexcept nogil
+        CUresult (*cuMemGetLocationInfo)(CUdeviceptr, size_t, size_t, size_t, CUmemLocation *) noexcept nogil
+        CUresult (*cuMemRangeGetAttribute)(void *, size_t, CUmem_range_attribute, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuMemRangeGetAttributes)(void **, size_t *, CUmem_range_attribute *, size_t, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuPointerSetAttribute)(const void *, CUpointer_attribute, CUdeviceptr) noexcept nogil
+        CUresult (*cuPointerGetAttributes)(unsigned int, CUpointer_attribute *, void **, CUdeviceptr) noexcept nogil
+        CUresult (*cuStreamCreate)(CUstream *, unsigned int) noexcept nogil
+        CUresult (*cuStreamCreateWithPriority)(CUstream *, unsigned int, int) noexcept nogil
+        CUresult (*cuStreamBeginCaptureToCig)(CUstream, CUstreamCigCaptureParams *) noexcept nogil
+        CUresult (*cuStreamEndCaptureToCig)(CUstream) noexcept nogil
+        CUresult (*cuStreamGetPriority)(CUstream, int *) noexcept nogil
+        CUresult (*cuStreamGetDevice)(CUstream, CUdevice *) noexcept nogil
+        CUresult (*cuStreamGetFlags)(CUstream, unsigned int *) noexcept nogil
+        CUresult (*cuStreamGetId)(CUstream, unsigned long long *) noexcept nogil
+        CUresult (*cuStreamGetCtx)(CUstream, CUcontext *) noexcept nogil
+        CUresult (*cuStreamGetCtx_v2)(CUstream, CUcontext *, CUgreenCtx *) noexcept nogil
+        CUresult (*cuStreamWaitEvent)(CUstream, CUevent, unsigned int) noexcept nogil
+        CUresult (*cuStreamAddCallback)(CUstream, CUstreamCallback, void *, unsigned int) noexcept nogil
+        CUresult (*cuStreamBeginCapture)(CUstream, CUstreamCaptureMode) noexcept nogil
+        CUresult (*cuStreamBeginRecaptureToGraph)(CUstream, CUstreamCaptureMode, CUgraph, CUgraphRecaptureCallback, void *) noexcept nogil
+        CUresult (*cuStreamBeginCaptureToGraph)(CUstream, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, CUstreamCaptureMode) noexcept nogil
+        CUresult (*cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *) noexcept nogil
+        CUresult (*cuStreamEndCapture)(CUstream, CUgraph *) noexcept nogil
+        CUresult (*cuStreamIsCapturing)(CUstream, CUstreamCaptureStatus *) noexcept nogil
+        CUresult (*cuStreamGetCaptureInfo)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, const CUgraphEdgeData **, size_t *) noexcept nogil
+        CUresult (*cuStreamUpdateCaptureDependencies)(CUstream, CUgraphNode *, const CUgraphEdgeData *, size_t, unsigned int) noexcept nogil
+        CUresult (*cuStreamAttachMemAsync)(CUstream, CUdeviceptr, size_t, unsigned int) noexcept nogil
+        CUresult (*cuStreamQuery)(CUstream) noexcept nogil
+        CUresult (*cuStreamSynchronize)(CUstream) noexcept nogil
+        CUresult (*cuStreamDestroy)(CUstream) noexcept nogil
+        CUresult (*cuStreamCopyAttributes)(CUstream, CUstream) noexcept nogil
+        CUresult (*cuStreamGetAttribute)(CUstream, CUstreamAttrID, CUstreamAttrValue *) noexcept nogil
+        CUresult (*cuStreamSetAttribute)(CUstream, CUstreamAttrID, const CUstreamAttrValue *) noexcept nogil
+        CUresult (*cuEventCreate)(CUevent *, unsigned int) noexcept nogil
+        CUresult (*cuEventRecord)(CUevent, CUstream) noexcept nogil
+        CUresult (*cuEventRecordWithFlags)(CUevent, CUstream, unsigned int) noexcept nogil
+        CUresult (*cuEventQuery)(CUevent) noexcept nogil
+        CUresult (*cuEventSynchronize)(CUevent) noexcept nogil
+        CUresult (*cuEventDestroy)(CUevent) noexcept nogil
+        CUresult (*cuEventElapsedTime)(float *, CUevent, CUevent) noexcept nogil
+        CUresult (*cuImportExternalMemory)(CUexternalMemory *, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *) noexcept nogil
+        CUresult (*cuExternalMemoryGetMappedBuffer)(CUdeviceptr *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *) noexcept nogil
+        CUresult (*cuExternalMemoryGetMappedMipmappedArray)(CUmipmappedArray *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *) noexcept nogil
+        CUresult (*cuDestroyExternalMemory)(CUexternalMemory) noexcept nogil
+        CUresult (*cuImportExternalSemaphore)(CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *) noexcept nogil
+        CUresult (*cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, unsigned int, CUstream) noexcept nogil
+        CUresult (*cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, unsigned int, CUstream) noexcept nogil
+        CUresult (*cuDestroyExternalSemaphore)(CUexternalSemaphore) noexcept nogil
+        CUresult (*cuStreamWaitValue32)(CUstream, CUdeviceptr, cuuint32_t, unsigned int) noexcept nogil
+        CUresult (*cuStreamWaitValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned int) noexcept nogil
+        CUresult (*cuStreamWriteValue32)(CUstream, CUdeviceptr, cuuint32_t, unsigned int) noexcept nogil
+        CUresult (*cuStreamWriteValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned int) noexcept nogil
+        CUresult (*cuStreamBatchMemOp)(CUstream, unsigned int, CUstreamBatchMemOpParams *, unsigned int) noexcept nogil
+        CUresult (*cuFuncGetAttribute)(int *, CUfunction_attribute, CUfunction) noexcept nogil
+        CUresult (*cuFuncSetAttribute)(CUfunction, CUfunction_attribute, int) noexcept nogil
+        CUresult (*cuFuncSetCacheConfig)(CUfunction, CUfunc_cache) noexcept nogil
+        CUresult (*cuFuncGetModule)(CUmodule *, CUfunction) noexcept nogil
+        CUresult (*cuFuncGetName)(const char **, CUfunction) noexcept nogil
+        CUresult (*cuFuncGetParamInfo)(CUfunction, size_t, size_t *, size_t *) noexcept nogil
+        CUresult (*cuFuncGetParamCount)(CUfunction, size_t *) noexcept nogil
+        CUresult (*cuFuncIsLoaded)(CUfunctionLoadingState *, CUfunction) noexcept nogil
+        CUresult (*cuFuncLoad)(CUfunction) noexcept nogil
+        CUresult (*cuLaunchKernel)(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, CUstream, void **, void **) noexcept nogil
+        CUresult (*cuLaunchKernelEx)(const CUlaunchConfig *, CUfunction, void **, void **) noexcept nogil
+        CUresult (*cuLaunchCooperativeKernel)(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, CUstream, void **) noexcept nogil
+        CUresult (*cuLaunchHostFunc)(CUstream, CUhostFn, void *) noexcept nogil
+        CUresult (*cuLaunchHostFunc_v2)(CUstream, CUhostFn, void *, unsigned int) noexcept nogil
+        CUresult (*cuFuncSetBlockShape)(CUfunction, int, int, int) noexcept nogil
+        CUresult (*cuFuncSetSharedSize)(CUfunction, unsigned int) noexcept nogil
+        CUresult (*cuParamSetSize)(CUfunction, unsigned int) noexcept nogil
+        CUresult (*cuParamSeti)(CUfunction, int, unsigned int) noexcept nogil
+        CUresult (*cuParamSetf)(CUfunction, int, float) noexcept nogil
+        CUresult (*cuParamSetv)(CUfunction, int, void *, unsigned int) noexcept nogil
+        CUresult (*cuLaunch)(CUfunction) noexcept nogil
+        CUresult (*cuLaunchGrid)(CUfunction, int, int) noexcept nogil
+        CUresult (*cuLaunchGridAsync)(CUfunction, int, int, CUstream) noexcept nogil
+        CUresult (*cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuParamSetTexRef)(CUfunction, int, CUtexref) noexcept nogil
+        CUresult (*cuFuncSetSharedMemConfig)(CUfunction, CUsharedconfig) noexcept nogil
+        CUresult (*cuGraphCreate)(CUgraph *, unsigned int) noexcept nogil
+        CUresult (*cuGraphAddKernelNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_KERNEL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphKernelNodeGetParams)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphKernelNodeSetParams)(CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphAddMemcpyNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_MEMCPY3D *, CUcontext) noexcept nogil
+        CUresult (*cuGraphMemcpyNodeGetParams)(CUgraphNode, CUDA_MEMCPY3D *) noexcept nogil
+        CUresult (*cuGraphMemcpyNodeSetParams)(CUgraphNode, const CUDA_MEMCPY3D *) noexcept nogil
+        CUresult (*cuGraphAddMemsetNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_MEMSET_NODE_PARAMS *, CUcontext) noexcept nogil
+        CUresult (*cuGraphMemsetNodeGetParams)(CUgraphNode, CUDA_MEMSET_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphMemsetNodeSetParams)(CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphAddHostNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_HOST_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphHostNodeGetParams)(CUgraphNode, CUDA_HOST_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphHostNodeSetParams)(CUgraphNode, const CUDA_HOST_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphAddChildGraphNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph) noexcept nogil
+        CUresult (*cuGraphChildGraphNodeGetGraph)(CUgraphNode, CUgraph *) noexcept nogil
+        CUresult (*cuGraphAddEmptyNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t) noexcept nogil
+        CUresult (*cuGraphAddEventRecordNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent) noexcept nogil
+        CUresult (*cuGraphEventRecordNodeGetEvent)(CUgraphNode, CUevent *) noexcept nogil
+        CUresult (*cuGraphEventRecordNodeSetEvent)(CUgraphNode, CUevent) noexcept nogil
+        CUresult (*cuGraphAddEventWaitNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent) noexcept nogil
+        CUresult (*cuGraphEventWaitNodeGetEvent)(CUgraphNode, CUevent *) noexcept nogil
+        CUresult (*cuGraphEventWaitNodeSetEvent)(CUgraphNode, CUevent) noexcept nogil
+        CUresult (*cuGraphAddExternalSemaphoresSignalNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExternalSemaphoresSignalNodeGetParams)(CUgraphNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExternalSemaphoresSignalNodeSetParams)(CUgraphNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphAddExternalSemaphoresWaitNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExternalSemaphoresWaitNodeGetParams)(CUgraphNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExternalSemaphoresWaitNodeSetParams)(CUgraphNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphAddBatchMemOpNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_BATCH_MEM_OP_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphBatchMemOpNodeGetParams)(CUgraphNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphBatchMemOpNodeSetParams)(CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphAddMemAllocNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphMemAllocNodeGetParams)(CUgraphNode, CUDA_MEM_ALLOC_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphAddMemFreeNode)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUdeviceptr) noexcept nogil
+        CUresult (*cuGraphMemFreeNodeGetParams)(CUgraphNode, CUdeviceptr *) noexcept nogil
+        CUresult (*cuDeviceGraphMemTrim)(CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetGraphMemAttribute)(CUdevice, CUgraphMem_attribute, void *) noexcept nogil
+        CUresult (*cuDeviceSetGraphMemAttribute)(CUdevice, CUgraphMem_attribute, void *) noexcept nogil
+        CUresult (*cuGraphClone)(CUgraph *, CUgraph) noexcept nogil
+        CUresult (*cuGraphNodeFindInClone)(CUgraphNode *, CUgraphNode, CUgraph) noexcept nogil
+        CUresult (*cuGraphNodeGetType)(CUgraphNode, CUgraphNodeType *) noexcept nogil
+        CUresult (*cuGraphNodeGetContainingGraph)(CUgraphNode, CUgraph *) noexcept nogil
+        CUresult (*cuGraphNodeGetLocalId)(CUgraphNode, unsigned int *) noexcept nogil
+        CUresult (*cuGraphNodeGetToolsId)(CUgraphNode, unsigned long long *) noexcept nogil
+        CUresult (*cuGraphGetId)(CUgraph, unsigned int *) noexcept nogil
+        CUresult (*cuGraphExecGetId)(CUgraphExec, unsigned int *) noexcept nogil
+        CUresult (*cuGraphGetNodes)(CUgraph, CUgraphNode *, size_t *) noexcept nogil
+        CUresult (*cuGraphGetRootNodes)(CUgraph, CUgraphNode *, size_t *) noexcept nogil
+        CUresult (*cuGraphGetEdges)(CUgraph, CUgraphNode *, CUgraphNode *, CUgraphEdgeData *, size_t *) noexcept nogil
+        CUresult (*cuGraphNodeGetDependencies)(CUgraphNode, CUgraphNode *, CUgraphEdgeData *, size_t *) noexcept nogil
+        CUresult (*cuGraphNodeGetDependentNodes)(CUgraphNode, CUgraphNode *, CUgraphEdgeData *, size_t *) noexcept nogil
+        CUresult (*cuGraphAddDependencies)(CUgraph, const CUgraphNode *, const CUgraphNode *, const CUgraphEdgeData *, size_t) noexcept nogil
+        CUresult (*cuGraphRemoveDependencies)(CUgraph, const CUgraphNode *, const CUgraphNode *, const CUgraphEdgeData *, size_t) noexcept nogil
+        CUresult (*cuGraphDestroyNode)(CUgraphNode) noexcept nogil
+        CUresult (*cuGraphInstantiate)(CUgraphExec *, CUgraph, unsigned long long) noexcept nogil
+        CUresult (*cuGraphInstantiateWithParams)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExecGetFlags)(CUgraphExec, cuuint64_t *) noexcept nogil
+        CUresult (*cuGraphExecKernelNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExecMemcpyNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D *, CUcontext) noexcept nogil
+        CUresult (*cuGraphExecMemsetNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *, CUcontext) noexcept nogil
+        CUresult (*cuGraphExecHostNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_HOST_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExecChildGraphNodeSetParams)(CUgraphExec, CUgraphNode, CUgraph) noexcept nogil
+        CUresult (*cuGraphExecEventRecordNodeSetEvent)(CUgraphExec, CUgraphNode, CUevent) noexcept nogil
+        CUresult (*cuGraphExecEventWaitNodeSetEvent)(CUgraphExec, CUgraphNode, CUevent) noexcept nogil
+        CUresult (*cuGraphExecExternalSemaphoresSignalNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphExecExternalSemaphoresWaitNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *) noexcept nogil
+        CUresult (*cuGraphNodeSetEnabled)(CUgraphExec, CUgraphNode, unsigned int) noexcept nogil
+        CUresult (*cuGraphNodeGetEnabled)(CUgraphExec, CUgraphNode, unsigned int *) noexcept nogil
+        CUresult (*cuGraphUpload)(CUgraphExec, CUstream) noexcept nogil
+        CUresult (*cuGraphLaunch)(CUgraphExec, CUstream) noexcept nogil
+        CUresult (*cuGraphExecDestroy)(CUgraphExec) noexcept nogil
+        CUresult (*cuGraphDestroy)(CUgraph) noexcept nogil
+        CUresult (*cuGraphExecUpdate)(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *) noexcept nogil
+        CUresult (*cuGraphKernelNodeCopyAttributes)(CUgraphNode, CUgraphNode) noexcept nogil
+        CUresult (*cuGraphKernelNodeGetAttribute)(CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue *) noexcept nogil
+        CUresult (*cuGraphKernelNodeSetAttribute)(CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue *) noexcept nogil
+        CUresult (*cuGraphDebugDotPrint)(CUgraph, const char *, unsigned int) noexcept nogil
+        CUresult (*cuUserObjectCreate)(CUuserObject *, void *, CUhostFn, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuUserObjectRetain)(CUuserObject, unsigned int) noexcept nogil
+        CUresult (*cuUserObjectRelease)(CUuserObject, unsigned int) noexcept nogil
+        CUresult (*cuGraphRetainUserObject)(CUgraph, CUuserObject, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuGraphReleaseUserObject)(CUgraph, CUuserObject, unsigned int) noexcept nogil
+        CUresult (*cuGraphAddNode)(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, CUgraphNodeParams *) noexcept nogil
+        CUresult (*cuGraphAddNode_v3)(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, CUgraphNodeParams *) noexcept nogil
+        CUresult (*cuGraphNodeSetParams)(CUgraphNode, CUgraphNodeParams *) noexcept nogil
+        CUresult (*cuGraphNodeSetParams_v2)(CUgraphNode, CUgraphNodeParams *) noexcept nogil
+        CUresult (*cuGraphNodeGetParams)(CUgraphNode, CUgraphNodeParams *) noexcept nogil
+        CUresult (*cuGraphExecNodeSetParams)(CUgraphExec, CUgraphNode, CUgraphNodeParams *) noexcept nogil
+        CUresult (*cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *, CUgraph, CUcontext, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *, CUfunction, int, size_t) noexcept nogil
+        CUresult (*cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int *, CUfunction, int, size_t, unsigned int) noexcept nogil
+        CUresult (*cuOccupancyMaxPotentialBlockSize)(int *, int *, CUfunction, CUoccupancyB2DSize, size_t, int) noexcept nogil
+        CUresult (*cuOccupancyMaxPotentialBlockSizeWithFlags)(int *, int *, CUfunction, CUoccupancyB2DSize, size_t, int, unsigned int) noexcept nogil
+        CUresult (*cuOccupancyAvailableDynamicSMemPerBlock)(size_t *, CUfunction, int, int) noexcept nogil
+        CUresult (*cuOccupancyMaxPotentialClusterSize)(int *, CUfunction, const CUlaunchConfig *) noexcept nogil
+        CUresult (*cuOccupancyMaxActiveClusters)(int *, CUfunction, const CUlaunchConfig *) noexcept nogil
+        CUresult (*cuTexRefSetArray)(CUtexref, CUarray, unsigned int) noexcept nogil
+        CUresult (*cuTexRefSetMipmappedArray)(CUtexref, CUmipmappedArray, unsigned int) noexcept nogil
+        CUresult (*cuTexRefSetAddress)(size_t *, CUtexref, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuTexRefSetAddress2D)(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t) noexcept nogil
+        CUresult (*cuTexRefSetFormat)(CUtexref, CUarray_format, int) noexcept nogil
+        CUresult (*cuTexRefSetAddressMode)(CUtexref, int, CUaddress_mode) noexcept nogil
+        CUresult (*cuTexRefSetFilterMode)(CUtexref, CUfilter_mode) noexcept nogil
+        CUresult (*cuTexRefSetMipmapFilterMode)(CUtexref, CUfilter_mode) noexcept nogil
+        CUresult (*cuTexRefSetMipmapLevelBias)(CUtexref, float) noexcept nogil
+        CUresult (*cuTexRefSetMipmapLevelClamp)(CUtexref, float, float) noexcept nogil
+        CUresult (*cuTexRefSetMaxAnisotropy)(CUtexref, unsigned int) noexcept nogil
+        CUresult (*cuTexRefSetBorderColor)(CUtexref, float *) noexcept nogil
+        CUresult (*cuTexRefSetFlags)(CUtexref, unsigned int) noexcept nogil
+        CUresult (*cuTexRefGetAddress)(CUdeviceptr *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetArray)(CUarray *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetMipmappedArray)(CUmipmappedArray *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetAddressMode)(CUaddress_mode *, CUtexref, int) noexcept nogil
+        CUresult (*cuTexRefGetFilterMode)(CUfilter_mode *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetFormat)(CUarray_format *, int *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetMipmapFilterMode)(CUfilter_mode *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetMipmapLevelBias)(float *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetMipmapLevelClamp)(float *, float *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetMaxAnisotropy)(int *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetBorderColor)(float *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefGetFlags)(unsigned int *, CUtexref) noexcept nogil
+        CUresult (*cuTexRefCreate)(CUtexref *) noexcept nogil
+        CUresult (*cuTexRefDestroy)(CUtexref) noexcept nogil
+        CUresult (*cuSurfRefSetArray)(CUsurfref, CUarray, unsigned int) noexcept nogil
+        CUresult (*cuSurfRefGetArray)(CUarray *, CUsurfref) noexcept nogil
+        CUresult (*cuTexObjectCreate)(CUtexObject *, const CUDA_RESOURCE_DESC *, const CUDA_TEXTURE_DESC *, const CUDA_RESOURCE_VIEW_DESC *) noexcept nogil
+        CUresult (*cuTexObjectDestroy)(CUtexObject) noexcept nogil
+        CUresult (*cuTexObjectGetResourceDesc)(CUDA_RESOURCE_DESC *, CUtexObject) noexcept nogil
+        CUresult (*cuTexObjectGetTextureDesc)(CUDA_TEXTURE_DESC *, CUtexObject) noexcept nogil
+        CUresult (*cuTexObjectGetResourceViewDesc)(CUDA_RESOURCE_VIEW_DESC *, CUtexObject) noexcept nogil
+        CUresult (*cuSurfObjectCreate)(CUsurfObject *, const CUDA_RESOURCE_DESC *) noexcept nogil
+        CUresult (*cuSurfObjectDestroy)(CUsurfObject) noexcept nogil
+        CUresult (*cuSurfObjectGetResourceDesc)(CUDA_RESOURCE_DESC *, CUsurfObject) noexcept nogil
+        CUresult (*cuTensorMapEncodeTiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) noexcept nogil
+        CUresult (*cuTensorMapEncodeIm2col)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, const int *, const int *, cuuint32_t, cuuint32_t, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) noexcept nogil
+        CUresult (*cuTensorMapEncodeIm2colWide)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, int, int, cuuint32_t, cuuint32_t, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) noexcept nogil
+        CUresult (*cuTensorMapReplaceAddress)(CUtensorMap *, void *) noexcept nogil
+        CUresult (*cuTensorMapSetAllocationClass)(CUtensorMap *, CUtensorMapAllocClass, CUtensorMapAllocClass *) noexcept nogil
+        CUresult (*cuDeviceCanAccessPeer)(int *, CUdevice, CUdevice) noexcept nogil
+        CUresult (*cuCtxEnablePeerAccess)(CUcontext, unsigned int) noexcept nogil
+        CUresult (*cuCtxDisablePeerAccess)(CUcontext) noexcept nogil
+        CUresult (*cuDeviceGetP2PAttribute)(int *, CUdevice_P2PAttribute, CUdevice, CUdevice) noexcept nogil
+        CUresult (*cuDeviceGetP2PAtomicCapabilities)(unsigned int *, const CUatomicOperation *, unsigned int, CUdevice, CUdevice) noexcept nogil
+        CUresult (*cuGraphicsUnregisterResource)(CUgraphicsResource) noexcept nogil
+        CUresult (*cuGraphicsSubResourceGetMappedArray)(CUarray *, CUgraphicsResource, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuGraphicsResourceGetMappedMipmappedArray)(CUmipmappedArray *, CUgraphicsResource) noexcept nogil
+        CUresult (*cuGraphicsResourceGetMappedPointer)(CUdeviceptr *, size_t *, CUgraphicsResource) noexcept nogil
+        CUresult (*cuGraphicsResourceSetMapFlags)(CUgraphicsResource, unsigned int) noexcept nogil
+        CUresult (*cuGraphicsMapResources)(unsigned int, CUgraphicsResource *, CUstream) noexcept nogil
+        CUresult (*cuGraphicsUnmapResources)(unsigned int, CUgraphicsResource *, CUstream) noexcept nogil
+        CUresult (*cuGetProcAddress)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) noexcept nogil
+        CUresult (*cuCoredumpGetAttribute)(CUcoredumpSettings, void *, size_t *) noexcept nogil
+        CUresult (*cuCoredumpGetAttributeGlobal)(CUcoredumpSettings, void *, size_t *) noexcept nogil
+        CUresult (*cuCoredumpSetAttribute)(CUcoredumpSettings, void *, size_t *) noexcept nogil
+        CUresult (*cuCoredumpSetAttributeGlobal)(CUcoredumpSettings, void *, size_t *) noexcept nogil
+        CUresult (*cuCoredumpRegisterStartCallback)(CUcoredumpStatusCallback, void *, CUcoredumpCallbackHandle *) noexcept nogil
+        CUresult (*cuCoredumpRegisterCompleteCallback)(CUcoredumpStatusCallback, void *, CUcoredumpCallbackHandle *) noexcept nogil
+        CUresult (*cuCoredumpDeregisterStartCallback)(CUcoredumpCallbackHandle) noexcept nogil
+        CUresult (*cuCoredumpDeregisterCompleteCallback)(CUcoredumpCallbackHandle) noexcept nogil
+        CUresult (*cuGetExportTable)(const void **, const CUuuid *) noexcept nogil
+        CUresult (*cuGreenCtxCreate)(CUgreenCtx *, CUdevResourceDesc, CUdevice, unsigned int) noexcept nogil
+        CUresult (*cuGreenCtxDestroy)(CUgreenCtx) noexcept nogil
+        CUresult (*cuCtxFromGreenCtx)(CUcontext *, CUgreenCtx) noexcept nogil
+        CUresult (*cuDeviceGetDevResource)(CUdevice, CUdevResource *, CUdevResourceType) noexcept nogil
+        CUresult (*cuCtxGetDevResource)(CUcontext, CUdevResource *, CUdevResourceType) noexcept nogil
+        CUresult (*cuGreenCtxGetDevResource)(CUgreenCtx, CUdevResource *, CUdevResourceType) noexcept nogil
+        CUresult (*cuDevSmResourceSplitByCount)(CUdevResource *, unsigned int *, const CUdevResource *, CUdevResource *, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuDevSmResourceSplit)(CUdevResource *, unsigned int, const CUdevResource *, CUdevResource *, unsigned int, CU_DEV_SM_RESOURCE_GROUP_PARAMS *) noexcept nogil
+        CUresult (*cuDevResourceGenerateDesc)(CUdevResourceDesc *, CUdevResource *, unsigned int) noexcept nogil
+        CUresult (*cuGreenCtxRecordEvent)(CUgreenCtx, CUevent) noexcept nogil
+        CUresult (*cuGreenCtxWaitEvent)(CUgreenCtx, CUevent) noexcept nogil
+        CUresult (*cuStreamGetGreenCtx)(CUstream, CUgreenCtx *) noexcept nogil
+        CUresult (*cuGreenCtxStreamCreate)(CUstream *, CUgreenCtx, unsigned int, int) noexcept nogil
+        CUresult (*cuGreenCtxGetId)(CUgreenCtx, unsigned long long *) noexcept nogil
+        CUresult (*cuStreamGetDevResource)(CUstream, CUdevResource *, CUdevResourceType) noexcept nogil
+        CUresult (*cuLogsRegisterCallback)(CUlogsCallback, void *, CUlogsCallbackHandle *) noexcept nogil
+        CUresult (*cuLogsUnregisterCallback)(CUlogsCallbackHandle) noexcept nogil
+        CUresult (*cuLogsCurrent)(CUlogIterator *, unsigned int) noexcept nogil
+        CUresult (*cuLogsDumpToFile)(CUlogIterator *, const char *, unsigned int) noexcept nogil
+        CUresult (*cuLogsDumpToMemory)(CUlogIterator *, char *, size_t *, unsigned int) noexcept nogil
+        CUresult (*cuCheckpointProcessGetRestoreThreadId)(int, int *) noexcept nogil
+        CUresult (*cuCheckpointProcessGetState)(int, CUprocessState *) noexcept nogil
+        CUresult (*cuCheckpointProcessLock)(int, CUcheckpointLockArgs *) noexcept nogil
+        CUresult (*cuCheckpointProcessCheckpoint)(int, CUcheckpointCheckpointArgs *) noexcept nogil
+        CUresult (*cuCheckpointProcessRestore)(int, CUcheckpointRestoreArgs *) noexcept nogil
+        CUresult (*cuCheckpointOperationComplete)(CUcheckpointOperationHandle) noexcept nogil
+        CUresult (*cuCheckpointProcessUnlock)(int, CUcheckpointUnlockArgs *) noexcept nogil
+        CUresult (*cuGraphicsGLRegisterBuffer)(CUgraphicsResource *, GLuint, unsigned int) noexcept nogil
+        CUresult (*cuGraphicsGLRegisterImage)(CUgraphicsResource *, GLuint, GLenum, unsigned int) noexcept nogil
+        CUresult (*cuGLGetDevices)(unsigned int *, CUdevice *, unsigned int, CUGLDeviceList) noexcept nogil
+        CUresult (*cuGLCtxCreate)(CUcontext *, unsigned int, CUdevice) noexcept nogil
         CUresult (*cuGLInit)() noexcept nogil
-        CUresult (*cuGLRegisterBufferObject)(GLuint buffer) noexcept nogil
-        CUresult (*cuGLMapBufferObject)(CUdeviceptr *dptr, size_t *size, GLuint buffer) noexcept nogil
-        CUresult (*cuGLUnmapBufferObject)(GLuint buffer) noexcept nogil
-        CUresult (*cuGLUnregisterBufferObject)(GLuint buffer) noexcept nogil
-        CUresult (*cuGLSetBufferObjectMapFlags)(GLuint buffer, unsigned int Flags) noexcept nogil
-        CUresult (*cuGLMapBufferObjectAsync)(CUdeviceptr *dptr, size_t *size, GLuint buffer, CUstream hStream) noexcept nogil
-        CUresult (*cuGLUnmapBufferObjectAsync)(GLuint buffer, CUstream hStream) noexcept nogil
-        CUresult (*cuGraphicsEGLRegisterImage)(CUgraphicsResource *pCudaResource, EGLImageKHR image, unsigned int flags) noexcept nogil
-        CUresult (*cuEGLStreamConsumerConnect)(CUeglStreamConnection *conn, EGLStreamKHR stream) noexcept nogil
-        CUresult (*cuEGLStreamConsumerConnectWithFlags)(CUeglStreamConnection *conn, EGLStreamKHR stream, unsigned int flags) noexcept nogil
-        CUresult (*cuEGLStreamConsumerDisconnect)(CUeglStreamConnection *conn) noexcept nogil
-        CUresult (*cuEGLStreamConsumerAcquireFrame)(CUeglStreamConnection *conn, CUgraphicsResource *pCudaResource, CUstream *pStream, unsigned int timeout) noexcept nogil
-        CUresult (*cuEGLStreamConsumerReleaseFrame)(CUeglStreamConnection *conn, CUgraphicsResource pCudaResource, CUstream *pStream) noexcept nogil
-        CUresult (*cuEGLStreamProducerConnect)(CUeglStreamConnection *conn, EGLStreamKHR stream, EGLint width, EGLint height) noexcept nogil
-        CUresult (*cuEGLStreamProducerDisconnect)(CUeglStreamConnection *conn) noexcept nogil
-        CUresult (*cuEGLStreamProducerPresentFrame)(CUeglStreamConnection *conn, CUeglFrame eglframe, CUstream *pStream) noexcept nogil
-        CUresult (*cuEGLStreamProducerReturnFrame)(CUeglStreamConnection *conn, CUeglFrame *eglframe, CUstream *pStream) noexcept nogil
-        CUresult (*cuGraphicsResourceGetMappedEglFrame)(CUeglFrame *eglFrame, CUgraphicsResource resource, unsigned int index, unsigned int mipLevel) noexcept nogil
-        CUresult (*cuEventCreateFromEGLSync)(CUevent *phEvent, EGLSyncKHR eglSync, unsigned int flags) noexcept nogil
-        CUresult (*cuVDPAUGetDevice)(CUdevice *pDevice, VdpDevice vdpDevice, VdpGetProcAddress *vdpGetProcAddress) noexcept nogil
-        CUresult (*cuVDPAUCtxCreate)(CUcontext *pCtx, unsigned int flags, CUdevice device, VdpDevice vdpDevice, VdpGetProcAddress *vdpGetProcAddress) noexcept nogil
-        CUresult (*cuGraphicsVDPAURegisterVideoSurface)(CUgraphicsResource *pCudaResource, VdpVideoSurface vdpSurface, unsigned int flags) noexcept nogil
-        CUresult (*cuGraphicsVDPAURegisterOutputSurface)(CUgraphicsResource *pCudaResource, VdpOutputSurface vdpSurface, unsigned int flags) noexcept nogil
+        CUresult (*cuGLRegisterBufferObject)(GLuint) noexcept nogil
+        CUresult (*cuGLMapBufferObject)(CUdeviceptr *, size_t *, GLuint) noexcept nogil
+        CUresult (*cuGLUnmapBufferObject)(GLuint) noexcept nogil
+        CUresult (*cuGLUnregisterBufferObject)(GLuint) noexcept nogil
+        CUresult (*cuGLSetBufferObjectMapFlags)(GLuint, unsigned int) noexcept nogil
+        CUresult (*cuGLMapBufferObjectAsync)(CUdeviceptr *, size_t *, GLuint, CUstream) noexcept nogil
+        CUresult (*cuGLUnmapBufferObjectAsync)(GLuint, CUstream) noexcept nogil
+        CUresult (*cuGraphicsEGLRegisterImage)(CUgraphicsResource *, EGLImageKHR, unsigned int) noexcept nogil
+        CUresult (*cuEGLStreamConsumerConnect)(CUeglStreamConnection *, EGLStreamKHR) noexcept nogil
+        CUresult (*cuEGLStreamConsumerConnectWithFlags)(CUeglStreamConnection *, EGLStreamKHR, unsigned int) noexcept nogil
+        CUresult (*cuEGLStreamConsumerDisconnect)(CUeglStreamConnection *) noexcept nogil
+        CUresult (*cuEGLStreamConsumerAcquireFrame)(CUeglStreamConnection *, CUgraphicsResource *, CUstream *, unsigned int) noexcept nogil
+        CUresult (*cuEGLStreamConsumerReleaseFrame)(CUeglStreamConnection *, CUgraphicsResource, CUstream *) noexcept nogil
+        CUresult (*cuEGLStreamProducerConnect)(CUeglStreamConnection *, EGLStreamKHR, EGLint, EGLint) noexcept nogil
+        CUresult (*cuEGLStreamProducerDisconnect)(CUeglStreamConnection *) noexcept nogil
+        CUresult (*cuEGLStreamProducerPresentFrame)(CUeglStreamConnection *, CUeglFrame, CUstream *) noexcept nogil
+        CUresult (*cuEGLStreamProducerReturnFrame)(CUeglStreamConnection *, CUeglFrame *, CUstream *) noexcept nogil
+        CUresult (*cuGraphicsResourceGetMappedEglFrame)(CUeglFrame *, CUgraphicsResource, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuEventCreateFromEGLSync)(CUevent *, EGLSyncKHR, unsigned int) noexcept nogil
+        CUresult (*cuVDPAUGetDevice)(CUdevice *, VdpDevice, VdpGetProcAddress *) noexcept nogil
+        CUresult (*cuVDPAUCtxCreate)(CUcontext *, unsigned int, CUdevice, VdpDevice, VdpGetProcAddress *) noexcept nogil
+        CUresult (*cuGraphicsVDPAURegisterVideoSurface)(CUgraphicsResource *, VdpVideoSurface, unsigned int) noexcept nogil
+        CUresult (*cuGraphicsVDPAURegisterOutputSurface)(CUgraphicsResource *, VdpOutputSurface, unsigned int) noexcept nogil
         CUresult (*cuProfilerStart)() noexcept nogil
         CUresult (*cuProfilerStop)() noexcept nogil
-        CUresult (*cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev) noexcept nogil
-        CUresult (*cuStreamGetCaptureInfo_v2)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out) noexcept nogil
+        CUresult (*cuCtxCreate_v3)(CUcontext *, CUexecAffinityParam *, int, unsigned int, CUdevice) noexcept nogil
+        CUresult (*cuStreamGetCaptureInfo_v2)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *) noexcept nogil

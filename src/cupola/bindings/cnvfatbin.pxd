@@ -41,15 +41,15 @@ cdef extern from "cupola/nvfatbin.h" nogil:
     ctypedef _nvFatbinHandle *nvFatbinHandle
     ctypedef struct cupola_nvfatbin_table:
         cupola_table_head head
-        const char *(*nvFatbinGetErrorString)(nvFatbinResult result) noexcept nogil
-        nvFatbinResult (*nvFatbinCreate)(nvFatbinHandle *handle_indirect, const char **options, size_t optionsCount) noexcept nogil
-        nvFatbinResult (*nvFatbinDestroy)(nvFatbinHandle *handle_indirect) noexcept nogil
-        nvFatbinResult (*nvFatbinAddPTX)(nvFatbinHandle handle, const char *code, size_t size, const char *arch, const char *identifier, const char *optionsCmdLine) noexcept nogil
-        nvFatbinResult (*nvFatbinAddCubin)(nvFatbinHandle handle, const void *code, size_t size, const char *arch, const char *identifier) noexcept nogil
-        nvFatbinResult (*nvFatbinAddLTOIR)(nvFatbinHandle handle, const void *code, size_t size, const char *arch, const char *identifier, const char *optionsCmdLine) noexcept nogil
-        nvFatbinResult (*nvFatbinAddIndex)(nvFatbinHandle handle, const void *code, size_t size, const char *identifier) noexcept nogil
-        nvFatbinResult (*nvFatbinAddReloc)(nvFatbinHandle handle, const void *code, size_t size) noexcept nogil
-        nvFatbinResult (*nvFatbinAddTileIR)(nvFatbinHandle handle, const void *code, size_t size, const char *identifier, const char *optionsCmdLine) noexcept nogil
-        nvFatbinResult (*nvFatbinSize)(nvFatbinHandle handle, size_t *size) noexcept nogil
-        nvFatbinResult (*nvFatbinGet)(nvFatbinHandle handle, void *buffer) noexcept nogil
-        nvFatbinResult (*nvFatbinVersion)(unsigned int *major, unsigned int *minor) noexcept nogil
+        const char *(*nvFatbinGetErrorString)(nvFatbinResult) noexcept nogil
+        nvFatbinResult (*nvFatbinCreate)(nvFatbinHandle *, const char **, size_t) noexcept nogil
+        nvFatbinResult (*nvFatbinDestroy)(nvFatbinHandle *) noexcept nogil
+        nvFatbinResult (*nvFatbinAddPTX)(nvFatbinHandle, const char *, size_t, const char *, const char *, const char *) noexcept nogil
+        nvFatbinResult (*nvFatbinAddCubin)(nvFatbinHandle, const void *, size_t, const char *, const char *) noexcept nogil
+        nvFatbinResult (*nvFatbinAddLTOIR)(nvFatbinHandle, const void *, size_t, const char *, const char *, const char *) noexcept nogil
+        nvFatbinResult (*nvFatbinAddIndex)(nvFatbinHandle, const void *, size_t, const char *) noexcept nogil
+        nvFatbinResult (*nvFatbinAddReloc)(nvFatbinHandle, const void *, size_t) noexcept nogil
+        nvFatbinResult (*nvFatbinAddTileIR)(nvFatbinHandle, const void *, size_t, const char *, const char *) noexcept nogil
+        nvFatbinResult (*nvFatbinSize)(nvFatbinHandle, size_t *) noexcept nogil
+        nvFatbinResult (*nvFatbinGet)(nvFatbinHandle, void *) noexcept nogil
+        nvFatbinResult (*nvFatbinVersion)(unsigned int *, unsigned int *) noexcept nogil

@@ -52,19 +52,19 @@ cdef extern from "cupola/nvjitlink.h" nogil:
     ctypedef nvJitLink *nvJitLinkHandle
     ctypedef struct cupola_nvjitlink_table:
         cupola_table_head head
-        nvJitLinkResult (*nvJitLinkCreate)(nvJitLinkHandle *handle, uint32_t numOptions, const char **options) noexcept nogil
-        nvJitLinkResult (*nvJitLinkDestroy)(nvJitLinkHandle *handle) noexcept nogil
-        nvJitLinkResult (*nvJitLinkAddData)(nvJitLinkHandle handle, nvJitLinkInputType inputType, const void *data, size_t size, const char *name) noexcept nogil
-        nvJitLinkResult (*nvJitLinkAddFile)(nvJitLinkHandle handle, nvJitLinkInputType inputType, const char *fileName) noexcept nogil
-        nvJitLinkResult (*nvJitLinkComplete)(nvJitLinkHandle handle) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetLinkedCubinSize)(nvJitLinkHandle handle, size_t *size) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetLinkedCubin)(nvJitLinkHandle handle, void *cubin) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetLinkedPtxSize)(nvJitLinkHandle handle, size_t *size) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetLinkedPtx)(nvJitLinkHandle handle, char *ptx) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetLinkedLTOIRSize)(nvJitLinkHandle handle, size_t *size) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetLinkedLTOIR)(nvJitLinkHandle handle, void *ltoir) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetErrorLogSize)(nvJitLinkHandle handle, size_t *size) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetErrorLog)(nvJitLinkHandle handle, char *log) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetInfoLogSize)(nvJitLinkHandle handle, size_t *size) noexcept nogil
-        nvJitLinkResult (*nvJitLinkGetInfoLog)(nvJitLinkHandle handle, char *log) noexcept nogil
-        nvJitLinkResult (*nvJitLinkVersion)(unsigned int *major, unsigned int *minor) noexcept nogil
+        nvJitLinkResult (*nvJitLinkCreate)(nvJitLinkHandle *, uint32_t, const char **) noexcept nogil
+        nvJitLinkResult (*nvJitLinkDestroy)(nvJitLinkHandle *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkAddData)(nvJitLinkHandle, nvJitLinkInputType, const void *, size_t, const char *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkAddFile)(nvJitLinkHandle, nvJitLinkInputType, const char *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkComplete)(nvJitLinkHandle) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetLinkedCubinSize)(nvJitLinkHandle, size_t *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetLinkedCubin)(nvJitLinkHandle, void *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetLinkedPtxSize)(nvJitLinkHandle, size_t *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetLinkedPtx)(nvJitLinkHandle, char *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetLinkedLTOIRSize)(nvJitLinkHandle, size_t *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetLinkedLTOIR)(nvJitLinkHandle, void *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetErrorLogSize)(nvJitLinkHandle, size_t *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetErrorLog)(nvJitLinkHandle, char *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetInfoLogSize)(nvJitLinkHandle, size_t *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkGetInfoLog)(nvJitLinkHandle, char *) noexcept nogil
+        nvJitLinkResult (*nvJitLinkVersion)(unsigned int *, unsigned int *) noexcept nogil

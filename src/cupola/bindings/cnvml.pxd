@@ -2895,415 +2895,415 @@ cdef extern from "cupola/nvml.h" nogil:
     ctypedef struct cupola_nvml_table:
         cupola_table_head head
         nvmlReturn_t (*nvmlInit_v2)() noexcept nogil
-        nvmlReturn_t (*nvmlInitWithFlags)(unsigned int flags) noexcept nogil
+        nvmlReturn_t (*nvmlInitWithFlags)(unsigned int) noexcept nogil
         nvmlReturn_t (*nvmlShutdown)() noexcept nogil
-        const char *(*nvmlErrorString)(nvmlReturn_t result) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetDriverVersion)(char *version, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetNVMLVersion)(char *version, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetCudaDriverVersion)(int *cudaDriverVersion) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetCudaDriverVersion_v2)(int *cudaDriverVersion) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetProcessName)(unsigned int pid, char *name, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetHicVersion)(unsigned int *hwbcCount, nvmlHwbcEntry_t *hwbcEntries) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetTopologyGpuSet)(unsigned int cpuNumber, unsigned int *count, nvmlDevice_t *deviceArray) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetDriverBranch)(nvmlSystemDriverBranchInfo_t *branchInfo, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetCPER_v1)(nvmlGetCPER_v1_t *cper) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetCount)(unsigned int *unitCount) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetHandleByIndex)(unsigned int index, nvmlUnit_t *unit) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetUnitInfo)(nvmlUnit_t unit, nvmlUnitInfo_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetLedState)(nvmlUnit_t unit, nvmlLedState_t *state) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetPsuInfo)(nvmlUnit_t unit, nvmlPSUInfo_t *psu) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetTemperature)(nvmlUnit_t unit, unsigned int type, unsigned int *temp) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetFanSpeedInfo)(nvmlUnit_t unit, nvmlUnitFanSpeeds_t *fanSpeeds) noexcept nogil
-        nvmlReturn_t (*nvmlUnitGetDevices)(nvmlUnit_t unit, unsigned int *deviceCount, nvmlDevice_t *devices) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCount_v2)(unsigned int *deviceCount) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAttributes_v2)(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetHandleByIndex_v2)(unsigned int index, nvmlDevice_t *device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetHandleBySerial)(const char *serial, nvmlDevice_t *device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetHandleByUUID)(const char *uuid, nvmlDevice_t *device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetHandleByUUIDV)(const nvmlUUID_t *uuid, nvmlDevice_t *device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetHandleByPciBusId_v2)(const char *pciBusId, nvmlDevice_t *device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetName)(nvmlDevice_t device, char *name, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBrand)(nvmlDevice_t device, nvmlBrandType_t *type) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetIndex)(nvmlDevice_t device, unsigned int *index) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSerial)(nvmlDevice_t device, char *serial, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetModuleId)(nvmlDevice_t device, unsigned int *moduleId) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetC2cModeInfoV)(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemoryAffinity)(nvmlDevice_t device, unsigned int nodeSetSize, unsigned long *nodeSet, nvmlAffinityScope_t scope) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCpuAffinityWithinScope)(nvmlDevice_t device, unsigned int cpuSetSize, unsigned long *cpuSet, nvmlAffinityScope_t scope) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCpuAffinity)(nvmlDevice_t device, unsigned int cpuSetSize, unsigned long *cpuSet) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetCpuAffinity)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceClearCpuAffinity)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNumaNodeId)(nvmlDevice_t device, unsigned int *node) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAddressingMode)(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRepairStatus)(nvmlDevice_t device, nvmlRepairStatus_t *repairStatus) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetUnrepairableMemoryFlag_v1)(nvmlDevice_t device, nvmlUnrepairableMemoryStatus_v1_t *unrepairableMemoryStatus) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTopologyCommonAncestor)(nvmlDevice_t device1, nvmlDevice_t device2, nvmlGpuTopologyLevel_t *pathInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTopologyNearestGpus)(nvmlDevice_t device, nvmlGpuTopologyLevel_t level, unsigned int *count, nvmlDevice_t *deviceArray) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetP2PStatus)(nvmlDevice_t device1, nvmlDevice_t device2, nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t *p2pStatus) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetUUID)(nvmlDevice_t device, char *uuid, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMinorNumber)(nvmlDevice_t device, unsigned int *minorNumber) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBoardPartNumber)(nvmlDevice_t device, char *partNumber, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetInforomVersion)(nvmlDevice_t device, nvmlInforomObject_t object_, char *version, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetInforomImageVersion)(nvmlDevice_t device, char *version, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetInforomConfigurationChecksum)(nvmlDevice_t device, unsigned int *checksum) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceValidateInforom)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetLastBBXFlushTime)(nvmlDevice_t device, unsigned long long *timestamp, unsigned long *durationUs) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBBXTimeData_v1)(nvmlDevice_t device, nvmlBBXTimeData_v1_t *timeData) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuUptime_v1)(nvmlDevice_t device, nvmlGpuUptime_v1_t *uptime) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDisplayMode)(nvmlDevice_t device, nvmlEnableState_t *display) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDisplayActive)(nvmlDevice_t device, nvmlEnableState_t *isActive) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPersistenceMode)(nvmlDevice_t device, nvmlEnableState_t *mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPciInfoExt)(nvmlDevice_t device, nvmlPciInfoExt_t *pci) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPciInfo_v3)(nvmlDevice_t device, nvmlPciInfo_t *pci) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMaxPcieLinkGeneration)(nvmlDevice_t device, unsigned int *maxLinkGen) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuMaxPcieLinkGeneration)(nvmlDevice_t device, unsigned int *maxLinkGenDevice) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMaxPcieLinkWidth)(nvmlDevice_t device, unsigned int *maxLinkWidth) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCurrPcieLinkGeneration)(nvmlDevice_t device, unsigned int *currLinkGen) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCurrPcieLinkWidth)(nvmlDevice_t device, unsigned int *currLinkWidth) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPcieThroughput)(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned int *value) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPcieReplayCounter)(nvmlDevice_t device, unsigned int *value) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetClockInfo)(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMaxClockInfo)(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpcClkVfOffset)(nvmlDevice_t device, int *offset) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetApplicationsClock)(nvmlDevice_t device, nvmlClockType_t clockType, unsigned int *clockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDefaultApplicationsClock)(nvmlDevice_t device, nvmlClockType_t clockType, unsigned int *clockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetClock)(nvmlDevice_t device, nvmlClockType_t clockType, nvmlClockId_t clockId, unsigned int *clockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMaxCustomerBoostClock)(nvmlDevice_t device, nvmlClockType_t clockType, unsigned int *clockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSupportedMemoryClocks)(nvmlDevice_t device, unsigned int *count, unsigned int *clocksMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSupportedGraphicsClocks)(nvmlDevice_t device, unsigned int memoryClockMHz, unsigned int *count, unsigned int *clocksMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAutoBoostedClocksEnabled)(nvmlDevice_t device, nvmlEnableState_t *isEnabled, nvmlEnableState_t *defaultIsEnabled) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetFanSpeed)(nvmlDevice_t device, unsigned int *speed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetFanSpeed_v2)(nvmlDevice_t device, unsigned int fan, unsigned int *speed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetFanSpeedRPM)(nvmlDevice_t device, nvmlFanSpeedInfo_t *fanSpeed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTargetFanSpeed)(nvmlDevice_t device, unsigned int fan, unsigned int *targetSpeed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMinMaxFanSpeed)(nvmlDevice_t device, unsigned int *minSpeed, unsigned int *maxSpeed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetFanControlPolicy_v2)(nvmlDevice_t device, unsigned int fan, nvmlFanControlPolicy_t *policy) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNumFans)(nvmlDevice_t device, unsigned int *numFans) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTemperature)(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType, unsigned int *temp) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCoolerInfo)(nvmlDevice_t device, nvmlCoolerInfo_t *coolerInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTemperatureV)(nvmlDevice_t device, nvmlTemperature_t *temperature) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTemperatureThreshold)(nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType, unsigned int *temp) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMarginTemperature)(nvmlDevice_t device, nvmlMarginTemperature_t *marginTempInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetThermalSettings)(nvmlDevice_t device, unsigned int sensorIndex, nvmlGpuThermalSettings_t *pThermalSettings) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPerformanceState)(nvmlDevice_t device, nvmlPstates_t *pState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCurrentClocksEventReasons)(nvmlDevice_t device, unsigned long long *clocksEventReasons) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCurrentClocksThrottleReasons)(nvmlDevice_t device, unsigned long long *clocksThrottleReasons) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSupportedClocksEventReasons)(nvmlDevice_t device, unsigned long long *supportedClocksEventReasons) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSupportedClocksThrottleReasons)(nvmlDevice_t device, unsigned long long *supportedClocksThrottleReasons) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerState)(nvmlDevice_t device, nvmlPstates_t *pState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDynamicPstatesInfo)(nvmlDevice_t device, nvmlGpuDynamicPstatesInfo_t *pDynamicPstatesInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemClkVfOffset)(nvmlDevice_t device, int *offset) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMinMaxClockOfPState)(nvmlDevice_t device, nvmlClockType_t type, nvmlPstates_t pstate, unsigned int *minClockMHz, unsigned int *maxClockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSupportedPerformanceStates)(nvmlDevice_t device, nvmlPstates_t *pstates, unsigned int size) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpcClkMinMaxVfOffset)(nvmlDevice_t device, int *minOffset, int *maxOffset) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemClkMinMaxVfOffset)(nvmlDevice_t device, int *minOffset, int *maxOffset) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetClockOffsets)(nvmlDevice_t device, nvmlClockOffset_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetClockOffsets)(nvmlDevice_t device, nvmlClockOffset_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPerformanceModes)(nvmlDevice_t device, nvmlDevicePerfModes_t *perfModes) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCurrentClockFreqs)(nvmlDevice_t device, nvmlDeviceCurrentClockFreqs_t *currentClockFreqs) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerManagementMode)(nvmlDevice_t device, nvmlEnableState_t *mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerManagementLimit)(nvmlDevice_t device, unsigned int *limit) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerManagementLimitConstraints)(nvmlDevice_t device, unsigned int *minLimit, unsigned int *maxLimit) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerManagementDefaultLimit)(nvmlDevice_t device, unsigned int *defaultLimit) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerUsage)(nvmlDevice_t device, unsigned int *power) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerMizerMode_v1)(nvmlDevice_t device, nvmlDevicePowerMizerModes_v1_t *powerMizerMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetPowerMizerMode_v1)(nvmlDevice_t device, nvmlDevicePowerMizerModes_v1_t *powerMizerMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTotalEnergyConsumption)(nvmlDevice_t device, unsigned long long *energy) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetEnforcedPowerLimit)(nvmlDevice_t device, unsigned int *limit) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetAdaptiveTgpMode_v1)(nvmlDevice_t device, nvmlEnableState_t mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAdaptiveTgpModeInfo_v1)(nvmlDevice_t device, nvmlAdaptiveTgpModeInfo_v1_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuOperationMode)(nvmlDevice_t device, nvmlGpuOperationMode_t *current, nvmlGpuOperationMode_t *pending) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemoryInfo)(nvmlDevice_t device, nvmlMemory_t *memory) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemoryInfo_v2)(nvmlDevice_t device, nvmlMemory_v2_t *memory) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetMemoryLimits_v1)(nvmlDevice_t device, nvmlSetMemoryLimits_v1_t *limits) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemoryLimits_v1)(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetComputeMode)(nvmlDevice_t device, nvmlComputeMode_t *mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCudaComputeCapability)(nvmlDevice_t device, int *major, int *minor) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDramEncryptionMode)(nvmlDevice_t device, nvmlDramEncryptionInfo_t *current, nvmlDramEncryptionInfo_t *pending) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetDramEncryptionMode)(nvmlDevice_t device, const nvmlDramEncryptionInfo_t *dramEncryption) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetEccMode)(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDefaultEccMode)(nvmlDevice_t device, nvmlEnableState_t *defaultMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBoardId)(nvmlDevice_t device, unsigned int *boardId) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMultiGpuBoard)(nvmlDevice_t device, unsigned int *multiGpuBool) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetTotalEccErrors)(nvmlDevice_t device, nvmlMemoryErrorType_t errorType, nvmlEccCounterType_t counterType, unsigned long long *eccCounts) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDetailedEccErrors)(nvmlDevice_t device, nvmlMemoryErrorType_t errorType, nvmlEccCounterType_t counterType, nvmlEccErrorCounts_t *eccCounts) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemoryErrorCounter)(nvmlDevice_t device, nvmlMemoryErrorType_t errorType, nvmlEccCounterType_t counterType, nvmlMemoryLocation_t locationType, unsigned long long *count) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetUtilizationRates)(nvmlDevice_t device, nvmlUtilization_t *utilization) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetEncoderUtilization)(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetEncoderCapacity)(nvmlDevice_t device, nvmlEncoderType_t encoderQueryType, unsigned int *encoderCapacity) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetEncoderStats)(nvmlDevice_t device, unsigned int *sessionCount, unsigned int *averageFps, unsigned int *averageLatency) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetEncoderSessions)(nvmlDevice_t device, unsigned int *sessionCount, nvmlEncoderSessionInfo_t *sessionInfos) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDecoderUtilization)(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetJpgUtilization)(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetOfaUtilization)(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetFBCStats)(nvmlDevice_t device, nvmlFBCStats_t *fbcStats) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetFBCSessions)(nvmlDevice_t device, unsigned int *sessionCount, nvmlFBCSessionInfo_t *sessionInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDriverModel_v2)(nvmlDevice_t device, nvmlDriverModel_t *current, nvmlDriverModel_t *pending) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVbiosVersion)(nvmlDevice_t device, char *version, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBridgeChipInfo)(nvmlDevice_t device, nvmlBridgeChipHierarchy_t *bridgeHierarchy) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_t *infos) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGraphicsRunningProcesses_v3)(nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_t *infos) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMPSComputeRunningProcesses_v3)(nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_t *infos) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRunningProcessDetailList)(nvmlDevice_t device, nvmlProcessDetailList_t *plist) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceOnSameBoard)(nvmlDevice_t device1, nvmlDevice_t device2, int *onSameBoard) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAPIRestriction)(nvmlDevice_t device, nvmlRestrictedAPI_t apiType, nvmlEnableState_t *isRestricted) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSamples)(nvmlDevice_t device, nvmlSamplingType_t type, unsigned long long lastSeenTimeStamp, nvmlValueType_t *sampleValType, unsigned int *sampleCount, nvmlSample_t *samples) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBAR1MemoryInfo)(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetViolationStatus)(nvmlDevice_t device, nvmlPerfPolicyType_t perfPolicyType, nvmlViolationTime_t *violTime) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetIrqNum)(nvmlDevice_t device, unsigned int *irqNum) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNumGpuCores)(nvmlDevice_t device, unsigned int *numCores) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPowerSource)(nvmlDevice_t device, nvmlPowerSource_t *powerSource) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMemoryBusWidth)(nvmlDevice_t device, unsigned int *busWidth) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPcieLinkMaxSpeed)(nvmlDevice_t device, unsigned int *maxSpeed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPcieSpeed)(nvmlDevice_t device, unsigned int *pcieSpeed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAdaptiveClockInfoStatus)(nvmlDevice_t device, unsigned int *adaptiveClockStatus) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBusType)(nvmlDevice_t device, nvmlBusType_t *type) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuFabricInfo)(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuFabricInfoV)(nvmlDevice_t device, nvmlGpuFabricInfoV_t *gpuFabricInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuFabricInfo_v4)(nvmlDevice_t device, nvmlGpuFabricInfo_v4_t *gpuFabricInfo) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetConfComputeCapabilities)(nvmlConfComputeSystemCaps_t *capabilities) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetConfComputeState)(nvmlConfComputeSystemState_t *state) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetConfComputeMemSizeInfo)(nvmlDevice_t device, nvmlConfComputeMemSizeInfo_t *memInfo) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetConfComputeGpusReadyState)(unsigned int *isAcceptingWork) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetConfComputeProtectedMemoryUsage)(nvmlDevice_t device, nvmlMemory_t *memory) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetConfComputeGpuCertificate)(nvmlDevice_t device, nvmlConfComputeGpuCertificate_t *gpuCert) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetConfComputeGpuAttestationReport)(nvmlDevice_t device, nvmlConfComputeGpuAttestationReport_t *gpuAtstReport) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetConfComputeKeyRotationThresholdInfo)(nvmlConfComputeGetKeyRotationThresholdInfo_t *pKeyRotationThrInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetConfComputeUnprotectedMemSize)(nvmlDevice_t device, unsigned long long sizeKiB) noexcept nogil
-        nvmlReturn_t (*nvmlSystemSetConfComputeGpusReadyState)(unsigned int isAcceptingWork) noexcept nogil
-        nvmlReturn_t (*nvmlSystemSetConfComputeKeyRotationThresholdInfo)(nvmlConfComputeSetKeyRotationThresholdInfo_t *pKeyRotationThrInfo) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetConfComputeSettings)(nvmlSystemConfComputeSettings_t *settings) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetConfComputeSettings_v2)(nvmlSystemConfComputeSettings_v2_t *settings) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGspFirmwareVersion)(nvmlDevice_t device, char *version) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGspFirmwareMode)(nvmlDevice_t device, unsigned int *isEnabled, unsigned int *defaultMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSramEccErrorStatus)(nvmlDevice_t device, nvmlEccSramErrorStatus_t *status) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetPowerManagementLimit_v2)(nvmlDevice_t device, nvmlPowerValue_v2_t *powerValue) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAccountingMode)(nvmlDevice_t device, nvmlEnableState_t *mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAccountingStats)(nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAccountingPids)(nvmlDevice_t device, unsigned int *count, unsigned int *pids) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAccountingBufferSize)(nvmlDevice_t device, unsigned int *bufferSize) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetAccountingStats_v2)(nvmlDevice_t device, nvmlAccountingStats_v2_t *stats) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRetiredPages)(nvmlDevice_t device, nvmlPageRetirementCause_t cause, unsigned int *pageCount, unsigned long long *addresses) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRetiredPages_v2)(nvmlDevice_t device, nvmlPageRetirementCause_t cause, unsigned int *pageCount, unsigned long long *addresses, unsigned long long *timestamps) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRetiredPagesPendingStatus)(nvmlDevice_t device, nvmlEnableState_t *isPending) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRemappedRows)(nvmlDevice_t device, unsigned int *corrRows, unsigned int *uncRows, unsigned int *isPending, unsigned int *failureOccurred) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRowRemapperHistogram)(nvmlDevice_t device, nvmlRowRemapperHistogramValues_t *values) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetArchitecture)(nvmlDevice_t device, nvmlDeviceArchitecture_t *arch) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetClkMonStatus)(nvmlDevice_t device, nvmlClkMonStatus_t *status) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetProcessUtilization)(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization, unsigned int *processSamplesCount, unsigned long long lastSeenTimeStamp) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetProcessesUtilizationInfo)(nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *procesesUtilInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPlatformInfo)(nvmlDevice_t device, nvmlPlatformInfo_t *platformInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPdi)(nvmlDevice_t device, nvmlPdi_t *pdi) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetHostname_v1)(nvmlDevice_t device, nvmlHostname_v1_t *hostname) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetHostname_v1)(nvmlDevice_t device, nvmlHostname_v1_t *hostname) noexcept nogil
-        nvmlReturn_t (*nvmlDevicePerfMetricsGetSamples_v1)(nvmlDevice_t device, nvmlPerfMetricsSamples_v1_t *samples) noexcept nogil
-        nvmlReturn_t (*nvmlUnitSetLedState)(nvmlUnit_t unit, nvmlLedColor_t color) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetPersistenceMode)(nvmlDevice_t device, nvmlEnableState_t mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetComputeMode)(nvmlDevice_t device, nvmlComputeMode_t mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetEccMode)(nvmlDevice_t device, nvmlEnableState_t ecc) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceClearEccErrorCounts)(nvmlDevice_t device, nvmlEccCounterType_t counterType) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetDriverModel)(nvmlDevice_t device, nvmlDriverModel_t driverModel, unsigned int flags) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetGpuLockedClocks)(nvmlDevice_t device, unsigned int minGpuClockMHz, unsigned int maxGpuClockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceResetGpuLockedClocks)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetMemoryLockedClocks)(nvmlDevice_t device, unsigned int minMemClockMHz, unsigned int maxMemClockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceResetMemoryLockedClocks)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetApplicationsClocks)(nvmlDevice_t device, unsigned int memClockMHz, unsigned int graphicsClockMHz) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceResetApplicationsClocks)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetAutoBoostedClocksEnabled)(nvmlDevice_t device, nvmlEnableState_t enabled) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetDefaultAutoBoostedClocksEnabled)(nvmlDevice_t device, nvmlEnableState_t enabled, unsigned int flags) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetDefaultFanSpeed_v2)(nvmlDevice_t device, unsigned int fan) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetFanControlPolicy)(nvmlDevice_t device, unsigned int fan, nvmlFanControlPolicy_t policy) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetTemperatureThreshold)(nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType, int *temp) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetPowerManagementLimit)(nvmlDevice_t device, unsigned int limit) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetGpuOperationMode)(nvmlDevice_t device, nvmlGpuOperationMode_t mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetAPIRestriction)(nvmlDevice_t device, nvmlRestrictedAPI_t apiType, nvmlEnableState_t isRestricted) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetFanSpeed_v2)(nvmlDevice_t device, unsigned int fan, unsigned int speed) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetGpcClkVfOffset)(nvmlDevice_t device, int offset) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetMemClkVfOffset)(nvmlDevice_t device, int offset) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetAccountingMode)(nvmlDevice_t device, nvmlEnableState_t mode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceClearAccountingPids)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkState)(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *isActive) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkVersion)(nvmlDevice_t device, unsigned int link, unsigned int *version) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkCapability)(nvmlDevice_t device, unsigned int link, nvmlNvLinkCapability_t capability, unsigned int *capResult) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkErrorCounter)(nvmlDevice_t device, unsigned int link, nvmlNvLinkErrorCounter_t counter, unsigned long long *counterValue) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceResetNvLinkErrorCounters)(nvmlDevice_t device, unsigned int link) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetNvLinkUtilizationControl)(nvmlDevice_t device, unsigned int link, unsigned int counter, nvmlNvLinkUtilizationControl_t *control, unsigned int reset) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkUtilizationControl)(nvmlDevice_t device, unsigned int link, unsigned int counter, nvmlNvLinkUtilizationControl_t *control) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkUtilizationCounter)(nvmlDevice_t device, unsigned int link, unsigned int counter, unsigned long long *rxcounter, unsigned long long *txcounter) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceFreezeNvLinkUtilizationCounter)(nvmlDevice_t device, unsigned int link, unsigned int counter, nvmlEnableState_t freeze) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceResetNvLinkUtilizationCounter)(nvmlDevice_t device, unsigned int link, unsigned int counter) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkRemoteDeviceType)(nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *pNvLinkDeviceType) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetNvLinkDeviceLowPowerThreshold)(nvmlDevice_t device, nvmlNvLinkPowerThres_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlSystemSetNvlinkBwMode)(unsigned int nvlinkBwMode) noexcept nogil
-        nvmlReturn_t (*nvmlSystemGetNvlinkBwMode)(unsigned int *nvlinkBwMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvlinkSupportedBwModes)(nvmlDevice_t device, nvmlNvlinkSupportedBwModes_t *supportedBwMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvlinkBwMode)(nvmlDevice_t device, nvmlNvlinkGetBwMode_t *getBwMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetNvlinkBwMode)(nvmlDevice_t device, nvmlNvlinkSetBwMode_t *setBwMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetNvlinkBwModeAsync_v1)(nvmlDevice_t device, nvmlNvlinkSetBwModeAsync_v1_t *setBwModeAsync) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkInfo)(nvmlDevice_t device, nvmlNvLinkInfo_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkInfo_v3)(nvmlDevice_t device, nvmlNvLinkInfo_v3_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvLinkTelemetrySamples_v1)(nvmlDevice_t device, nvmlNvlinkTelemetrySamples_v1_t *samples) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvlinkRemapTableInfo_v1)(nvmlDevice_t device, nvmlNvlinkGetRemapTableInfo_v1_t *remapTableInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetNvlinkNvleReady_v1)(nvmlDevice_t device, nvmlNvlinkSetNvleReady_v1_t *setNvleReady) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceLockNvlinkRemapTable_v1)(nvmlDevice_t device, nvmlNvlinkLockRemapTable_v1_t *remapTableLockInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetupNvlinkNvleEncryptionKey_v1)(nvmlDevice_t device, nvmlNvlinkSetupNvleEncryptionKey_v1_t *encryptionKey) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetNvlinkNvlePrivateInfo_v1)(nvmlDevice_t device, nvmlNvlinkNvlePrivateInfo_v1_t *privateInfo) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetCreate)(nvmlEventSet_t *set) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceRegisterEvents)(nvmlDevice_t device, unsigned long long eventTypes, nvmlEventSet_t set) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSupportedEventTypes)(nvmlDevice_t device, unsigned long long *eventTypes) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetWait_v2)(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetRegisterGpuOperationalEvents_v1)(nvmlEventSet_t eventSet, const nvmlGpuOperationalEventConfig_v1_t *config) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetWait_v3)(nvmlEventSet_t set, nvmlEventSetWait_v3_t *params) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetGetContextCount_v1)(nvmlEventSet_t set, nvmlEventSetGetContextCount_v1_t *params) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetGetContextInfo_v1)(nvmlEventSet_t set, nvmlEventSetGetContextInfo_v1_t *params) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetGetContextData_v1)(nvmlEventSet_t set, nvmlEventSetGetContextData_v1_t *params) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1)(nvmlEventSet_t set, nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t *params) noexcept nogil
-        nvmlReturn_t (*nvmlEventSetFree)(nvmlEventSet_t set) noexcept nogil
-        nvmlReturn_t (*nvmlSystemEventSetCreate)(nvmlSystemEventSetCreateRequest_t *request) noexcept nogil
-        nvmlReturn_t (*nvmlSystemEventSetFree)(nvmlSystemEventSetFreeRequest_t *request) noexcept nogil
-        nvmlReturn_t (*nvmlSystemRegisterEvents)(nvmlSystemRegisterEventRequest_t *request) noexcept nogil
-        nvmlReturn_t (*nvmlSystemEventSetWait)(nvmlSystemEventSetWaitRequest_t *request) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceModifyDrainState)(nvmlPciInfo_t *pciInfo, nvmlEnableState_t newState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceQueryDrainState)(nvmlPciInfo_t *pciInfo, nvmlEnableState_t *currentState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceRemoveGpu_v2)(nvmlPciInfo_t *pciInfo, nvmlDetachGpuState_t gpuState, nvmlPcieLinkState_t linkState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceDiscoverGpus)(nvmlPciInfo_t *pciInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetFieldValues)(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceClearFieldValues)(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVirtualizationMode)(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *pVirtualMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetHostVgpuMode)(nvmlDevice_t device, nvmlHostVgpuMode_t *pHostVgpuMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetVirtualizationMode)(nvmlDevice_t device, nvmlGpuVirtualizationMode_t virtualMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuHeterogeneousMode)(nvmlDevice_t device, nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetVgpuHeterogeneousMode)(nvmlDevice_t device, const nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetPlacementId)(nvmlVgpuInstance_t vgpuInstance, nvmlVgpuPlacementId_t *pPlacement) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuTypeSupportedPlacements)(nvmlDevice_t device, nvmlVgpuTypeId_t vgpuTypeId, nvmlVgpuPlacementList_t *pPlacementList) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuTypeCreatablePlacements)(nvmlDevice_t device, nvmlVgpuTypeId_t vgpuTypeId, nvmlVgpuPlacementList_t *pPlacementList) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetGspHeapSize)(nvmlVgpuTypeId_t vgpuTypeId, unsigned long long *gspHeapSize) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetFbReservation)(nvmlVgpuTypeId_t vgpuTypeId, unsigned long long *fbReservation) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetRuntimeStateSize)(nvmlVgpuInstance_t vgpuInstance, nvmlVgpuRuntimeState_t *pState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetVgpuCapabilities)(nvmlDevice_t device, nvmlDeviceVgpuCapability_t capability, nvmlEnableState_t state) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceVgpuForceGspUnload)(nvmlDevice_t device) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGridLicensableFeatures_v4)(nvmlDevice_t device, nvmlGridLicensableFeatures_t *pGridLicensableFeatures) noexcept nogil
-        nvmlReturn_t (*nvmlGetVgpuDriverCapabilities)(nvmlVgpuDriverCapability_t capability, unsigned int *capResult) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuCapabilities)(nvmlDevice_t device, nvmlDeviceVgpuCapability_t capability, unsigned int *capResult) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSupportedVgpus)(nvmlDevice_t device, unsigned int *vgpuCount, nvmlVgpuTypeId_t *vgpuTypeIds) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCreatableVgpus)(nvmlDevice_t device, unsigned int *vgpuCount, nvmlVgpuTypeId_t *vgpuTypeIds) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetClass)(nvmlVgpuTypeId_t vgpuTypeId, char *vgpuTypeClass, unsigned int *size) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetName)(nvmlVgpuTypeId_t vgpuTypeId, char *vgpuTypeName, unsigned int *size) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetGpuInstanceProfileId)(nvmlVgpuTypeId_t vgpuTypeId, unsigned int *gpuInstanceProfileId) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetDeviceID)(nvmlVgpuTypeId_t vgpuTypeId, unsigned long long *deviceID, unsigned long long *subsystemID) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetFramebufferSize)(nvmlVgpuTypeId_t vgpuTypeId, unsigned long long *fbSize) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetNumDisplayHeads)(nvmlVgpuTypeId_t vgpuTypeId, unsigned int *numDisplayHeads) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetResolution)(nvmlVgpuTypeId_t vgpuTypeId, unsigned int displayIndex, unsigned int *xdim, unsigned int *ydim) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetLicense)(nvmlVgpuTypeId_t vgpuTypeId, char *vgpuTypeLicenseString, unsigned int size) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetFrameRateLimit)(nvmlVgpuTypeId_t vgpuTypeId, unsigned int *frameRateLimit) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetMaxInstances)(nvmlDevice_t device, nvmlVgpuTypeId_t vgpuTypeId, unsigned int *vgpuInstanceCount) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetMaxInstancesPerVm)(nvmlVgpuTypeId_t vgpuTypeId, unsigned int *vgpuInstanceCountPerVm) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetBAR1Info)(nvmlVgpuTypeId_t vgpuTypeId, nvmlVgpuTypeBar1Info_t *bar1Info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetActiveVgpus)(nvmlDevice_t device, unsigned int *vgpuCount, nvmlVgpuInstance_t *vgpuInstances) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetVmID)(nvmlVgpuInstance_t vgpuInstance, char *vmId, unsigned int size, nvmlVgpuVmIdType_t *vmIdType) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetUUID)(nvmlVgpuInstance_t vgpuInstance, char *uuid, unsigned int size) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetVmDriverVersion)(nvmlVgpuInstance_t vgpuInstance, char *version, unsigned int length) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetFbUsage)(nvmlVgpuInstance_t vgpuInstance, unsigned long long *fbUsage) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetLicenseStatus)(nvmlVgpuInstance_t vgpuInstance, unsigned int *licensed) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetType)(nvmlVgpuInstance_t vgpuInstance, nvmlVgpuTypeId_t *vgpuTypeId) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetFrameRateLimit)(nvmlVgpuInstance_t vgpuInstance, unsigned int *frameRateLimit) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetEccMode)(nvmlVgpuInstance_t vgpuInstance, nvmlEnableState_t *eccMode) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetEncoderCapacity)(nvmlVgpuInstance_t vgpuInstance, unsigned int *encoderCapacity) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceSetEncoderCapacity)(nvmlVgpuInstance_t vgpuInstance, unsigned int encoderCapacity) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetEncoderStats)(nvmlVgpuInstance_t vgpuInstance, unsigned int *sessionCount, unsigned int *averageFps, unsigned int *averageLatency) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetEncoderSessions)(nvmlVgpuInstance_t vgpuInstance, unsigned int *sessionCount, nvmlEncoderSessionInfo_t *sessionInfo) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetFBCStats)(nvmlVgpuInstance_t vgpuInstance, nvmlFBCStats_t *fbcStats) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetFBCSessions)(nvmlVgpuInstance_t vgpuInstance, unsigned int *sessionCount, nvmlFBCSessionInfo_t *sessionInfo) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetGpuInstanceId)(nvmlVgpuInstance_t vgpuInstance, unsigned int *gpuInstanceId) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetGpuPciId)(nvmlVgpuInstance_t vgpuInstance, char *vgpuPciId, unsigned int *length) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetCapabilities)(nvmlVgpuTypeId_t vgpuTypeId, nvmlVgpuCapability_t capability, unsigned int *capResult) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetMdevUUID)(nvmlVgpuInstance_t vgpuInstance, char *mdevUuid, unsigned int size) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetCreatableVgpus)(nvmlGpuInstance_t gpuInstance, nvmlVgpuTypeIdInfo_t *pVgpus) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuTypeGetMaxInstancesPerGpuInstance)(nvmlVgpuTypeMaxInstance_t *pMaxInstance) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetActiveVgpus)(nvmlGpuInstance_t gpuInstance, nvmlActiveVgpuInstanceInfo_t *pVgpuInstanceInfo) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceSetVgpuSchedulerState)(nvmlGpuInstance_t gpuInstance, nvmlVgpuSchedulerState_t *pScheduler) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerState)(nvmlGpuInstance_t gpuInstance, nvmlVgpuSchedulerStateInfo_t *pSchedulerStateInfo) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerLog)(nvmlGpuInstance_t gpuInstance, nvmlVgpuSchedulerLogInfo_t *pSchedulerLogInfo) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetVgpuTypeCreatablePlacements)(nvmlGpuInstance_t gpuInstance, nvmlVgpuCreatablePlacementInfo_t *pCreatablePlacementInfo) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetVgpuHeterogeneousMode)(nvmlGpuInstance_t gpuInstance, nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceSetVgpuHeterogeneousMode)(nvmlGpuInstance_t gpuInstance, const nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerState_v2)(nvmlDevice_t device, nvmlVgpuSchedulerStateInfo_v2_t *pSchedulerStateInfo) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerState_v2)(nvmlGpuInstance_t gpuInstance, nvmlVgpuSchedulerStateInfo_v2_t *pSchedulerStateInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerLog_v2)(nvmlDevice_t device, nvmlVgpuSchedulerLogInfo_v2_t *pSchedulerLogInfo) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerLog_v2)(nvmlGpuInstance_t gpuInstance, nvmlVgpuSchedulerLogInfo_v2_t *pSchedulerLogInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetVgpuSchedulerState_v2)(nvmlDevice_t device, nvmlVgpuSchedulerState_v2_t *pSchedulerState) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceSetVgpuSchedulerState_v2)(nvmlGpuInstance_t gpuInstance, nvmlVgpuSchedulerState_v2_t *pSchedulerState) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetMetadata)(nvmlVgpuInstance_t vgpuInstance, nvmlVgpuMetadata_t *vgpuMetadata, unsigned int *bufferSize) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuMetadata)(nvmlDevice_t device, nvmlVgpuPgpuMetadata_t *pgpuMetadata, unsigned int *bufferSize) noexcept nogil
-        nvmlReturn_t (*nvmlGetVgpuCompatibility)(nvmlVgpuMetadata_t *vgpuMetadata, nvmlVgpuPgpuMetadata_t *pgpuMetadata, nvmlVgpuPgpuCompatibility_t *compatibilityInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetPgpuMetadataString)(nvmlDevice_t device, char *pgpuMetadata, unsigned int *bufferSize) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerLog)(nvmlDevice_t device, nvmlVgpuSchedulerLog_t *pSchedulerLog) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerState)(nvmlDevice_t device, nvmlVgpuSchedulerGetState_t *pSchedulerState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetVgpuSchedulerState)(nvmlDevice_t device, nvmlVgpuSchedulerSetState_t *pSchedulerState) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerCapabilities)(nvmlDevice_t device, nvmlVgpuSchedulerCapabilities_t *pCapabilities) noexcept nogil
-        nvmlReturn_t (*nvmlGetVgpuVersion)(nvmlVgpuVersion_t *supported, nvmlVgpuVersion_t *current) noexcept nogil
-        nvmlReturn_t (*nvmlSetVgpuVersion)(nvmlVgpuVersion_t *vgpuVersion) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuUtilization)(nvmlDevice_t device, unsigned long long lastSeenTimeStamp, nvmlValueType_t *sampleValType, unsigned int *vgpuInstanceSamplesCount, nvmlVgpuInstanceUtilizationSample_t *utilizationSamples) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuInstancesUtilizationInfo)(nvmlDevice_t device, nvmlVgpuInstancesUtilizationInfo_t *vgpuUtilInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuProcessUtilization)(nvmlDevice_t device, unsigned long long lastSeenTimeStamp, unsigned int *vgpuProcessSamplesCount, nvmlVgpuProcessUtilizationSample_t *utilizationSamples) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetVgpuProcessesUtilizationInfo)(nvmlDevice_t device, nvmlVgpuProcessesUtilizationInfo_t *vgpuProcUtilInfo) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetAccountingMode)(nvmlVgpuInstance_t vgpuInstance, nvmlEnableState_t *mode) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetAccountingPids)(nvmlVgpuInstance_t vgpuInstance, unsigned int *count, unsigned int *pids) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetAccountingStats)(nvmlVgpuInstance_t vgpuInstance, unsigned int pid, nvmlAccountingStats_t *stats) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceClearAccountingPids)(nvmlVgpuInstance_t vgpuInstance) noexcept nogil
-        nvmlReturn_t (*nvmlVgpuInstanceGetLicenseInfo_v2)(nvmlVgpuInstance_t vgpuInstance, nvmlVgpuLicenseInfo_t *licenseInfo) noexcept nogil
-        nvmlReturn_t (*nvmlGetExcludedDeviceCount)(unsigned int *deviceCount) noexcept nogil
-        nvmlReturn_t (*nvmlGetExcludedDeviceInfoByIndex)(unsigned int index, nvmlExcludedDeviceInfo_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceReadWritePRM_v1)(nvmlDevice_t device, nvmlPRMTLV_v1_t *buffer) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceReadPRMCounters_v1)(nvmlDevice_t device, nvmlPRMCounterList_v1_t *counterList) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetMigMode)(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activationStatus) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMigMode)(nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstanceProfileInfo)(nvmlDevice_t device, unsigned int profile, nvmlGpuInstanceProfileInfo_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstanceProfileInfoV)(nvmlDevice_t device, unsigned int profile, nvmlGpuInstanceProfileInfo_v2_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstanceProfileInfoByIdV)(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstanceProfileInfo_v2_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstancePossiblePlacements_v2)(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstancePlacement_t *placements, unsigned int *count) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstanceRemainingCapacity)(nvmlDevice_t device, unsigned int profileId, unsigned int *count) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceCreateGpuInstance)(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstance_t *gpuInstance) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceCreateGpuInstanceWithPlacement)(nvmlDevice_t device, unsigned int profileId, const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *gpuInstance) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceDestroy)(nvmlGpuInstance_t gpuInstance) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstances)(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstance_t *gpuInstances, unsigned int *count) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstanceById)(nvmlDevice_t device, unsigned int id, nvmlGpuInstance_t *gpuInstance) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetInfo)(nvmlGpuInstance_t gpuInstance, nvmlGpuInstanceInfo_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceProfileInfo)(nvmlGpuInstance_t gpuInstance, unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceProfileInfoV)(nvmlGpuInstance_t gpuInstance, unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_v2_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceRemainingCapacity)(nvmlGpuInstance_t gpuInstance, unsigned int profileId, unsigned int *count) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstancePossiblePlacements)(nvmlGpuInstance_t gpuInstance, unsigned int profileId, nvmlComputeInstancePlacement_t *placements, unsigned int *count) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceCreateComputeInstance)(nvmlGpuInstance_t gpuInstance, unsigned int profileId, nvmlComputeInstance_t *computeInstance) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceCreateComputeInstanceWithPlacement)(nvmlGpuInstance_t gpuInstance, unsigned int profileId, const nvmlComputeInstancePlacement_t *placement, nvmlComputeInstance_t *computeInstance) noexcept nogil
-        nvmlReturn_t (*nvmlComputeInstanceDestroy)(nvmlComputeInstance_t computeInstance) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstances)(nvmlGpuInstance_t gpuInstance, unsigned int profileId, nvmlComputeInstance_t *computeInstances, unsigned int *count) noexcept nogil
-        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceById)(nvmlGpuInstance_t gpuInstance, unsigned int id, nvmlComputeInstance_t *computeInstance) noexcept nogil
-        nvmlReturn_t (*nvmlComputeInstanceGetInfo_v2)(nvmlComputeInstance_t computeInstance, nvmlComputeInstanceInfo_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceIsMigDeviceHandle)(nvmlDevice_t device, unsigned int *isMigDevice) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetGpuInstanceId)(nvmlDevice_t device, unsigned int *id) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetComputeInstanceId)(nvmlDevice_t device, unsigned int *id) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMaxMigDeviceCount)(nvmlDevice_t device, unsigned int *count) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetMigDeviceHandleByIndex)(nvmlDevice_t device, unsigned int index, nvmlDevice_t *migDevice) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(nvmlDevice_t migDevice, nvmlDevice_t *device) noexcept nogil
-        nvmlReturn_t (*nvmlGpmMetricsGet)(nvmlGpmMetricsGet_t *metricsGet) noexcept nogil
-        nvmlReturn_t (*nvmlGpmSampleFree)(nvmlGpmSample_t gpmSample) noexcept nogil
-        nvmlReturn_t (*nvmlGpmSampleAlloc)(nvmlGpmSample_t *gpmSample) noexcept nogil
-        nvmlReturn_t (*nvmlGpmSampleGet)(nvmlDevice_t device, nvmlGpmSample_t gpmSample) noexcept nogil
-        nvmlReturn_t (*nvmlGpmMigSampleGet)(nvmlDevice_t device, unsigned int gpuInstanceId, nvmlGpmSample_t gpmSample) noexcept nogil
-        nvmlReturn_t (*nvmlGpmQueryDeviceSupport)(nvmlDevice_t device, nvmlGpmSupport_t *gpmSupport) noexcept nogil
-        nvmlReturn_t (*nvmlGpmQueryIfStreamingEnabled)(nvmlDevice_t device, unsigned int *state) noexcept nogil
-        nvmlReturn_t (*nvmlGpmSetStreamingEnabled)(nvmlDevice_t device, unsigned int state) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetCapabilities)(nvmlDevice_t device, nvmlDeviceCapabilities_t *caps) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileGetProfilesInfo)(nvmlDevice_t device, nvmlWorkloadPowerProfileProfilesInfo_t *profilesInfo) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileGetCurrentProfiles)(nvmlDevice_t device, nvmlWorkloadPowerProfileCurrentProfiles_t *currentProfiles) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileSetRequestedProfiles)(nvmlDevice_t device, nvmlWorkloadPowerProfileRequestedProfiles_t *requestedProfiles) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileClearRequestedProfiles)(nvmlDevice_t device, nvmlWorkloadPowerProfileRequestedProfiles_t *requestedProfiles) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1)(nvmlDevice_t device, nvmlWorkloadPowerProfileUpdateProfiles_v1_t *updateProfiles) noexcept nogil
-        nvmlReturn_t (*nvmlDevicePowerSmoothingActivatePresetProfile)(nvmlDevice_t device, nvmlPowerSmoothingProfile_t *profile) noexcept nogil
-        nvmlReturn_t (*nvmlDevicePowerSmoothingUpdatePresetProfileParam)(nvmlDevice_t device, nvmlPowerSmoothingProfile_t *profile) noexcept nogil
-        nvmlReturn_t (*nvmlDevicePowerSmoothingSetState)(nvmlDevice_t device, nvmlPowerSmoothingState_t *state) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts)(nvmlDevice_t device, nvmlEccSramUniqueUncorrectedErrorCounts_t *errorCounts) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetRemappedRows_v2)(nvmlDevice_t device, nvmlRemappedRowsInfo_v2_t *info) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceSetRusdSettings_v1)(nvmlDevice_t device, nvmlRusdSettings_v1_t *settings) noexcept nogil
-        nvmlReturn_t (*nvmlDeviceGetBankRemapperStatus_v1)(nvmlDevice_t device, nvmlEccBankRemapperStatus_v1_t *pBankRemapperStatus) noexcept nogil
+        const char *(*nvmlErrorString)(nvmlReturn_t) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetDriverVersion)(char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetNVMLVersion)(char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetCudaDriverVersion)(int *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetCudaDriverVersion_v2)(int *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetProcessName)(unsigned int, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetHicVersion)(unsigned int *, nvmlHwbcEntry_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetTopologyGpuSet)(unsigned int, unsigned int *, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetDriverBranch)(nvmlSystemDriverBranchInfo_t *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetCPER_v1)(nvmlGetCPER_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetCount)(unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetHandleByIndex)(unsigned int, nvmlUnit_t *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetUnitInfo)(nvmlUnit_t, nvmlUnitInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetLedState)(nvmlUnit_t, nvmlLedState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetPsuInfo)(nvmlUnit_t, nvmlPSUInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetTemperature)(nvmlUnit_t, unsigned int, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetFanSpeedInfo)(nvmlUnit_t, nvmlUnitFanSpeeds_t *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitGetDevices)(nvmlUnit_t, unsigned int *, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCount_v2)(unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAttributes_v2)(nvmlDevice_t, nvmlDeviceAttributes_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetHandleByIndex_v2)(unsigned int, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetHandleBySerial)(const char *, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetHandleByUUID)(const char *, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetHandleByUUIDV)(const nvmlUUID_t *, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetHandleByPciBusId_v2)(const char *, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetName)(nvmlDevice_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBrand)(nvmlDevice_t, nvmlBrandType_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetIndex)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSerial)(nvmlDevice_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetModuleId)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetC2cModeInfoV)(nvmlDevice_t, nvmlC2cModeInfo_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemoryAffinity)(nvmlDevice_t, unsigned int, unsigned long *, nvmlAffinityScope_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCpuAffinityWithinScope)(nvmlDevice_t, unsigned int, unsigned long *, nvmlAffinityScope_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCpuAffinity)(nvmlDevice_t, unsigned int, unsigned long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetCpuAffinity)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceClearCpuAffinity)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNumaNodeId)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAddressingMode)(nvmlDevice_t, nvmlDeviceAddressingMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRepairStatus)(nvmlDevice_t, nvmlRepairStatus_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetUnrepairableMemoryFlag_v1)(nvmlDevice_t, nvmlUnrepairableMemoryStatus_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTopologyCommonAncestor)(nvmlDevice_t, nvmlDevice_t, nvmlGpuTopologyLevel_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTopologyNearestGpus)(nvmlDevice_t, nvmlGpuTopologyLevel_t, unsigned int *, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetP2PStatus)(nvmlDevice_t, nvmlDevice_t, nvmlGpuP2PCapsIndex_t, nvmlGpuP2PStatus_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetUUID)(nvmlDevice_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMinorNumber)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBoardPartNumber)(nvmlDevice_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetInforomVersion)(nvmlDevice_t, nvmlInforomObject_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetInforomImageVersion)(nvmlDevice_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetInforomConfigurationChecksum)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceValidateInforom)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetLastBBXFlushTime)(nvmlDevice_t, unsigned long long *, unsigned long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBBXTimeData_v1)(nvmlDevice_t, nvmlBBXTimeData_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuUptime_v1)(nvmlDevice_t, nvmlGpuUptime_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDisplayMode)(nvmlDevice_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDisplayActive)(nvmlDevice_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPersistenceMode)(nvmlDevice_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPciInfoExt)(nvmlDevice_t, nvmlPciInfoExt_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPciInfo_v3)(nvmlDevice_t, nvmlPciInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMaxPcieLinkGeneration)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuMaxPcieLinkGeneration)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMaxPcieLinkWidth)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCurrPcieLinkGeneration)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCurrPcieLinkWidth)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPcieThroughput)(nvmlDevice_t, nvmlPcieUtilCounter_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPcieReplayCounter)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetClockInfo)(nvmlDevice_t, nvmlClockType_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMaxClockInfo)(nvmlDevice_t, nvmlClockType_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpcClkVfOffset)(nvmlDevice_t, int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetApplicationsClock)(nvmlDevice_t, nvmlClockType_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDefaultApplicationsClock)(nvmlDevice_t, nvmlClockType_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetClock)(nvmlDevice_t, nvmlClockType_t, nvmlClockId_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMaxCustomerBoostClock)(nvmlDevice_t, nvmlClockType_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSupportedMemoryClocks)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSupportedGraphicsClocks)(nvmlDevice_t, unsigned int, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAutoBoostedClocksEnabled)(nvmlDevice_t, nvmlEnableState_t *, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetFanSpeed)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetFanSpeed_v2)(nvmlDevice_t, unsigned int, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetFanSpeedRPM)(nvmlDevice_t, nvmlFanSpeedInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTargetFanSpeed)(nvmlDevice_t, unsigned int, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMinMaxFanSpeed)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetFanControlPolicy_v2)(nvmlDevice_t, unsigned int, nvmlFanControlPolicy_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNumFans)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTemperature)(nvmlDevice_t, nvmlTemperatureSensors_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCoolerInfo)(nvmlDevice_t, nvmlCoolerInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTemperatureV)(nvmlDevice_t, nvmlTemperature_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTemperatureThreshold)(nvmlDevice_t, nvmlTemperatureThresholds_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMarginTemperature)(nvmlDevice_t, nvmlMarginTemperature_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetThermalSettings)(nvmlDevice_t, unsigned int, nvmlGpuThermalSettings_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPerformanceState)(nvmlDevice_t, nvmlPstates_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCurrentClocksEventReasons)(nvmlDevice_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCurrentClocksThrottleReasons)(nvmlDevice_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSupportedClocksEventReasons)(nvmlDevice_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSupportedClocksThrottleReasons)(nvmlDevice_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerState)(nvmlDevice_t, nvmlPstates_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDynamicPstatesInfo)(nvmlDevice_t, nvmlGpuDynamicPstatesInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemClkVfOffset)(nvmlDevice_t, int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMinMaxClockOfPState)(nvmlDevice_t, nvmlClockType_t, nvmlPstates_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSupportedPerformanceStates)(nvmlDevice_t, nvmlPstates_t *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpcClkMinMaxVfOffset)(nvmlDevice_t, int *, int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemClkMinMaxVfOffset)(nvmlDevice_t, int *, int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetClockOffsets)(nvmlDevice_t, nvmlClockOffset_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetClockOffsets)(nvmlDevice_t, nvmlClockOffset_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPerformanceModes)(nvmlDevice_t, nvmlDevicePerfModes_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCurrentClockFreqs)(nvmlDevice_t, nvmlDeviceCurrentClockFreqs_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerManagementMode)(nvmlDevice_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerManagementLimit)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerManagementLimitConstraints)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerManagementDefaultLimit)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerUsage)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerMizerMode_v1)(nvmlDevice_t, nvmlDevicePowerMizerModes_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetPowerMizerMode_v1)(nvmlDevice_t, nvmlDevicePowerMizerModes_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTotalEnergyConsumption)(nvmlDevice_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetEnforcedPowerLimit)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetAdaptiveTgpMode_v1)(nvmlDevice_t, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAdaptiveTgpModeInfo_v1)(nvmlDevice_t, nvmlAdaptiveTgpModeInfo_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuOperationMode)(nvmlDevice_t, nvmlGpuOperationMode_t *, nvmlGpuOperationMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemoryInfo)(nvmlDevice_t, nvmlMemory_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemoryInfo_v2)(nvmlDevice_t, nvmlMemory_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetMemoryLimits_v1)(nvmlDevice_t, nvmlSetMemoryLimits_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemoryLimits_v1)(nvmlDevice_t, nvmlGetMemoryLimits_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetComputeMode)(nvmlDevice_t, nvmlComputeMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCudaComputeCapability)(nvmlDevice_t, int *, int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDramEncryptionMode)(nvmlDevice_t, nvmlDramEncryptionInfo_t *, nvmlDramEncryptionInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetDramEncryptionMode)(nvmlDevice_t, const nvmlDramEncryptionInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetEccMode)(nvmlDevice_t, nvmlEnableState_t *, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDefaultEccMode)(nvmlDevice_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBoardId)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMultiGpuBoard)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetTotalEccErrors)(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDetailedEccErrors)(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t, nvmlEccErrorCounts_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemoryErrorCounter)(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t, nvmlMemoryLocation_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetUtilizationRates)(nvmlDevice_t, nvmlUtilization_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetEncoderUtilization)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetEncoderCapacity)(nvmlDevice_t, nvmlEncoderType_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetEncoderStats)(nvmlDevice_t, unsigned int *, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetEncoderSessions)(nvmlDevice_t, unsigned int *, nvmlEncoderSessionInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDecoderUtilization)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetJpgUtilization)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetOfaUtilization)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetFBCStats)(nvmlDevice_t, nvmlFBCStats_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetFBCSessions)(nvmlDevice_t, unsigned int *, nvmlFBCSessionInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDriverModel_v2)(nvmlDevice_t, nvmlDriverModel_t *, nvmlDriverModel_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVbiosVersion)(nvmlDevice_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBridgeChipInfo)(nvmlDevice_t, nvmlBridgeChipHierarchy_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGraphicsRunningProcesses_v3)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMPSComputeRunningProcesses_v3)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRunningProcessDetailList)(nvmlDevice_t, nvmlProcessDetailList_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceOnSameBoard)(nvmlDevice_t, nvmlDevice_t, int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAPIRestriction)(nvmlDevice_t, nvmlRestrictedAPI_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSamples)(nvmlDevice_t, nvmlSamplingType_t, unsigned long long, nvmlValueType_t *, unsigned int *, nvmlSample_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBAR1MemoryInfo)(nvmlDevice_t, nvmlBAR1Memory_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetViolationStatus)(nvmlDevice_t, nvmlPerfPolicyType_t, nvmlViolationTime_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetIrqNum)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNumGpuCores)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPowerSource)(nvmlDevice_t, nvmlPowerSource_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMemoryBusWidth)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPcieLinkMaxSpeed)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPcieSpeed)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAdaptiveClockInfoStatus)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBusType)(nvmlDevice_t, nvmlBusType_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuFabricInfo)(nvmlDevice_t, nvmlGpuFabricInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuFabricInfoV)(nvmlDevice_t, nvmlGpuFabricInfoV_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuFabricInfo_v4)(nvmlDevice_t, nvmlGpuFabricInfo_v4_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetConfComputeCapabilities)(nvmlConfComputeSystemCaps_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetConfComputeState)(nvmlConfComputeSystemState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetConfComputeMemSizeInfo)(nvmlDevice_t, nvmlConfComputeMemSizeInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetConfComputeGpusReadyState)(unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetConfComputeProtectedMemoryUsage)(nvmlDevice_t, nvmlMemory_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetConfComputeGpuCertificate)(nvmlDevice_t, nvmlConfComputeGpuCertificate_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetConfComputeGpuAttestationReport)(nvmlDevice_t, nvmlConfComputeGpuAttestationReport_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetConfComputeKeyRotationThresholdInfo)(nvmlConfComputeGetKeyRotationThresholdInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetConfComputeUnprotectedMemSize)(nvmlDevice_t, unsigned long long) noexcept nogil
+        nvmlReturn_t (*nvmlSystemSetConfComputeGpusReadyState)(unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlSystemSetConfComputeKeyRotationThresholdInfo)(nvmlConfComputeSetKeyRotationThresholdInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetConfComputeSettings)(nvmlSystemConfComputeSettings_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetConfComputeSettings_v2)(nvmlSystemConfComputeSettings_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGspFirmwareVersion)(nvmlDevice_t, char *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGspFirmwareMode)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSramEccErrorStatus)(nvmlDevice_t, nvmlEccSramErrorStatus_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetPowerManagementLimit_v2)(nvmlDevice_t, nvmlPowerValue_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAccountingMode)(nvmlDevice_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAccountingStats)(nvmlDevice_t, unsigned int, nvmlAccountingStats_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAccountingPids)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAccountingBufferSize)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetAccountingStats_v2)(nvmlDevice_t, nvmlAccountingStats_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRetiredPages)(nvmlDevice_t, nvmlPageRetirementCause_t, unsigned int *, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRetiredPages_v2)(nvmlDevice_t, nvmlPageRetirementCause_t, unsigned int *, unsigned long long *, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRetiredPagesPendingStatus)(nvmlDevice_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRemappedRows)(nvmlDevice_t, unsigned int *, unsigned int *, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRowRemapperHistogram)(nvmlDevice_t, nvmlRowRemapperHistogramValues_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetArchitecture)(nvmlDevice_t, nvmlDeviceArchitecture_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetClkMonStatus)(nvmlDevice_t, nvmlClkMonStatus_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetProcessUtilization)(nvmlDevice_t, nvmlProcessUtilizationSample_t *, unsigned int *, unsigned long long) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetProcessesUtilizationInfo)(nvmlDevice_t, nvmlProcessesUtilizationInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPlatformInfo)(nvmlDevice_t, nvmlPlatformInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPdi)(nvmlDevice_t, nvmlPdi_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetHostname_v1)(nvmlDevice_t, nvmlHostname_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetHostname_v1)(nvmlDevice_t, nvmlHostname_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDevicePerfMetricsGetSamples_v1)(nvmlDevice_t, nvmlPerfMetricsSamples_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlUnitSetLedState)(nvmlUnit_t, nvmlLedColor_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetPersistenceMode)(nvmlDevice_t, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetComputeMode)(nvmlDevice_t, nvmlComputeMode_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetEccMode)(nvmlDevice_t, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceClearEccErrorCounts)(nvmlDevice_t, nvmlEccCounterType_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetDriverModel)(nvmlDevice_t, nvmlDriverModel_t, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetGpuLockedClocks)(nvmlDevice_t, unsigned int, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceResetGpuLockedClocks)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetMemoryLockedClocks)(nvmlDevice_t, unsigned int, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceResetMemoryLockedClocks)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetApplicationsClocks)(nvmlDevice_t, unsigned int, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceResetApplicationsClocks)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetAutoBoostedClocksEnabled)(nvmlDevice_t, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetDefaultAutoBoostedClocksEnabled)(nvmlDevice_t, nvmlEnableState_t, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetDefaultFanSpeed_v2)(nvmlDevice_t, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetFanControlPolicy)(nvmlDevice_t, unsigned int, nvmlFanControlPolicy_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetTemperatureThreshold)(nvmlDevice_t, nvmlTemperatureThresholds_t, int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetPowerManagementLimit)(nvmlDevice_t, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetGpuOperationMode)(nvmlDevice_t, nvmlGpuOperationMode_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetAPIRestriction)(nvmlDevice_t, nvmlRestrictedAPI_t, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetFanSpeed_v2)(nvmlDevice_t, unsigned int, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetGpcClkVfOffset)(nvmlDevice_t, int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetMemClkVfOffset)(nvmlDevice_t, int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetAccountingMode)(nvmlDevice_t, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceClearAccountingPids)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkState)(nvmlDevice_t, unsigned int, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkVersion)(nvmlDevice_t, unsigned int, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkCapability)(nvmlDevice_t, unsigned int, nvmlNvLinkCapability_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(nvmlDevice_t, unsigned int, nvmlPciInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkErrorCounter)(nvmlDevice_t, unsigned int, nvmlNvLinkErrorCounter_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceResetNvLinkErrorCounters)(nvmlDevice_t, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetNvLinkUtilizationControl)(nvmlDevice_t, unsigned int, unsigned int, nvmlNvLinkUtilizationControl_t *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkUtilizationControl)(nvmlDevice_t, unsigned int, unsigned int, nvmlNvLinkUtilizationControl_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkUtilizationCounter)(nvmlDevice_t, unsigned int, unsigned int, unsigned long long *, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceFreezeNvLinkUtilizationCounter)(nvmlDevice_t, unsigned int, unsigned int, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceResetNvLinkUtilizationCounter)(nvmlDevice_t, unsigned int, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkRemoteDeviceType)(nvmlDevice_t, unsigned int, nvmlIntNvLinkDeviceType_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetNvLinkDeviceLowPowerThreshold)(nvmlDevice_t, nvmlNvLinkPowerThres_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemSetNvlinkBwMode)(unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlSystemGetNvlinkBwMode)(unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvlinkSupportedBwModes)(nvmlDevice_t, nvmlNvlinkSupportedBwModes_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvlinkBwMode)(nvmlDevice_t, nvmlNvlinkGetBwMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetNvlinkBwMode)(nvmlDevice_t, nvmlNvlinkSetBwMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetNvlinkBwModeAsync_v1)(nvmlDevice_t, nvmlNvlinkSetBwModeAsync_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkInfo)(nvmlDevice_t, nvmlNvLinkInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkInfo_v3)(nvmlDevice_t, nvmlNvLinkInfo_v3_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvLinkTelemetrySamples_v1)(nvmlDevice_t, nvmlNvlinkTelemetrySamples_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvlinkRemapTableInfo_v1)(nvmlDevice_t, nvmlNvlinkGetRemapTableInfo_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetNvlinkNvleReady_v1)(nvmlDevice_t, nvmlNvlinkSetNvleReady_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceLockNvlinkRemapTable_v1)(nvmlDevice_t, nvmlNvlinkLockRemapTable_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetupNvlinkNvleEncryptionKey_v1)(nvmlDevice_t, nvmlNvlinkSetupNvleEncryptionKey_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetNvlinkNvlePrivateInfo_v1)(nvmlDevice_t, nvmlNvlinkNvlePrivateInfo_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetCreate)(nvmlEventSet_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceRegisterEvents)(nvmlDevice_t, unsigned long long, nvmlEventSet_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSupportedEventTypes)(nvmlDevice_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetWait_v2)(nvmlEventSet_t, nvmlEventData_t *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetRegisterGpuOperationalEvents_v1)(nvmlEventSet_t, const nvmlGpuOperationalEventConfig_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetWait_v3)(nvmlEventSet_t, nvmlEventSetWait_v3_t *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetGetContextCount_v1)(nvmlEventSet_t, nvmlEventSetGetContextCount_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetGetContextInfo_v1)(nvmlEventSet_t, nvmlEventSetGetContextInfo_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetGetContextData_v1)(nvmlEventSet_t, nvmlEventSetGetContextData_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1)(nvmlEventSet_t, nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlEventSetFree)(nvmlEventSet_t) noexcept nogil
+        nvmlReturn_t (*nvmlSystemEventSetCreate)(nvmlSystemEventSetCreateRequest_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemEventSetFree)(nvmlSystemEventSetFreeRequest_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemRegisterEvents)(nvmlSystemRegisterEventRequest_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSystemEventSetWait)(nvmlSystemEventSetWaitRequest_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceModifyDrainState)(nvmlPciInfo_t *, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceQueryDrainState)(nvmlPciInfo_t *, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceRemoveGpu_v2)(nvmlPciInfo_t *, nvmlDetachGpuState_t, nvmlPcieLinkState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceDiscoverGpus)(nvmlPciInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetFieldValues)(nvmlDevice_t, int, nvmlFieldValue_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceClearFieldValues)(nvmlDevice_t, int, nvmlFieldValue_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVirtualizationMode)(nvmlDevice_t, nvmlGpuVirtualizationMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetHostVgpuMode)(nvmlDevice_t, nvmlHostVgpuMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetVirtualizationMode)(nvmlDevice_t, nvmlGpuVirtualizationMode_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuHeterogeneousMode)(nvmlDevice_t, nvmlVgpuHeterogeneousMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetVgpuHeterogeneousMode)(nvmlDevice_t, const nvmlVgpuHeterogeneousMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetPlacementId)(nvmlVgpuInstance_t, nvmlVgpuPlacementId_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuTypeSupportedPlacements)(nvmlDevice_t, nvmlVgpuTypeId_t, nvmlVgpuPlacementList_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuTypeCreatablePlacements)(nvmlDevice_t, nvmlVgpuTypeId_t, nvmlVgpuPlacementList_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetGspHeapSize)(nvmlVgpuTypeId_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetFbReservation)(nvmlVgpuTypeId_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetRuntimeStateSize)(nvmlVgpuInstance_t, nvmlVgpuRuntimeState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetVgpuCapabilities)(nvmlDevice_t, nvmlDeviceVgpuCapability_t, nvmlEnableState_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceVgpuForceGspUnload)(nvmlDevice_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGridLicensableFeatures_v4)(nvmlDevice_t, nvmlGridLicensableFeatures_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGetVgpuDriverCapabilities)(nvmlVgpuDriverCapability_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuCapabilities)(nvmlDevice_t, nvmlDeviceVgpuCapability_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSupportedVgpus)(nvmlDevice_t, unsigned int *, nvmlVgpuTypeId_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCreatableVgpus)(nvmlDevice_t, unsigned int *, nvmlVgpuTypeId_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetClass)(nvmlVgpuTypeId_t, char *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetName)(nvmlVgpuTypeId_t, char *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetGpuInstanceProfileId)(nvmlVgpuTypeId_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetDeviceID)(nvmlVgpuTypeId_t, unsigned long long *, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetFramebufferSize)(nvmlVgpuTypeId_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetNumDisplayHeads)(nvmlVgpuTypeId_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetResolution)(nvmlVgpuTypeId_t, unsigned int, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetLicense)(nvmlVgpuTypeId_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetFrameRateLimit)(nvmlVgpuTypeId_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetMaxInstances)(nvmlDevice_t, nvmlVgpuTypeId_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetMaxInstancesPerVm)(nvmlVgpuTypeId_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetBAR1Info)(nvmlVgpuTypeId_t, nvmlVgpuTypeBar1Info_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetActiveVgpus)(nvmlDevice_t, unsigned int *, nvmlVgpuInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetVmID)(nvmlVgpuInstance_t, char *, unsigned int, nvmlVgpuVmIdType_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetUUID)(nvmlVgpuInstance_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetVmDriverVersion)(nvmlVgpuInstance_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetFbUsage)(nvmlVgpuInstance_t, unsigned long long *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetLicenseStatus)(nvmlVgpuInstance_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetType)(nvmlVgpuInstance_t, nvmlVgpuTypeId_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetFrameRateLimit)(nvmlVgpuInstance_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetEccMode)(nvmlVgpuInstance_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetEncoderCapacity)(nvmlVgpuInstance_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceSetEncoderCapacity)(nvmlVgpuInstance_t, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetEncoderStats)(nvmlVgpuInstance_t, unsigned int *, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetEncoderSessions)(nvmlVgpuInstance_t, unsigned int *, nvmlEncoderSessionInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetFBCStats)(nvmlVgpuInstance_t, nvmlFBCStats_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetFBCSessions)(nvmlVgpuInstance_t, unsigned int *, nvmlFBCSessionInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetGpuInstanceId)(nvmlVgpuInstance_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetGpuPciId)(nvmlVgpuInstance_t, char *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetCapabilities)(nvmlVgpuTypeId_t, nvmlVgpuCapability_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetMdevUUID)(nvmlVgpuInstance_t, char *, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetCreatableVgpus)(nvmlGpuInstance_t, nvmlVgpuTypeIdInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuTypeGetMaxInstancesPerGpuInstance)(nvmlVgpuTypeMaxInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetActiveVgpus)(nvmlGpuInstance_t, nvmlActiveVgpuInstanceInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceSetVgpuSchedulerState)(nvmlGpuInstance_t, nvmlVgpuSchedulerState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerState)(nvmlGpuInstance_t, nvmlVgpuSchedulerStateInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerLog)(nvmlGpuInstance_t, nvmlVgpuSchedulerLogInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetVgpuTypeCreatablePlacements)(nvmlGpuInstance_t, nvmlVgpuCreatablePlacementInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetVgpuHeterogeneousMode)(nvmlGpuInstance_t, nvmlVgpuHeterogeneousMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceSetVgpuHeterogeneousMode)(nvmlGpuInstance_t, const nvmlVgpuHeterogeneousMode_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerState_v2)(nvmlDevice_t, nvmlVgpuSchedulerStateInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerState_v2)(nvmlGpuInstance_t, nvmlVgpuSchedulerStateInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerLog_v2)(nvmlDevice_t, nvmlVgpuSchedulerLogInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetVgpuSchedulerLog_v2)(nvmlGpuInstance_t, nvmlVgpuSchedulerLogInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetVgpuSchedulerState_v2)(nvmlDevice_t, nvmlVgpuSchedulerState_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceSetVgpuSchedulerState_v2)(nvmlGpuInstance_t, nvmlVgpuSchedulerState_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetMetadata)(nvmlVgpuInstance_t, nvmlVgpuMetadata_t *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuMetadata)(nvmlDevice_t, nvmlVgpuPgpuMetadata_t *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlGetVgpuCompatibility)(nvmlVgpuMetadata_t *, nvmlVgpuPgpuMetadata_t *, nvmlVgpuPgpuCompatibility_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetPgpuMetadataString)(nvmlDevice_t, char *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerLog)(nvmlDevice_t, nvmlVgpuSchedulerLog_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerState)(nvmlDevice_t, nvmlVgpuSchedulerGetState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetVgpuSchedulerState)(nvmlDevice_t, nvmlVgpuSchedulerSetState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuSchedulerCapabilities)(nvmlDevice_t, nvmlVgpuSchedulerCapabilities_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGetVgpuVersion)(nvmlVgpuVersion_t *, nvmlVgpuVersion_t *) noexcept nogil
+        nvmlReturn_t (*nvmlSetVgpuVersion)(nvmlVgpuVersion_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuUtilization)(nvmlDevice_t, unsigned long long, nvmlValueType_t *, unsigned int *, nvmlVgpuInstanceUtilizationSample_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuInstancesUtilizationInfo)(nvmlDevice_t, nvmlVgpuInstancesUtilizationInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuProcessUtilization)(nvmlDevice_t, unsigned long long, unsigned int *, nvmlVgpuProcessUtilizationSample_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetVgpuProcessesUtilizationInfo)(nvmlDevice_t, nvmlVgpuProcessesUtilizationInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetAccountingMode)(nvmlVgpuInstance_t, nvmlEnableState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetAccountingPids)(nvmlVgpuInstance_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetAccountingStats)(nvmlVgpuInstance_t, unsigned int, nvmlAccountingStats_t *) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceClearAccountingPids)(nvmlVgpuInstance_t) noexcept nogil
+        nvmlReturn_t (*nvmlVgpuInstanceGetLicenseInfo_v2)(nvmlVgpuInstance_t, nvmlVgpuLicenseInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGetExcludedDeviceCount)(unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlGetExcludedDeviceInfoByIndex)(unsigned int, nvmlExcludedDeviceInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceReadWritePRM_v1)(nvmlDevice_t, nvmlPRMTLV_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceReadPRMCounters_v1)(nvmlDevice_t, nvmlPRMCounterList_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetMigMode)(nvmlDevice_t, unsigned int, nvmlReturn_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMigMode)(nvmlDevice_t, unsigned int *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstanceProfileInfo)(nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstanceProfileInfoV)(nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstanceProfileInfoByIdV)(nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstancePossiblePlacements_v2)(nvmlDevice_t, unsigned int, nvmlGpuInstancePlacement_t *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstanceRemainingCapacity)(nvmlDevice_t, unsigned int, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceCreateGpuInstance)(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceCreateGpuInstanceWithPlacement)(nvmlDevice_t, unsigned int, const nvmlGpuInstancePlacement_t *, nvmlGpuInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceDestroy)(nvmlGpuInstance_t) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstances)(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstanceById)(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetInfo)(nvmlGpuInstance_t, nvmlGpuInstanceInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceProfileInfo)(nvmlGpuInstance_t, unsigned int, unsigned int, nvmlComputeInstanceProfileInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceProfileInfoV)(nvmlGpuInstance_t, unsigned int, unsigned int, nvmlComputeInstanceProfileInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceRemainingCapacity)(nvmlGpuInstance_t, unsigned int, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstancePossiblePlacements)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstancePlacement_t *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceCreateComputeInstance)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceCreateComputeInstanceWithPlacement)(nvmlGpuInstance_t, unsigned int, const nvmlComputeInstancePlacement_t *, nvmlComputeInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlComputeInstanceDestroy)(nvmlComputeInstance_t) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstances)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlGpuInstanceGetComputeInstanceById)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *) noexcept nogil
+        nvmlReturn_t (*nvmlComputeInstanceGetInfo_v2)(nvmlComputeInstance_t, nvmlComputeInstanceInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceIsMigDeviceHandle)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetGpuInstanceId)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetComputeInstanceId)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMaxMigDeviceCount)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetMigDeviceHandleByIndex)(nvmlDevice_t, unsigned int, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(nvmlDevice_t, nvmlDevice_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpmMetricsGet)(nvmlGpmMetricsGet_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpmSampleFree)(nvmlGpmSample_t) noexcept nogil
+        nvmlReturn_t (*nvmlGpmSampleAlloc)(nvmlGpmSample_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpmSampleGet)(nvmlDevice_t, nvmlGpmSample_t) noexcept nogil
+        nvmlReturn_t (*nvmlGpmMigSampleGet)(nvmlDevice_t, unsigned int, nvmlGpmSample_t) noexcept nogil
+        nvmlReturn_t (*nvmlGpmQueryDeviceSupport)(nvmlDevice_t, nvmlGpmSupport_t *) noexcept nogil
+        nvmlReturn_t (*nvmlGpmQueryIfStreamingEnabled)(nvmlDevice_t, unsigned int *) noexcept nogil
+        nvmlReturn_t (*nvmlGpmSetStreamingEnabled)(nvmlDevice_t, unsigned int) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetCapabilities)(nvmlDevice_t, nvmlDeviceCapabilities_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileGetProfilesInfo)(nvmlDevice_t, nvmlWorkloadPowerProfileProfilesInfo_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileGetCurrentProfiles)(nvmlDevice_t, nvmlWorkloadPowerProfileCurrentProfiles_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileSetRequestedProfiles)(nvmlDevice_t, nvmlWorkloadPowerProfileRequestedProfiles_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileClearRequestedProfiles)(nvmlDevice_t, nvmlWorkloadPowerProfileRequestedProfiles_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1)(nvmlDevice_t, nvmlWorkloadPowerProfileUpdateProfiles_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDevicePowerSmoothingActivatePresetProfile)(nvmlDevice_t, nvmlPowerSmoothingProfile_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDevicePowerSmoothingUpdatePresetProfileParam)(nvmlDevice_t, nvmlPowerSmoothingProfile_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDevicePowerSmoothingSetState)(nvmlDevice_t, nvmlPowerSmoothingState_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts)(nvmlDevice_t, nvmlEccSramUniqueUncorrectedErrorCounts_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetRemappedRows_v2)(nvmlDevice_t, nvmlRemappedRowsInfo_v2_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceSetRusdSettings_v1)(nvmlDevice_t, nvmlRusdSettings_v1_t *) noexcept nogil
+        nvmlReturn_t (*nvmlDeviceGetBankRemapperStatus_v1)(nvmlDevice_t, nvmlEccBankRemapperStatus_v1_t *) noexcept nogil

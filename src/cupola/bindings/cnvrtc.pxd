@@ -53,34 +53,34 @@ cdef extern from "cupola/nvrtc.h" nogil:
         NVRTC_INSTALL_HEADERS_NO_WAIT
     ctypedef struct cupola_nvrtc_table:
         cupola_table_head head
-        const char *(*nvrtcGetErrorString)(nvrtcResult result) noexcept nogil
-        nvrtcResult (*nvrtcVersion)(int *major, int *minor) noexcept nogil
-        nvrtcResult (*nvrtcGetNumSupportedArchs)(int *numArchs) noexcept nogil
-        nvrtcResult (*nvrtcGetSupportedArchs)(int *supportedArchs) noexcept nogil
-        nvrtcResult (*nvrtcCreateProgram)(nvrtcProgram *prog, const char *src, const char *name, int numHeaders, const char *const *headers, const char *const *includeNames) noexcept nogil
-        nvrtcResult (*nvrtcDestroyProgram)(nvrtcProgram *prog) noexcept nogil
-        nvrtcResult (*nvrtcCompileProgram)(nvrtcProgram prog, int numOptions, const char *const *options) noexcept nogil
-        nvrtcResult (*nvrtcGetPTXSize)(nvrtcProgram prog, size_t *ptxSizeRet) noexcept nogil
-        nvrtcResult (*nvrtcGetPTX)(nvrtcProgram prog, char *ptx) noexcept nogil
-        nvrtcResult (*nvrtcGetCUBINSize)(nvrtcProgram prog, size_t *cubinSizeRet) noexcept nogil
-        nvrtcResult (*nvrtcGetCUBIN)(nvrtcProgram prog, char *cubin) noexcept nogil
-        nvrtcResult (*nvrtcGetLTOIRSize)(nvrtcProgram prog, size_t *LTOIRSizeRet) noexcept nogil
-        nvrtcResult (*nvrtcGetLTOIR)(nvrtcProgram prog, char *LTOIR) noexcept nogil
-        nvrtcResult (*nvrtcGetOptiXIRSize)(nvrtcProgram prog, size_t *optixirSizeRet) noexcept nogil
-        nvrtcResult (*nvrtcGetOptiXIR)(nvrtcProgram prog, char *optixir) noexcept nogil
-        nvrtcResult (*nvrtcGetProgramLogSize)(nvrtcProgram prog, size_t *logSizeRet) noexcept nogil
-        nvrtcResult (*nvrtcGetProgramLog)(nvrtcProgram prog, char *log) noexcept nogil
-        nvrtcResult (*nvrtcAddNameExpression)(nvrtcProgram prog, const char *const name_expression) noexcept nogil
-        nvrtcResult (*nvrtcGetLoweredName)(nvrtcProgram prog, const char *const name_expression, const char **lowered_name) noexcept nogil
-        nvrtcResult (*nvrtcGetPCHHeapSize)(size_t *ret) noexcept nogil
-        nvrtcResult (*nvrtcSetPCHHeapSize)(size_t size) noexcept nogil
-        nvrtcResult (*nvrtcGetPCHCreateStatus)(nvrtcProgram prog) noexcept nogil
-        nvrtcResult (*nvrtcGetPCHHeapSizeRequired)(nvrtcProgram prog, size_t *size) noexcept nogil
-        nvrtcResult (*nvrtcSetFlowCallback)(nvrtcProgram prog, int (*callback)(void *, void *), void *payload) noexcept nogil
-        nvrtcResult (*nvrtcGetTileIRSize)(nvrtcProgram prog, size_t *TileIRSizeRet) noexcept nogil
-        nvrtcResult (*nvrtcGetTileIR)(nvrtcProgram prog, char *TileIR) noexcept nogil
-        nvrtcResult (*nvrtcInstallBundledHeaders)(const char *installPath, unsigned int flags, const char **errorLog) noexcept nogil
-        nvrtcResult (*nvrtcGetBundledHeadersInfo)(nvrtcBundledHeadersInfo *info, const char **errorLog) noexcept nogil
-        nvrtcResult (*nvrtcRemoveBundledHeaders)(const char *installPath, const char **errorLog) noexcept nogil
-        nvrtcResult (*nvrtcGetNVVMSize)(nvrtcProgram prog, size_t *nvvmSizeRet) noexcept nogil
-        nvrtcResult (*nvrtcGetNVVM)(nvrtcProgram prog, char *nvvm) noexcept nogil
+        const char *(*nvrtcGetErrorString)(nvrtcResult) noexcept nogil
+        nvrtcResult (*nvrtcVersion)(int *, int *) noexcept nogil
+        nvrtcResult (*nvrtcGetNumSupportedArchs)(int *) noexcept nogil
+        nvrtcResult (*nvrtcGetSupportedArchs)(int *) noexcept nogil
+        nvrtcResult (*nvrtcCreateProgram)(nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *) noexcept nogil
+        nvrtcResult (*nvrtcDestroyProgram)(nvrtcProgram *) noexcept nogil
+        nvrtcResult (*nvrtcCompileProgram)(nvrtcProgram, int, const char *const *) noexcept nogil
+        nvrtcResult (*nvrtcGetPTXSize)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcGetPTX)(nvrtcProgram, char *) noexcept nogil
+        nvrtcResult (*nvrtcGetCUBINSize)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcGetCUBIN)(nvrtcProgram, char *) noexcept nogil
+        nvrtcResult (*nvrtcGetLTOIRSize)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcGetLTOIR)(nvrtcProgram, char *) noexcept nogil
+        nvrtcResult (*nvrtcGetOptiXIRSize)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcGetOptiXIR)(nvrtcProgram, char *) noexcept nogil
+        nvrtcResult (*nvrtcGetProgramLogSize)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcGetProgramLog)(nvrtcProgram, char *) noexcept nogil
+        nvrtcResult (*nvrtcAddNameExpression)(nvrtcProgram, const char *const) noexcept nogil
+        nvrtcResult (*nvrtcGetLoweredName)(nvrtcProgram, const char *const, const char **) noexcept nogil
+        nvrtcResult (*nvrtcGetPCHHeapSize)(size_t *) noexcept nogil
+        nvrtcResult (*nvrtcSetPCHHeapSize)(size_t) noexcept nogil
+        nvrtcResult (*nvrtcGetPCHCreateStatus)(nvrtcProgram) noexcept nogil
+        nvrtcResult (*nvrtcGetPCHHeapSizeRequired)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcSetFlowCallback)(nvrtcProgram, int (*)(void *, void *), void *) noexcept nogil
+        nvrtcResult (*nvrtcGetTileIRSize)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcGetTileIR)(nvrtcProgram, char *) noexcept nogil
+        nvrtcResult (*nvrtcInstallBundledHeaders)(const char *, unsigned int, const char **) noexcept nogil
+        nvrtcResult (*nvrtcGetBundledHeadersInfo)(nvrtcBundledHeadersInfo *, const char **) noexcept nogil
+        nvrtcResult (*nvrtcRemoveBundledHeaders)(const char *, const char **) noexcept nogil
+        nvrtcResult (*nvrtcGetNVVMSize)(nvrtcProgram, size_t *) noexcept nogil
+        nvrtcResult (*nvrtcGetNVVM)(nvrtcProgram, char *) noexcept nogil

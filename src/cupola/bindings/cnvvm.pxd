@@ -34,17 +34,17 @@ cdef extern from "cupola/nvvm.h" nogil:
     ctypedef _nvvmProgram *nvvmProgram
     ctypedef struct cupola_nvvm_table:
         cupola_table_head head
-        const char *(*nvvmGetErrorString)(nvvmResult result) noexcept nogil
-        nvvmResult (*nvvmVersion)(int *major, int *minor) noexcept nogil
-        nvvmResult (*nvvmIRVersion)(int *majorIR, int *minorIR, int *majorDbg, int *minorDbg) noexcept nogil
-        nvvmResult (*nvvmLLVMVersion)(const char *arch, int *major) noexcept nogil
-        nvvmResult (*nvvmCreateProgram)(nvvmProgram *prog) noexcept nogil
-        nvvmResult (*nvvmDestroyProgram)(nvvmProgram *prog) noexcept nogil
-        nvvmResult (*nvvmAddModuleToProgram)(nvvmProgram prog, const char *buffer, size_t size, const char *name) noexcept nogil
-        nvvmResult (*nvvmLazyAddModuleToProgram)(nvvmProgram prog, const char *buffer, size_t size, const char *name) noexcept nogil
-        nvvmResult (*nvvmCompileProgram)(nvvmProgram prog, int numOptions, const char **options) noexcept nogil
-        nvvmResult (*nvvmVerifyProgram)(nvvmProgram prog, int numOptions, const char **options) noexcept nogil
-        nvvmResult (*nvvmGetCompiledResultSize)(nvvmProgram prog, size_t *bufferSizeRet) noexcept nogil
-        nvvmResult (*nvvmGetCompiledResult)(nvvmProgram prog, char *buffer) noexcept nogil
-        nvvmResult (*nvvmGetProgramLogSize)(nvvmProgram prog, size_t *bufferSizeRet) noexcept nogil
-        nvvmResult (*nvvmGetProgramLog)(nvvmProgram prog, char *buffer) noexcept nogil
+        const char *(*nvvmGetErrorString)(nvvmResult) noexcept nogil
+        nvvmResult (*nvvmVersion)(int *, int *) noexcept nogil
+        nvvmResult (*nvvmIRVersion)(int *, int *, int *, int *) noexcept nogil
+        nvvmResult (*nvvmLLVMVersion)(const char *, int *) noexcept nogil
+        nvvmResult (*nvvmCreateProgram)(nvvmProgram *) noexcept nogil
+        nvvmResult (*nvvmDestroyProgram)(nvvmProgram *) noexcept nogil
+        nvvmResult (*nvvmAddModuleToProgram)(nvvmProgram, const char *, size_t, const char *) noexcept nogil
+        nvvmResult (*nvvmLazyAddModuleToProgram)(nvvmProgram, const char *, size_t, const char *) noexcept nogil
+        nvvmResult (*nvvmCompileProgram)(nvvmProgram, int, const char **) noexcept nogil
+        nvvmResult (*nvvmVerifyProgram)(nvvmProgram, int, const char **) noexcept nogil
+        nvvmResult (*nvvmGetCompiledResultSize)(nvvmProgram, size_t *) noexcept nogil
+        nvvmResult (*nvvmGetCompiledResult)(nvvmProgram, char *) noexcept nogil
+        nvvmResult (*nvvmGetProgramLogSize)(nvvmProgram, size_t *) noexcept nogil
+        nvvmResult (*nvvmGetProgramLog)(nvvmProgram, char *) noexcept nogil

@@ -1807,377 +1807,377 @@ cdef extern from "cupola/runtime.h" nogil:
         cupola_table_head head
         cudaError_t (*cudaDeviceReset)() noexcept nogil
         cudaError_t (*cudaDeviceSynchronize)() noexcept nogil
-        cudaError_t (*cudaDeviceSetLimit)(cudaLimit limit, size_t value) noexcept nogil
-        cudaError_t (*cudaDeviceGetLimit)(size_t *pValue, cudaLimit limit) noexcept nogil
-        cudaError_t (*cudaDeviceGetTexture1DLinearMaxWidth)(size_t *maxWidthInElements, const cudaChannelFormatDesc *fmtDesc, int device) noexcept nogil
-        cudaError_t (*cudaDeviceGetCacheConfig)(cudaFuncCache *pCacheConfig) noexcept nogil
-        cudaError_t (*cudaDeviceGetStreamPriorityRange)(int *leastPriority, int *greatestPriority) noexcept nogil
-        cudaError_t (*cudaDeviceSetCacheConfig)(cudaFuncCache cacheConfig) noexcept nogil
-        cudaError_t (*cudaDeviceGetByPCIBusId)(int *device, const char *pciBusId) noexcept nogil
-        cudaError_t (*cudaDeviceGetPCIBusId)(char *pciBusId, int len, int device) noexcept nogil
-        cudaError_t (*cudaIpcGetEventHandle)(cudaIpcEventHandle_t *handle, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaIpcOpenEventHandle)(cudaEvent_t *event, cudaIpcEventHandle_t handle) noexcept nogil
-        cudaError_t (*cudaIpcGetMemHandle)(cudaIpcMemHandle_t *handle, void *devPtr) noexcept nogil
-        cudaError_t (*cudaIpcOpenMemHandle)(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaIpcCloseMemHandle)(void *devPtr) noexcept nogil
-        cudaError_t (*cudaDeviceFlushGPUDirectRDMAWrites)(cudaFlushGPUDirectRDMAWritesTarget target, cudaFlushGPUDirectRDMAWritesScope scope) noexcept nogil
-        cudaError_t (*cudaDeviceRegisterAsyncNotification)(int device, cudaAsyncCallback callbackFunc, void *userData, cudaAsyncCallbackHandle_t *callback) noexcept nogil
-        cudaError_t (*cudaDeviceUnregisterAsyncNotification)(int device, cudaAsyncCallbackHandle_t callback) noexcept nogil
-        cudaError_t (*cudaDeviceGetSharedMemConfig)(cudaSharedMemConfig *pConfig) noexcept nogil
-        cudaError_t (*cudaDeviceSetSharedMemConfig)(cudaSharedMemConfig config) noexcept nogil
+        cudaError_t (*cudaDeviceSetLimit)(cudaLimit, size_t) noexcept nogil
+        cudaError_t (*cudaDeviceGetLimit)(size_t *, cudaLimit) noexcept nogil
+        cudaError_t (*cudaDeviceGetTexture1DLinearMaxWidth)(size_t *, const cudaChannelFormatDesc *, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetCacheConfig)(cudaFuncCache *) noexcept nogil
+        cudaError_t (*cudaDeviceGetStreamPriorityRange)(int *, int *) noexcept nogil
+        cudaError_t (*cudaDeviceSetCacheConfig)(cudaFuncCache) noexcept nogil
+        cudaError_t (*cudaDeviceGetByPCIBusId)(int *, const char *) noexcept nogil
+        cudaError_t (*cudaDeviceGetPCIBusId)(char *, int, int) noexcept nogil
+        cudaError_t (*cudaIpcGetEventHandle)(cudaIpcEventHandle_t *, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaIpcOpenEventHandle)(cudaEvent_t *, cudaIpcEventHandle_t) noexcept nogil
+        cudaError_t (*cudaIpcGetMemHandle)(cudaIpcMemHandle_t *, void *) noexcept nogil
+        cudaError_t (*cudaIpcOpenMemHandle)(void **, cudaIpcMemHandle_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaIpcCloseMemHandle)(void *) noexcept nogil
+        cudaError_t (*cudaDeviceFlushGPUDirectRDMAWrites)(cudaFlushGPUDirectRDMAWritesTarget, cudaFlushGPUDirectRDMAWritesScope) noexcept nogil
+        cudaError_t (*cudaDeviceRegisterAsyncNotification)(int, cudaAsyncCallback, void *, cudaAsyncCallbackHandle_t *) noexcept nogil
+        cudaError_t (*cudaDeviceUnregisterAsyncNotification)(int, cudaAsyncCallbackHandle_t) noexcept nogil
+        cudaError_t (*cudaDeviceGetSharedMemConfig)(cudaSharedMemConfig *) noexcept nogil
+        cudaError_t (*cudaDeviceSetSharedMemConfig)(cudaSharedMemConfig) noexcept nogil
         cudaError_t (*cudaGetLastError)() noexcept nogil
         cudaError_t (*cudaPeekAtLastError)() noexcept nogil
-        const char *(*cudaGetErrorName)(cudaError_t error) noexcept nogil
-        const char *(*cudaGetErrorString)(cudaError_t error) noexcept nogil
-        cudaError_t (*cudaGetDeviceCount)(int *count) noexcept nogil
-        cudaError_t (*cudaGetDeviceProperties)(cudaDeviceProp *prop, int device) noexcept nogil
-        cudaError_t (*cudaDeviceGetAttribute)(int *value, cudaDeviceAttr attr, int device) noexcept nogil
-        cudaError_t (*cudaDeviceGetHostAtomicCapabilities)(unsigned int *capabilities, const cudaAtomicOperation *operations, unsigned int count, int device) noexcept nogil
-        cudaError_t (*cudaDeviceGetDefaultMemPool)(cudaMemPool_t *memPool, int device) noexcept nogil
-        cudaError_t (*cudaDeviceSetMemPool)(int device, cudaMemPool_t memPool) noexcept nogil
-        cudaError_t (*cudaDeviceGetMemPool)(cudaMemPool_t *memPool, int device) noexcept nogil
-        cudaError_t (*cudaDeviceGetNvSciSyncAttributes)(void *nvSciSyncAttrList, int device, int flags) noexcept nogil
-        cudaError_t (*cudaDeviceGetP2PAttribute)(int *value, cudaDeviceP2PAttr attr, int srcDevice, int dstDevice) noexcept nogil
-        cudaError_t (*cudaDeviceGetP2PAtomicCapabilities)(unsigned int *capabilities, const cudaAtomicOperation *operations, unsigned int count, int srcDevice, int dstDevice) noexcept nogil
-        cudaError_t (*cudaChooseDevice)(int *device, const cudaDeviceProp *prop) noexcept nogil
-        cudaError_t (*cudaInitDevice)(int device, unsigned int deviceFlags, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaSetDevice)(int device) noexcept nogil
-        cudaError_t (*cudaGetDevice)(int *device) noexcept nogil
-        cudaError_t (*cudaSetValidDevices)(int *device_arr, int len) noexcept nogil
-        cudaError_t (*cudaSetDeviceFlags)(unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGetDeviceFlags)(unsigned int *flags) noexcept nogil
-        cudaError_t (*cudaStreamCreate)(cudaStream_t *pStream) noexcept nogil
-        cudaError_t (*cudaStreamCreateWithFlags)(cudaStream_t *pStream, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaStreamCreateWithPriority)(cudaStream_t *pStream, unsigned int flags, int priority) noexcept nogil
-        cudaError_t (*cudaStreamGetPriority)(cudaStream_t hStream, int *priority) noexcept nogil
-        cudaError_t (*cudaStreamGetFlags)(cudaStream_t hStream, unsigned int *flags) noexcept nogil
-        cudaError_t (*cudaStreamGetId)(cudaStream_t hStream, unsigned long long *streamId) noexcept nogil
-        cudaError_t (*cudaStreamGetDevice)(cudaStream_t hStream, int *device) noexcept nogil
+        const char *(*cudaGetErrorName)(cudaError_t) noexcept nogil
+        const char *(*cudaGetErrorString)(cudaError_t) noexcept nogil
+        cudaError_t (*cudaGetDeviceCount)(int *) noexcept nogil
+        cudaError_t (*cudaGetDeviceProperties)(cudaDeviceProp *, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetAttribute)(int *, cudaDeviceAttr, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetHostAtomicCapabilities)(unsigned int *, const cudaAtomicOperation *, unsigned int, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetDefaultMemPool)(cudaMemPool_t *, int) noexcept nogil
+        cudaError_t (*cudaDeviceSetMemPool)(int, cudaMemPool_t) noexcept nogil
+        cudaError_t (*cudaDeviceGetMemPool)(cudaMemPool_t *, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetNvSciSyncAttributes)(void *, int, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetP2PAttribute)(int *, cudaDeviceP2PAttr, int, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetP2PAtomicCapabilities)(unsigned int *, const cudaAtomicOperation *, unsigned int, int, int) noexcept nogil
+        cudaError_t (*cudaChooseDevice)(int *, const cudaDeviceProp *) noexcept nogil
+        cudaError_t (*cudaInitDevice)(int, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaSetDevice)(int) noexcept nogil
+        cudaError_t (*cudaGetDevice)(int *) noexcept nogil
+        cudaError_t (*cudaSetValidDevices)(int *, int) noexcept nogil
+        cudaError_t (*cudaSetDeviceFlags)(unsigned int) noexcept nogil
+        cudaError_t (*cudaGetDeviceFlags)(unsigned int *) noexcept nogil
+        cudaError_t (*cudaStreamCreate)(cudaStream_t *) noexcept nogil
+        cudaError_t (*cudaStreamCreateWithFlags)(cudaStream_t *, unsigned int) noexcept nogil
+        cudaError_t (*cudaStreamCreateWithPriority)(cudaStream_t *, unsigned int, int) noexcept nogil
+        cudaError_t (*cudaStreamGetPriority)(cudaStream_t, int *) noexcept nogil
+        cudaError_t (*cudaStreamGetFlags)(cudaStream_t, unsigned int *) noexcept nogil
+        cudaError_t (*cudaStreamGetId)(cudaStream_t, unsigned long long *) noexcept nogil
+        cudaError_t (*cudaStreamGetDevice)(cudaStream_t, int *) noexcept nogil
         cudaError_t (*cudaCtxResetPersistingL2Cache)() noexcept nogil
-        cudaError_t (*cudaStreamCopyAttributes)(cudaStream_t dst, cudaStream_t src) noexcept nogil
-        cudaError_t (*cudaStreamGetAttribute)(cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out) noexcept nogil
-        cudaError_t (*cudaStreamSetAttribute)(cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value) noexcept nogil
-        cudaError_t (*cudaStreamDestroy)(cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaStreamWaitEvent)(cudaStream_t stream, cudaEvent_t event, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaStreamAddCallback)(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaStreamSynchronize)(cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaStreamQuery)(cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaStreamBeginCapture)(cudaStream_t stream, cudaStreamCaptureMode mode) noexcept nogil
-        cudaError_t (*cudaStreamBeginRecaptureToGraph)(cudaStream_t stream, cudaStreamCaptureMode mode, cudaGraph_t graph, cudaGraphRecaptureCallbackData *callbackData) noexcept nogil
-        cudaError_t (*cudaStreamBeginCaptureToGraph)(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, cudaStreamCaptureMode mode) noexcept nogil
-        cudaError_t (*cudaThreadExchangeStreamCaptureMode)(cudaStreamCaptureMode *mode) noexcept nogil
-        cudaError_t (*cudaStreamEndCapture)(cudaStream_t stream, cudaGraph_t *pGraph) noexcept nogil
-        cudaError_t (*cudaStreamIsCapturing)(cudaStream_t stream, cudaStreamCaptureStatus *pCaptureStatus) noexcept nogil
-        cudaError_t (*cudaStreamGetCaptureInfo)(cudaStream_t stream, cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out) noexcept nogil
-        cudaError_t (*cudaStreamUpdateCaptureDependencies)(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaEventCreate)(cudaEvent_t *event) noexcept nogil
-        cudaError_t (*cudaEventCreateWithFlags)(cudaEvent_t *event, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaEventRecord)(cudaEvent_t event, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaEventRecordWithFlags)(cudaEvent_t event, cudaStream_t stream, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaEventQuery)(cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaEventSynchronize)(cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaEventDestroy)(cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaEventElapsedTime)(float *ms, cudaEvent_t start, cudaEvent_t end) noexcept nogil
-        cudaError_t (*cudaImportExternalMemory)(cudaExternalMemory_t *extMem_out, const cudaExternalMemoryHandleDesc *memHandleDesc) noexcept nogil
-        cudaError_t (*cudaExternalMemoryGetMappedBuffer)(void **devPtr, cudaExternalMemory_t extMem, const cudaExternalMemoryBufferDesc *bufferDesc) noexcept nogil
-        cudaError_t (*cudaExternalMemoryGetMappedMipmappedArray)(cudaMipmappedArray_t *mipmap, cudaExternalMemory_t extMem, const cudaExternalMemoryMipmappedArrayDesc *mipmapDesc) noexcept nogil
-        cudaError_t (*cudaDestroyExternalMemory)(cudaExternalMemory_t extMem) noexcept nogil
-        cudaError_t (*cudaImportExternalSemaphore)(cudaExternalSemaphore_t *extSem_out, const cudaExternalSemaphoreHandleDesc *semHandleDesc) noexcept nogil
-        cudaError_t (*cudaSignalExternalSemaphoresAsync)(const cudaExternalSemaphore_t *extSemArray, const cudaExternalSemaphoreSignalParams *paramsArray, unsigned int numExtSems, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaWaitExternalSemaphoresAsync)(const cudaExternalSemaphore_t *extSemArray, const cudaExternalSemaphoreWaitParams *paramsArray, unsigned int numExtSems, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaDestroyExternalSemaphore)(cudaExternalSemaphore_t extSem) noexcept nogil
-        cudaError_t (*cudaLaunchKernel)(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaLaunchKernelExC)(const cudaLaunchConfig_t *config, const void *func, void **args) noexcept nogil
-        cudaError_t (*cudaLaunchCooperativeKernel)(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaFuncSetCacheConfig)(const void *func, cudaFuncCache cacheConfig) noexcept nogil
-        cudaError_t (*cudaFuncGetAttributes)(cudaFuncAttributes *attr, const void *func) noexcept nogil
-        cudaError_t (*cudaFuncSetAttribute)(const void *func, cudaFuncAttribute attr, int value) noexcept nogil
-        cudaError_t (*cudaFuncGetName)(const char **name, const void *func) noexcept nogil
-        cudaError_t (*cudaFuncGetParamInfo)(const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize) noexcept nogil
-        cudaError_t (*cudaFuncGetParamCount)(const void *func, size_t *paramCount) noexcept nogil
-        cudaError_t (*cudaLaunchHostFunc)(cudaStream_t stream, cudaHostFn_t fn, void *userData) noexcept nogil
-        cudaError_t (*cudaLaunchHostFunc_v2)(cudaStream_t stream, cudaHostFn_t fn, void *userData, unsigned int syncMode) noexcept nogil
-        cudaError_t (*cudaFuncSetSharedMemConfig)(const void *func, cudaSharedMemConfig config) noexcept nogil
-        cudaError_t (*cudaOccupancyMaxActiveBlocksPerMultiprocessor)(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize) noexcept nogil
-        cudaError_t (*cudaOccupancyAvailableDynamicSMemPerBlock)(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize) noexcept nogil
-        cudaError_t (*cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaOccupancyMaxPotentialClusterSize)(int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig) noexcept nogil
-        cudaError_t (*cudaOccupancyMaxActiveClusters)(int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig) noexcept nogil
-        cudaError_t (*cudaMallocManaged)(void **devPtr, size_t size, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaMalloc)(void **devPtr, size_t size) noexcept nogil
-        cudaError_t (*cudaMallocHost)(void **ptr, size_t size) noexcept nogil
-        cudaError_t (*cudaMallocPitch)(void **devPtr, size_t *pitch, size_t width, size_t height) noexcept nogil
-        cudaError_t (*cudaMallocArray)(cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaFree)(void *devPtr) noexcept nogil
-        cudaError_t (*cudaFreeHost)(void *ptr) noexcept nogil
-        cudaError_t (*cudaFreeArray)(cudaArray_t array) noexcept nogil
-        cudaError_t (*cudaFreeMipmappedArray)(cudaMipmappedArray_t mipmappedArray) noexcept nogil
-        cudaError_t (*cudaHostAlloc)(void **pHost, size_t size, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaHostRegister)(void *ptr, size_t size, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaHostUnregister)(void *ptr) noexcept nogil
-        cudaError_t (*cudaHostGetDevicePointer)(void **pDevice, void *pHost, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaHostGetFlags)(unsigned int *pFlags, void *pHost) noexcept nogil
-        cudaError_t (*cudaMalloc3D)(cudaPitchedPtr *pitchedDevPtr, cudaExtent extent) noexcept nogil
-        cudaError_t (*cudaMalloc3DArray)(cudaArray_t *array, const cudaChannelFormatDesc *desc, cudaExtent extent, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaMallocMipmappedArray)(cudaMipmappedArray_t *mipmappedArray, const cudaChannelFormatDesc *desc, cudaExtent extent, unsigned int numLevels, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGetMipmappedArrayLevel)(cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level) noexcept nogil
-        cudaError_t (*cudaMemcpy3D)(const cudaMemcpy3DParms *p) noexcept nogil
-        cudaError_t (*cudaMemcpy3DPeer)(const cudaMemcpy3DPeerParms *p) noexcept nogil
-        cudaError_t (*cudaMemcpy3DAsync)(const cudaMemcpy3DParms *p, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpy3DPeerAsync)(const cudaMemcpy3DPeerParms *p, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemGetInfo)(size_t *free, size_t *total) noexcept nogil
-        cudaError_t (*cudaArrayGetInfo)(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array) noexcept nogil
-        cudaError_t (*cudaArrayGetPlane)(cudaArray_t *pPlaneArray, cudaArray_t hArray, unsigned int planeIdx) noexcept nogil
-        cudaError_t (*cudaArrayGetMemoryRequirements)(cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device) noexcept nogil
-        cudaError_t (*cudaMipmappedArrayGetMemoryRequirements)(cudaArrayMemoryRequirements *memoryRequirements, cudaMipmappedArray_t mipmap, int device) noexcept nogil
-        cudaError_t (*cudaArrayGetSparseProperties)(cudaArraySparseProperties *sparseProperties, cudaArray_t array) noexcept nogil
-        cudaError_t (*cudaMipmappedArrayGetSparseProperties)(cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap) noexcept nogil
-        cudaError_t (*cudaMemcpy)(void *dst, const void *src, size_t count, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpyPeer)(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) noexcept nogil
-        cudaError_t (*cudaMemcpy2D)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpy2DToArray)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpy2DFromArray)(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpy2DArrayToArray)(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpyToSymbol)(const void *symbol, const void *src, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpyFromSymbol)(void *dst, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpyAsync)(void *dst, const void *src, size_t count, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpyPeerAsync)(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpyBatchAsync)(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpy3DBatchAsync)(size_t numOps, cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpyWithAttributesAsync)(void *dst, const void *src, size_t size, cudaMemcpyAttributes *attr, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpy3DWithAttributesAsync)(cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpy2DAsync)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpy2DToArrayAsync)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpy2DFromArrayAsync)(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpyToSymbolAsync)(const void *symbol, const void *src, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpyFromSymbolAsync)(void *dst, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemset)(void *devPtr, int value, size_t count) noexcept nogil
-        cudaError_t (*cudaMemset2D)(void *devPtr, size_t pitch, int value, size_t width, size_t height) noexcept nogil
-        cudaError_t (*cudaMemset3D)(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent) noexcept nogil
-        cudaError_t (*cudaMemsetAsync)(void *devPtr, int value, size_t count, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemset2DAsync)(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemset3DAsync)(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaGetSymbolAddress)(void **devPtr, const void *symbol) noexcept nogil
-        cudaError_t (*cudaGetSymbolSize)(size_t *size, const void *symbol) noexcept nogil
-        cudaError_t (*cudaMemPrefetchAsync)(const void *devPtr, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemPrefetchBatchAsync)(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemDiscardBatchAsync)(void **dptrs, size_t *sizes, size_t count, unsigned long long flags, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemDiscardAndPrefetchBatchAsync)(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemGetLocationInfo)(void *devPtr, size_t size, size_t summaryGranularity, size_t samplingGranularity, cudaMemLocation *location_out) noexcept nogil
-        cudaError_t (*cudaMemAdvise)(const void *devPtr, size_t count, cudaMemoryAdvise advice, cudaMemLocation location) noexcept nogil
-        cudaError_t (*cudaMemRangeGetAttribute)(void *data, size_t dataSize, cudaMemRangeAttribute attribute, const void *devPtr, size_t count) noexcept nogil
-        cudaError_t (*cudaMemRangeGetAttributes)(void **data, size_t *dataSizes, cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr, size_t count) noexcept nogil
-        cudaError_t (*cudaMemcpyToArray)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpyFromArray)(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpyArrayToArray)(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaMemcpyToArrayAsync)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemcpyFromArrayAsync)(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, cudaMemcpyKind kind, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMallocAsync)(void **devPtr, size_t size, cudaStream_t hStream) noexcept nogil
-        cudaError_t (*cudaFreeAsync)(void *devPtr, cudaStream_t hStream) noexcept nogil
-        cudaError_t (*cudaMemPoolTrimTo)(cudaMemPool_t memPool, size_t minBytesToKeep) noexcept nogil
-        cudaError_t (*cudaMemPoolSetAttribute)(cudaMemPool_t memPool, cudaMemPoolAttr attr, void *value) noexcept nogil
-        cudaError_t (*cudaMemPoolGetAttribute)(cudaMemPool_t memPool, cudaMemPoolAttr attr, void *value) noexcept nogil
-        cudaError_t (*cudaMemPoolSetAccess)(cudaMemPool_t memPool, const cudaMemAccessDesc *descList, size_t count) noexcept nogil
-        cudaError_t (*cudaMemPoolGetAccess)(cudaMemAccessFlags *flags, cudaMemPool_t memPool, cudaMemLocation *location) noexcept nogil
-        cudaError_t (*cudaMemPoolCreate)(cudaMemPool_t *memPool, const cudaMemPoolProps *poolProps) noexcept nogil
-        cudaError_t (*cudaMemPoolDestroy)(cudaMemPool_t memPool) noexcept nogil
-        cudaError_t (*cudaMemGetDefaultMemPool)(cudaMemPool_t *memPool, cudaMemLocation *location, cudaMemAllocationType type) noexcept nogil
-        cudaError_t (*cudaMemGetMemPool)(cudaMemPool_t *memPool, cudaMemLocation *location, cudaMemAllocationType type) noexcept nogil
-        cudaError_t (*cudaMemSetMemPool)(cudaMemLocation *location, cudaMemAllocationType type, cudaMemPool_t memPool) noexcept nogil
-        cudaError_t (*cudaMallocFromPoolAsync)(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaMemPoolExportToShareableHandle)(void *shareableHandle, cudaMemPool_t memPool, cudaMemAllocationHandleType handleType, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaMemPoolImportFromShareableHandle)(cudaMemPool_t *memPool, void *shareableHandle, cudaMemAllocationHandleType handleType, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaMemPoolExportPointer)(cudaMemPoolPtrExportData *exportData, void *ptr) noexcept nogil
-        cudaError_t (*cudaMemPoolImportPointer)(void **ptr, cudaMemPool_t memPool, cudaMemPoolPtrExportData *exportData) noexcept nogil
-        cudaError_t (*cudaPointerGetAttributes)(cudaPointerAttributes *attributes, const void *ptr) noexcept nogil
-        cudaError_t (*cudaDeviceCanAccessPeer)(int *canAccessPeer, int device, int peerDevice) noexcept nogil
-        cudaError_t (*cudaDeviceEnablePeerAccess)(int peerDevice, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaDeviceDisablePeerAccess)(int peerDevice) noexcept nogil
-        cudaError_t (*cudaGraphicsUnregisterResource)(cudaGraphicsResource_t resource) noexcept nogil
-        cudaError_t (*cudaGraphicsResourceSetMapFlags)(cudaGraphicsResource_t resource, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGraphicsMapResources)(int count, cudaGraphicsResource_t *resources, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaGraphicsUnmapResources)(int count, cudaGraphicsResource_t *resources, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaGraphicsResourceGetMappedPointer)(void **devPtr, size_t *size, cudaGraphicsResource_t resource) noexcept nogil
-        cudaError_t (*cudaGraphicsSubResourceGetMappedArray)(cudaArray_t *array, cudaGraphicsResource_t resource, unsigned int arrayIndex, unsigned int mipLevel) noexcept nogil
-        cudaError_t (*cudaGraphicsResourceGetMappedMipmappedArray)(cudaMipmappedArray_t *mipmappedArray, cudaGraphicsResource_t resource) noexcept nogil
-        cudaError_t (*cudaGetChannelDesc)(cudaChannelFormatDesc *desc, cudaArray_const_t array) noexcept nogil
-        cudaChannelFormatDesc (*cudaCreateChannelDesc)(int x, int y, int z, int w, cudaChannelFormatKind f) noexcept nogil
-        cudaError_t (*cudaCreateTextureObject)(cudaTextureObject_t *pTexObject, const cudaResourceDesc *pResDesc, const cudaTextureDesc *pTexDesc, const cudaResourceViewDesc *pResViewDesc) noexcept nogil
-        cudaError_t (*cudaDestroyTextureObject)(cudaTextureObject_t texObject) noexcept nogil
-        cudaError_t (*cudaGetTextureObjectResourceDesc)(cudaResourceDesc *pResDesc, cudaTextureObject_t texObject) noexcept nogil
-        cudaError_t (*cudaGetTextureObjectTextureDesc)(cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject) noexcept nogil
-        cudaError_t (*cudaGetTextureObjectResourceViewDesc)(cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject) noexcept nogil
-        cudaError_t (*cudaCreateSurfaceObject)(cudaSurfaceObject_t *pSurfObject, const cudaResourceDesc *pResDesc) noexcept nogil
-        cudaError_t (*cudaDestroySurfaceObject)(cudaSurfaceObject_t surfObject) noexcept nogil
-        cudaError_t (*cudaGetSurfaceObjectResourceDesc)(cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject) noexcept nogil
-        cudaError_t (*cudaDriverGetVersion)(int *driverVersion) noexcept nogil
-        cudaError_t (*cudaRuntimeGetVersion)(int *runtimeVersion) noexcept nogil
-        cudaError_t (*cudaLogsRegisterCallback)(cudaLogsCallback_t callbackFunc, void *userData, cudaLogsCallbackHandle *callback_out) noexcept nogil
-        cudaError_t (*cudaLogsUnregisterCallback)(cudaLogsCallbackHandle callback) noexcept nogil
-        cudaError_t (*cudaLogsCurrent)(cudaLogIterator *iterator_out, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaLogsDumpToFile)(cudaLogIterator *iterator, const char *pathToFile, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaLogsDumpToMemory)(cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGraphCreate)(cudaGraph_t *pGraph, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGraphAddKernelNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, const cudaKernelNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphKernelNodeGetParams)(cudaGraphNode_t node, cudaKernelNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphKernelNodeSetParams)(cudaGraphNode_t node, const cudaKernelNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphKernelNodeCopyAttributes)(cudaGraphNode_t hDst, cudaGraphNode_t hSrc) noexcept nogil
-        cudaError_t (*cudaGraphKernelNodeGetAttribute)(cudaGraphNode_t hNode, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out) noexcept nogil
-        cudaError_t (*cudaGraphKernelNodeSetAttribute)(cudaGraphNode_t hNode, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value) noexcept nogil
-        cudaError_t (*cudaGraphAddMemcpyNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, const cudaMemcpy3DParms *pCopyParams) noexcept nogil
-        cudaError_t (*cudaGraphAddMemcpyNodeToSymbol)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, const void *symbol, const void *src, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphAddMemcpyNodeFromSymbol)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dst, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphAddMemcpyNode1D)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dst, const void *src, size_t count, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphMemcpyNodeGetParams)(cudaGraphNode_t node, cudaMemcpy3DParms *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphMemcpyNodeSetParams)(cudaGraphNode_t node, const cudaMemcpy3DParms *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphMemcpyNodeSetParamsToSymbol)(cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphMemcpyNodeSetParamsFromSymbol)(cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphMemcpyNodeSetParams1D)(cudaGraphNode_t node, void *dst, const void *src, size_t count, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphAddMemsetNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, const cudaMemsetParams *pMemsetParams) noexcept nogil
-        cudaError_t (*cudaGraphMemsetNodeGetParams)(cudaGraphNode_t node, cudaMemsetParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphMemsetNodeSetParams)(cudaGraphNode_t node, const cudaMemsetParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphAddHostNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, const cudaHostNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphHostNodeGetParams)(cudaGraphNode_t node, cudaHostNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphHostNodeSetParams)(cudaGraphNode_t node, const cudaHostNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphAddChildGraphNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaGraph_t childGraph) noexcept nogil
-        cudaError_t (*cudaGraphChildGraphNodeGetGraph)(cudaGraphNode_t node, cudaGraph_t *pGraph) noexcept nogil
-        cudaError_t (*cudaGraphAddEmptyNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies) noexcept nogil
-        cudaError_t (*cudaGraphAddEventRecordNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaGraphEventRecordNodeGetEvent)(cudaGraphNode_t node, cudaEvent_t *event_out) noexcept nogil
-        cudaError_t (*cudaGraphEventRecordNodeSetEvent)(cudaGraphNode_t node, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaGraphAddEventWaitNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaGraphEventWaitNodeGetEvent)(cudaGraphNode_t node, cudaEvent_t *event_out) noexcept nogil
-        cudaError_t (*cudaGraphEventWaitNodeSetEvent)(cudaGraphNode_t node, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaGraphAddExternalSemaphoresSignalNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, const cudaExternalSemaphoreSignalNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExternalSemaphoresSignalNodeGetParams)(cudaGraphNode_t hNode, cudaExternalSemaphoreSignalNodeParams *params_out) noexcept nogil
-        cudaError_t (*cudaGraphExternalSemaphoresSignalNodeSetParams)(cudaGraphNode_t hNode, const cudaExternalSemaphoreSignalNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphAddExternalSemaphoresWaitNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, const cudaExternalSemaphoreWaitNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExternalSemaphoresWaitNodeGetParams)(cudaGraphNode_t hNode, cudaExternalSemaphoreWaitNodeParams *params_out) noexcept nogil
-        cudaError_t (*cudaGraphExternalSemaphoresWaitNodeSetParams)(cudaGraphNode_t hNode, const cudaExternalSemaphoreWaitNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphAddMemAllocNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaMemAllocNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphMemAllocNodeGetParams)(cudaGraphNode_t node, cudaMemAllocNodeParams *params_out) noexcept nogil
-        cudaError_t (*cudaGraphAddMemFreeNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr) noexcept nogil
-        cudaError_t (*cudaGraphMemFreeNodeGetParams)(cudaGraphNode_t node, void *dptr_out) noexcept nogil
-        cudaError_t (*cudaDeviceGraphMemTrim)(int device) noexcept nogil
-        cudaError_t (*cudaDeviceGetGraphMemAttribute)(int device, cudaGraphMemAttributeType attr, void *value) noexcept nogil
-        cudaError_t (*cudaDeviceSetGraphMemAttribute)(int device, cudaGraphMemAttributeType attr, void *value) noexcept nogil
-        cudaError_t (*cudaGraphClone)(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph) noexcept nogil
-        cudaError_t (*cudaGraphNodeFindInClone)(cudaGraphNode_t *pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetType)(cudaGraphNode_t node, cudaGraphNodeType *pType) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetContainingGraph)(cudaGraphNode_t hNode, cudaGraph_t *phGraph) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetLocalId)(cudaGraphNode_t hNode, unsigned int *nodeId) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetToolsId)(cudaGraphNode_t hNode, unsigned long long *toolsNodeId) noexcept nogil
-        cudaError_t (*cudaGraphGetId)(cudaGraph_t hGraph, unsigned int *graphID) noexcept nogil
-        cudaError_t (*cudaGraphExecGetId)(cudaGraphExec_t hGraphExec, unsigned int *graphID) noexcept nogil
-        cudaError_t (*cudaGraphGetNodes)(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes) noexcept nogil
-        cudaError_t (*cudaGraphGetRootNodes)(cudaGraph_t graph, cudaGraphNode_t *pRootNodes, size_t *pNumRootNodes) noexcept nogil
-        cudaError_t (*cudaGraphGetEdges)(cudaGraph_t graph, cudaGraphNode_t *from_, cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetDependencies)(cudaGraphNode_t node, cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetDependentNodes)(cudaGraphNode_t node, cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData, size_t *pNumDependentNodes) noexcept nogil
-        cudaError_t (*cudaGraphAddDependencies)(cudaGraph_t graph, const cudaGraphNode_t *from_, const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies) noexcept nogil
-        cudaError_t (*cudaGraphRemoveDependencies)(cudaGraph_t graph, const cudaGraphNode_t *from_, const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies) noexcept nogil
-        cudaError_t (*cudaGraphDestroyNode)(cudaGraphNode_t node) noexcept nogil
-        cudaError_t (*cudaGraphInstantiate)(cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags) noexcept nogil
-        cudaError_t (*cudaGraphInstantiateWithFlags)(cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags) noexcept nogil
-        cudaError_t (*cudaGraphInstantiateWithParams)(cudaGraphExec_t *pGraphExec, cudaGraph_t graph, cudaGraphInstantiateParams *instantiateParams) noexcept nogil
-        cudaError_t (*cudaGraphExecGetFlags)(cudaGraphExec_t graphExec, unsigned long long *flags) noexcept nogil
-        cudaError_t (*cudaGraphExecKernelNodeSetParams)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const cudaKernelNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExecMemcpyNodeSetParams)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const cudaMemcpy3DParms *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExecMemcpyNodeSetParamsToSymbol)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphExecMemcpyNodeSetParamsFromSymbol)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphExecMemcpyNodeSetParams1D)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *src, size_t count, cudaMemcpyKind kind) noexcept nogil
-        cudaError_t (*cudaGraphExecMemsetNodeSetParams)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const cudaMemsetParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExecHostNodeSetParams)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const cudaHostNodeParams *pNodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExecChildGraphNodeSetParams)(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph) noexcept nogil
-        cudaError_t (*cudaGraphExecEventRecordNodeSetEvent)(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaGraphExecEventWaitNodeSetEvent)(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaGraphExecExternalSemaphoresSignalNodeSetParams)(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, const cudaExternalSemaphoreSignalNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExecExternalSemaphoresWaitNodeSetParams)(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, const cudaExternalSemaphoreWaitNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphNodeSetEnabled)(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetEnabled)(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int *isEnabled) noexcept nogil
-        cudaError_t (*cudaGraphExecUpdate)(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo *resultInfo) noexcept nogil
-        cudaError_t (*cudaGraphUpload)(cudaGraphExec_t graphExec, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaGraphLaunch)(cudaGraphExec_t graphExec, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaGraphExecDestroy)(cudaGraphExec_t graphExec) noexcept nogil
-        cudaError_t (*cudaGraphDestroy)(cudaGraph_t graph) noexcept nogil
-        cudaError_t (*cudaGraphDebugDotPrint)(cudaGraph_t graph, const char *path, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaUserObjectCreate)(cudaUserObject_t *object_out, void *ptr, cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaUserObjectRetain)(cudaUserObject_t object_, unsigned int count) noexcept nogil
-        cudaError_t (*cudaUserObjectRelease)(cudaUserObject_t object_, unsigned int count) noexcept nogil
-        cudaError_t (*cudaGraphRetainUserObject)(cudaGraph_t graph, cudaUserObject_t object_, unsigned int count, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGraphReleaseUserObject)(cudaGraph_t graph, cudaUserObject_t object_, unsigned int count) noexcept nogil
-        cudaError_t (*cudaGraphAddNode)(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, cudaGraphNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphNodeSetParams)(cudaGraphNode_t node, cudaGraphNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphNodeGetParams)(cudaGraphNode_t node, cudaGraphNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphExecNodeSetParams)(cudaGraphExec_t graphExec, cudaGraphNode_t node, cudaGraphNodeParams *nodeParams) noexcept nogil
-        cudaError_t (*cudaGraphConditionalHandleCreate)(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGraphConditionalHandleCreate_v2)(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph, cudaExecutionContext_t ctx, unsigned int defaultLaunchValue, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, cudaDriverEntryPointQueryResult *driverStatus) noexcept nogil
-        cudaError_t (*cudaGetDriverEntryPointByVersion)(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, cudaDriverEntryPointQueryResult *driverStatus) noexcept nogil
-        cudaError_t (*cudaLibraryLoadData)(cudaLibrary_t *library, const void *code, cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, cudaLibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions) noexcept nogil
-        cudaError_t (*cudaLibraryLoadFromFile)(cudaLibrary_t *library, const char *fileName, cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, cudaLibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions) noexcept nogil
-        cudaError_t (*cudaLibraryUnload)(cudaLibrary_t library) noexcept nogil
-        cudaError_t (*cudaLibraryGetKernel)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) noexcept nogil
-        cudaError_t (*cudaLibraryGetGlobal)(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name) noexcept nogil
-        cudaError_t (*cudaLibraryGetManaged)(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name) noexcept nogil
-        cudaError_t (*cudaLibraryGetUnifiedFunction)(void **fptr, cudaLibrary_t library, const char *symbol) noexcept nogil
-        cudaError_t (*cudaLibraryGetKernelCount)(unsigned int *count, cudaLibrary_t lib) noexcept nogil
-        cudaError_t (*cudaLibraryEnumerateKernels)(cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib) noexcept nogil
-        cudaError_t (*cudaKernelSetAttributeForDevice)(cudaKernel_t kernel, cudaFuncAttribute attr, int value, int device) noexcept nogil
-        cudaError_t (*cudaDeviceGetDevResource)(int device, cudaDevResource *resource, cudaDevResourceType type) noexcept nogil
-        cudaError_t (*cudaDevSmResourceSplitByCount)(cudaDevResource *result, unsigned int *nbGroups, const cudaDevResource *input, cudaDevResource *remaining, unsigned int flags, unsigned int minCount) noexcept nogil
-        cudaError_t (*cudaDevSmResourceSplit)(cudaDevResource *result, unsigned int nbGroups, const cudaDevResource *input, cudaDevResource *remainder, unsigned int flags, cudaDevSmResourceGroupParams *groupParams) noexcept nogil
-        cudaError_t (*cudaDevResourceGenerateDesc)(cudaDevResourceDesc_t *phDesc, cudaDevResource *resources, unsigned int nbResources) noexcept nogil
-        cudaError_t (*cudaGreenCtxCreate)(cudaExecutionContext_t *phCtx, cudaDevResourceDesc_t desc, int device, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaExecutionCtxDestroy)(cudaExecutionContext_t ctx) noexcept nogil
-        cudaError_t (*cudaExecutionCtxGetDevResource)(cudaExecutionContext_t ctx, cudaDevResource *resource, cudaDevResourceType type) noexcept nogil
-        cudaError_t (*cudaExecutionCtxGetDevice)(int *device, cudaExecutionContext_t ctx) noexcept nogil
-        cudaError_t (*cudaExecutionCtxGetId)(cudaExecutionContext_t ctx, unsigned long long *ctxId) noexcept nogil
-        cudaError_t (*cudaExecutionCtxStreamCreate)(cudaStream_t *phStream, cudaExecutionContext_t ctx, unsigned int flags, int priority) noexcept nogil
-        cudaError_t (*cudaExecutionCtxSynchronize)(cudaExecutionContext_t ctx) noexcept nogil
-        cudaError_t (*cudaStreamGetDevResource)(cudaStream_t hStream, cudaDevResource *resource, cudaDevResourceType type) noexcept nogil
-        cudaError_t (*cudaExecutionCtxRecordEvent)(cudaExecutionContext_t ctx, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaExecutionCtxWaitEvent)(cudaExecutionContext_t ctx, cudaEvent_t event) noexcept nogil
-        cudaError_t (*cudaDeviceGetExecutionCtx)(cudaExecutionContext_t *ctx, int device) noexcept nogil
-        cudaError_t (*cudaGetExportTable)(const void **ppExportTable, const cudaUUID_t *pExportTableId) noexcept nogil
-        cudaError_t (*cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr) noexcept nogil
-        cudaError_t (*cudaGetKernel)(cudaKernel_t *kernelPtr, const void *entryFuncAddr) noexcept nogil
-        cudaError_t (*cudaGLGetDevices)(unsigned int *pCudaDeviceCount, int *pCudaDevices, unsigned int cudaDeviceCount, cudaGLDeviceList deviceList) noexcept nogil
-        cudaError_t (*cudaGraphicsGLRegisterImage)(cudaGraphicsResource **resource, GLuint image, GLenum target, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGraphicsGLRegisterBuffer)(cudaGraphicsResource **resource, GLuint buffer, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGLSetGLDevice)(int device) noexcept nogil
-        cudaError_t (*cudaGLRegisterBufferObject)(GLuint bufObj) noexcept nogil
-        cudaError_t (*cudaGLMapBufferObject)(void **devPtr, GLuint bufObj) noexcept nogil
-        cudaError_t (*cudaGLUnmapBufferObject)(GLuint bufObj) noexcept nogil
-        cudaError_t (*cudaGLUnregisterBufferObject)(GLuint bufObj) noexcept nogil
-        cudaError_t (*cudaGLSetBufferObjectMapFlags)(GLuint bufObj, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGLMapBufferObjectAsync)(void **devPtr, GLuint bufObj, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaGLUnmapBufferObjectAsync)(GLuint bufObj, cudaStream_t stream) noexcept nogil
-        cudaError_t (*cudaGraphicsEGLRegisterImage)(cudaGraphicsResource **pCudaResource, EGLImageKHR image, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaEGLStreamConsumerConnect)(cudaEglStreamConnection *conn, EGLStreamKHR eglStream) noexcept nogil
-        cudaError_t (*cudaEGLStreamConsumerConnectWithFlags)(cudaEglStreamConnection *conn, EGLStreamKHR eglStream, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaEGLStreamConsumerDisconnect)(cudaEglStreamConnection *conn) noexcept nogil
-        cudaError_t (*cudaEGLStreamConsumerAcquireFrame)(cudaEglStreamConnection *conn, cudaGraphicsResource_t *pCudaResource, cudaStream_t *pStream, unsigned int timeout) noexcept nogil
-        cudaError_t (*cudaEGLStreamConsumerReleaseFrame)(cudaEglStreamConnection *conn, cudaGraphicsResource_t pCudaResource, cudaStream_t *pStream) noexcept nogil
-        cudaError_t (*cudaEGLStreamProducerConnect)(cudaEglStreamConnection *conn, EGLStreamKHR eglStream, EGLint width, EGLint height) noexcept nogil
-        cudaError_t (*cudaEGLStreamProducerDisconnect)(cudaEglStreamConnection *conn) noexcept nogil
-        cudaError_t (*cudaEGLStreamProducerPresentFrame)(cudaEglStreamConnection *conn, cudaEglFrame eglframe, cudaStream_t *pStream) noexcept nogil
-        cudaError_t (*cudaEGLStreamProducerReturnFrame)(cudaEglStreamConnection *conn, cudaEglFrame *eglframe, cudaStream_t *pStream) noexcept nogil
-        cudaError_t (*cudaGraphicsResourceGetMappedEglFrame)(cudaEglFrame *eglFrame, cudaGraphicsResource_t resource, unsigned int index, unsigned int mipLevel) noexcept nogil
-        cudaError_t (*cudaEventCreateFromEGLSync)(cudaEvent_t *phEvent, EGLSyncKHR eglSync, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaVDPAUGetDevice)(int *device, VdpDevice vdpDevice, VdpGetProcAddress *vdpGetProcAddress) noexcept nogil
-        cudaError_t (*cudaVDPAUSetVDPAUDevice)(int device, VdpDevice vdpDevice, VdpGetProcAddress *vdpGetProcAddress) noexcept nogil
-        cudaError_t (*cudaGraphicsVDPAURegisterVideoSurface)(cudaGraphicsResource **resource, VdpVideoSurface vdpSurface, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaGraphicsVDPAURegisterOutputSurface)(cudaGraphicsResource **resource, VdpOutputSurface vdpSurface, unsigned int flags) noexcept nogil
+        cudaError_t (*cudaStreamCopyAttributes)(cudaStream_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaStreamGetAttribute)(cudaStream_t, cudaLaunchAttributeID, cudaLaunchAttributeValue *) noexcept nogil
+        cudaError_t (*cudaStreamSetAttribute)(cudaStream_t, cudaLaunchAttributeID, const cudaLaunchAttributeValue *) noexcept nogil
+        cudaError_t (*cudaStreamDestroy)(cudaStream_t) noexcept nogil
+        cudaError_t (*cudaStreamWaitEvent)(cudaStream_t, cudaEvent_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaStreamAddCallback)(cudaStream_t, cudaStreamCallback_t, void *, unsigned int) noexcept nogil
+        cudaError_t (*cudaStreamSynchronize)(cudaStream_t) noexcept nogil
+        cudaError_t (*cudaStreamQuery)(cudaStream_t) noexcept nogil
+        cudaError_t (*cudaStreamAttachMemAsync)(cudaStream_t, void *, size_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaStreamBeginCapture)(cudaStream_t, cudaStreamCaptureMode) noexcept nogil
+        cudaError_t (*cudaStreamBeginRecaptureToGraph)(cudaStream_t, cudaStreamCaptureMode, cudaGraph_t, cudaGraphRecaptureCallbackData *) noexcept nogil
+        cudaError_t (*cudaStreamBeginCaptureToGraph)(cudaStream_t, cudaGraph_t, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t, cudaStreamCaptureMode) noexcept nogil
+        cudaError_t (*cudaThreadExchangeStreamCaptureMode)(cudaStreamCaptureMode *) noexcept nogil
+        cudaError_t (*cudaStreamEndCapture)(cudaStream_t, cudaGraph_t *) noexcept nogil
+        cudaError_t (*cudaStreamIsCapturing)(cudaStream_t, cudaStreamCaptureStatus *) noexcept nogil
+        cudaError_t (*cudaStreamGetCaptureInfo)(cudaStream_t, cudaStreamCaptureStatus *, unsigned long long *, cudaGraph_t *, const cudaGraphNode_t **, const cudaGraphEdgeData **, size_t *) noexcept nogil
+        cudaError_t (*cudaStreamUpdateCaptureDependencies)(cudaStream_t, cudaGraphNode_t *, const cudaGraphEdgeData *, size_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaEventCreate)(cudaEvent_t *) noexcept nogil
+        cudaError_t (*cudaEventCreateWithFlags)(cudaEvent_t *, unsigned int) noexcept nogil
+        cudaError_t (*cudaEventRecord)(cudaEvent_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaEventRecordWithFlags)(cudaEvent_t, cudaStream_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaEventQuery)(cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaEventSynchronize)(cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaEventDestroy)(cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaEventElapsedTime)(float *, cudaEvent_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaImportExternalMemory)(cudaExternalMemory_t *, const cudaExternalMemoryHandleDesc *) noexcept nogil
+        cudaError_t (*cudaExternalMemoryGetMappedBuffer)(void **, cudaExternalMemory_t, const cudaExternalMemoryBufferDesc *) noexcept nogil
+        cudaError_t (*cudaExternalMemoryGetMappedMipmappedArray)(cudaMipmappedArray_t *, cudaExternalMemory_t, const cudaExternalMemoryMipmappedArrayDesc *) noexcept nogil
+        cudaError_t (*cudaDestroyExternalMemory)(cudaExternalMemory_t) noexcept nogil
+        cudaError_t (*cudaImportExternalSemaphore)(cudaExternalSemaphore_t *, const cudaExternalSemaphoreHandleDesc *) noexcept nogil
+        cudaError_t (*cudaSignalExternalSemaphoresAsync)(const cudaExternalSemaphore_t *, const cudaExternalSemaphoreSignalParams *, unsigned int, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaWaitExternalSemaphoresAsync)(const cudaExternalSemaphore_t *, const cudaExternalSemaphoreWaitParams *, unsigned int, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaDestroyExternalSemaphore)(cudaExternalSemaphore_t) noexcept nogil
+        cudaError_t (*cudaLaunchKernel)(const void *, dim3, dim3, void **, size_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaLaunchKernelExC)(const cudaLaunchConfig_t *, const void *, void **) noexcept nogil
+        cudaError_t (*cudaLaunchCooperativeKernel)(const void *, dim3, dim3, void **, size_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaFuncSetCacheConfig)(const void *, cudaFuncCache) noexcept nogil
+        cudaError_t (*cudaFuncGetAttributes)(cudaFuncAttributes *, const void *) noexcept nogil
+        cudaError_t (*cudaFuncSetAttribute)(const void *, cudaFuncAttribute, int) noexcept nogil
+        cudaError_t (*cudaFuncGetName)(const char **, const void *) noexcept nogil
+        cudaError_t (*cudaFuncGetParamInfo)(const void *, size_t, size_t *, size_t *) noexcept nogil
+        cudaError_t (*cudaFuncGetParamCount)(const void *, size_t *) noexcept nogil
+        cudaError_t (*cudaLaunchHostFunc)(cudaStream_t, cudaHostFn_t, void *) noexcept nogil
+        cudaError_t (*cudaLaunchHostFunc_v2)(cudaStream_t, cudaHostFn_t, void *, unsigned int) noexcept nogil
+        cudaError_t (*cudaFuncSetSharedMemConfig)(const void *, cudaSharedMemConfig) noexcept nogil
+        cudaError_t (*cudaOccupancyMaxActiveBlocksPerMultiprocessor)(int *, const void *, int, size_t) noexcept nogil
+        cudaError_t (*cudaOccupancyAvailableDynamicSMemPerBlock)(size_t *, const void *, int, int) noexcept nogil
+        cudaError_t (*cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int *, const void *, int, size_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaOccupancyMaxPotentialClusterSize)(int *, const void *, const cudaLaunchConfig_t *) noexcept nogil
+        cudaError_t (*cudaOccupancyMaxActiveClusters)(int *, const void *, const cudaLaunchConfig_t *) noexcept nogil
+        cudaError_t (*cudaMallocManaged)(void **, size_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaMalloc)(void **, size_t) noexcept nogil
+        cudaError_t (*cudaMallocHost)(void **, size_t) noexcept nogil
+        cudaError_t (*cudaMallocPitch)(void **, size_t *, size_t, size_t) noexcept nogil
+        cudaError_t (*cudaMallocArray)(cudaArray_t *, const cudaChannelFormatDesc *, size_t, size_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaFree)(void *) noexcept nogil
+        cudaError_t (*cudaFreeHost)(void *) noexcept nogil
+        cudaError_t (*cudaFreeArray)(cudaArray_t) noexcept nogil
+        cudaError_t (*cudaFreeMipmappedArray)(cudaMipmappedArray_t) noexcept nogil
+        cudaError_t (*cudaHostAlloc)(void **, size_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaHostRegister)(void *, size_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaHostUnregister)(void *) noexcept nogil
+        cudaError_t (*cudaHostGetDevicePointer)(void **, void *, unsigned int) noexcept nogil
+        cudaError_t (*cudaHostGetFlags)(unsigned int *, void *) noexcept nogil
+        cudaError_t (*cudaMalloc3D)(cudaPitchedPtr *, cudaExtent) noexcept nogil
+        cudaError_t (*cudaMalloc3DArray)(cudaArray_t *, const cudaChannelFormatDesc *, cudaExtent, unsigned int) noexcept nogil
+        cudaError_t (*cudaMallocMipmappedArray)(cudaMipmappedArray_t *, const cudaChannelFormatDesc *, cudaExtent, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaGetMipmappedArrayLevel)(cudaArray_t *, cudaMipmappedArray_const_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaMemcpy3D)(const cudaMemcpy3DParms *) noexcept nogil
+        cudaError_t (*cudaMemcpy3DPeer)(const cudaMemcpy3DPeerParms *) noexcept nogil
+        cudaError_t (*cudaMemcpy3DAsync)(const cudaMemcpy3DParms *, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpy3DPeerAsync)(const cudaMemcpy3DPeerParms *, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemGetInfo)(size_t *, size_t *) noexcept nogil
+        cudaError_t (*cudaArrayGetInfo)(cudaChannelFormatDesc *, cudaExtent *, unsigned int *, cudaArray_t) noexcept nogil
+        cudaError_t (*cudaArrayGetPlane)(cudaArray_t *, cudaArray_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaArrayGetMemoryRequirements)(cudaArrayMemoryRequirements *, cudaArray_t, int) noexcept nogil
+        cudaError_t (*cudaMipmappedArrayGetMemoryRequirements)(cudaArrayMemoryRequirements *, cudaMipmappedArray_t, int) noexcept nogil
+        cudaError_t (*cudaArrayGetSparseProperties)(cudaArraySparseProperties *, cudaArray_t) noexcept nogil
+        cudaError_t (*cudaMipmappedArrayGetSparseProperties)(cudaArraySparseProperties *, cudaMipmappedArray_t) noexcept nogil
+        cudaError_t (*cudaMemcpy)(void *, const void *, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpyPeer)(void *, int, const void *, int, size_t) noexcept nogil
+        cudaError_t (*cudaMemcpy2D)(void *, size_t, const void *, size_t, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpy2DToArray)(cudaArray_t, size_t, size_t, const void *, size_t, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpy2DFromArray)(void *, size_t, cudaArray_const_t, size_t, size_t, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpy2DArrayToArray)(cudaArray_t, size_t, size_t, cudaArray_const_t, size_t, size_t, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpyToSymbol)(const void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpyFromSymbol)(void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpyAsync)(void *, const void *, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpyPeerAsync)(void *, int, const void *, int, size_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpyBatchAsync)(void *const *, const void *const *, const size_t *, size_t, cudaMemcpyAttributes *, size_t *, size_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpy3DBatchAsync)(size_t, cudaMemcpy3DBatchOp *, unsigned long long, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpyWithAttributesAsync)(void *, const void *, size_t, cudaMemcpyAttributes *, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpy3DWithAttributesAsync)(cudaMemcpy3DBatchOp *, unsigned long long, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpy2DAsync)(void *, size_t, const void *, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpy2DToArrayAsync)(cudaArray_t, size_t, size_t, const void *, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpy2DFromArrayAsync)(void *, size_t, cudaArray_const_t, size_t, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpyToSymbolAsync)(const void *, const void *, size_t, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpyFromSymbolAsync)(void *, const void *, size_t, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemset)(void *, int, size_t) noexcept nogil
+        cudaError_t (*cudaMemset2D)(void *, size_t, int, size_t, size_t) noexcept nogil
+        cudaError_t (*cudaMemset3D)(cudaPitchedPtr, int, cudaExtent) noexcept nogil
+        cudaError_t (*cudaMemsetAsync)(void *, int, size_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemset2DAsync)(void *, size_t, int, size_t, size_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemset3DAsync)(cudaPitchedPtr, int, cudaExtent, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaGetSymbolAddress)(void **, const void *) noexcept nogil
+        cudaError_t (*cudaGetSymbolSize)(size_t *, const void *) noexcept nogil
+        cudaError_t (*cudaMemPrefetchAsync)(const void *, size_t, cudaMemLocation, unsigned int, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemPrefetchBatchAsync)(void **, size_t *, size_t, cudaMemLocation *, size_t *, size_t, unsigned long long, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemDiscardBatchAsync)(void **, size_t *, size_t, unsigned long long, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemDiscardAndPrefetchBatchAsync)(void **, size_t *, size_t, cudaMemLocation *, size_t *, size_t, unsigned long long, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemGetLocationInfo)(void *, size_t, size_t, size_t, cudaMemLocation *) noexcept nogil
+        cudaError_t (*cudaMemAdvise)(const void *, size_t, cudaMemoryAdvise, cudaMemLocation) noexcept nogil
+        cudaError_t (*cudaMemRangeGetAttribute)(void *, size_t, cudaMemRangeAttribute, const void *, size_t) noexcept nogil
+        cudaError_t (*cudaMemRangeGetAttributes)(void **, size_t *, cudaMemRangeAttribute *, size_t, const void *, size_t) noexcept nogil
+        cudaError_t (*cudaMemcpyToArray)(cudaArray_t, size_t, size_t, const void *, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpyFromArray)(void *, cudaArray_const_t, size_t, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpyArrayToArray)(cudaArray_t, size_t, size_t, cudaArray_const_t, size_t, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaMemcpyToArrayAsync)(cudaArray_t, size_t, size_t, const void *, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemcpyFromArrayAsync)(void *, cudaArray_const_t, size_t, size_t, size_t, cudaMemcpyKind, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMallocAsync)(void **, size_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaFreeAsync)(void *, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemPoolTrimTo)(cudaMemPool_t, size_t) noexcept nogil
+        cudaError_t (*cudaMemPoolSetAttribute)(cudaMemPool_t, cudaMemPoolAttr, void *) noexcept nogil
+        cudaError_t (*cudaMemPoolGetAttribute)(cudaMemPool_t, cudaMemPoolAttr, void *) noexcept nogil
+        cudaError_t (*cudaMemPoolSetAccess)(cudaMemPool_t, const cudaMemAccessDesc *, size_t) noexcept nogil
+        cudaError_t (*cudaMemPoolGetAccess)(cudaMemAccessFlags *, cudaMemPool_t, cudaMemLocation *) noexcept nogil
+        cudaError_t (*cudaMemPoolCreate)(cudaMemPool_t *, const cudaMemPoolProps *) noexcept nogil
+        cudaError_t (*cudaMemPoolDestroy)(cudaMemPool_t) noexcept nogil
+        cudaError_t (*cudaMemGetDefaultMemPool)(cudaMemPool_t *, cudaMemLocation *, cudaMemAllocationType) noexcept nogil
+        cudaError_t (*cudaMemGetMemPool)(cudaMemPool_t *, cudaMemLocation *, cudaMemAllocationType) noexcept nogil
+        cudaError_t (*cudaMemSetMemPool)(cudaMemLocation *, cudaMemAllocationType, cudaMemPool_t) noexcept nogil
+        cudaError_t (*cudaMallocFromPoolAsync)(void **, size_t, cudaMemPool_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaMemPoolExportToShareableHandle)(void *, cudaMemPool_t, cudaMemAllocationHandleType, unsigned int) noexcept nogil
+        cudaError_t (*cudaMemPoolImportFromShareableHandle)(cudaMemPool_t *, void *, cudaMemAllocationHandleType, unsigned int) noexcept nogil
+        cudaError_t (*cudaMemPoolExportPointer)(cudaMemPoolPtrExportData *, void *) noexcept nogil
+        cudaError_t (*cudaMemPoolImportPointer)(void **, cudaMemPool_t, cudaMemPoolPtrExportData *) noexcept nogil
+        cudaError_t (*cudaPointerGetAttributes)(cudaPointerAttributes *, const void *) noexcept nogil
+        cudaError_t (*cudaDeviceCanAccessPeer)(int *, int, int) noexcept nogil
+        cudaError_t (*cudaDeviceEnablePeerAccess)(int, unsigned int) noexcept nogil
+        cudaError_t (*cudaDeviceDisablePeerAccess)(int) noexcept nogil
+        cudaError_t (*cudaGraphicsUnregisterResource)(cudaGraphicsResource_t) noexcept nogil
+        cudaError_t (*cudaGraphicsResourceSetMapFlags)(cudaGraphicsResource_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphicsMapResources)(int, cudaGraphicsResource_t *, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaGraphicsUnmapResources)(int, cudaGraphicsResource_t *, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaGraphicsResourceGetMappedPointer)(void **, size_t *, cudaGraphicsResource_t) noexcept nogil
+        cudaError_t (*cudaGraphicsSubResourceGetMappedArray)(cudaArray_t *, cudaGraphicsResource_t, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphicsResourceGetMappedMipmappedArray)(cudaMipmappedArray_t *, cudaGraphicsResource_t) noexcept nogil
+        cudaError_t (*cudaGetChannelDesc)(cudaChannelFormatDesc *, cudaArray_const_t) noexcept nogil
+        cudaChannelFormatDesc (*cudaCreateChannelDesc)(int, int, int, int, cudaChannelFormatKind) noexcept nogil
+        cudaError_t (*cudaCreateTextureObject)(cudaTextureObject_t *, const cudaResourceDesc *, const cudaTextureDesc *, const cudaResourceViewDesc *) noexcept nogil
+        cudaError_t (*cudaDestroyTextureObject)(cudaTextureObject_t) noexcept nogil
+        cudaError_t (*cudaGetTextureObjectResourceDesc)(cudaResourceDesc *, cudaTextureObject_t) noexcept nogil
+        cudaError_t (*cudaGetTextureObjectTextureDesc)(cudaTextureDesc *, cudaTextureObject_t) noexcept nogil
+        cudaError_t (*cudaGetTextureObjectResourceViewDesc)(cudaResourceViewDesc *, cudaTextureObject_t) noexcept nogil
+        cudaError_t (*cudaCreateSurfaceObject)(cudaSurfaceObject_t *, const cudaResourceDesc *) noexcept nogil
+        cudaError_t (*cudaDestroySurfaceObject)(cudaSurfaceObject_t) noexcept nogil
+        cudaError_t (*cudaGetSurfaceObjectResourceDesc)(cudaResourceDesc *, cudaSurfaceObject_t) noexcept nogil
+        cudaError_t (*cudaDriverGetVersion)(int *) noexcept nogil
+        cudaError_t (*cudaRuntimeGetVersion)(int *) noexcept nogil
+        cudaError_t (*cudaLogsRegisterCallback)(cudaLogsCallback_t, void *, cudaLogsCallbackHandle *) noexcept nogil
+        cudaError_t (*cudaLogsUnregisterCallback)(cudaLogsCallbackHandle) noexcept nogil
+        cudaError_t (*cudaLogsCurrent)(cudaLogIterator *, unsigned int) noexcept nogil
+        cudaError_t (*cudaLogsDumpToFile)(cudaLogIterator *, const char *, unsigned int) noexcept nogil
+        cudaError_t (*cudaLogsDumpToMemory)(cudaLogIterator *, char *, size_t *, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphCreate)(cudaGraph_t *, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphAddKernelNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const cudaKernelNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphKernelNodeGetParams)(cudaGraphNode_t, cudaKernelNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphKernelNodeSetParams)(cudaGraphNode_t, const cudaKernelNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphKernelNodeCopyAttributes)(cudaGraphNode_t, cudaGraphNode_t) noexcept nogil
+        cudaError_t (*cudaGraphKernelNodeGetAttribute)(cudaGraphNode_t, cudaLaunchAttributeID, cudaLaunchAttributeValue *) noexcept nogil
+        cudaError_t (*cudaGraphKernelNodeSetAttribute)(cudaGraphNode_t, cudaLaunchAttributeID, const cudaLaunchAttributeValue *) noexcept nogil
+        cudaError_t (*cudaGraphAddMemcpyNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const cudaMemcpy3DParms *) noexcept nogil
+        cudaError_t (*cudaGraphAddMemcpyNodeToSymbol)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphAddMemcpyNodeFromSymbol)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphAddMemcpyNode1D)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *, const void *, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphMemcpyNodeGetParams)(cudaGraphNode_t, cudaMemcpy3DParms *) noexcept nogil
+        cudaError_t (*cudaGraphMemcpyNodeSetParams)(cudaGraphNode_t, const cudaMemcpy3DParms *) noexcept nogil
+        cudaError_t (*cudaGraphMemcpyNodeSetParamsToSymbol)(cudaGraphNode_t, const void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphMemcpyNodeSetParamsFromSymbol)(cudaGraphNode_t, void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphMemcpyNodeSetParams1D)(cudaGraphNode_t, void *, const void *, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphAddMemsetNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const cudaMemsetParams *) noexcept nogil
+        cudaError_t (*cudaGraphMemsetNodeGetParams)(cudaGraphNode_t, cudaMemsetParams *) noexcept nogil
+        cudaError_t (*cudaGraphMemsetNodeSetParams)(cudaGraphNode_t, const cudaMemsetParams *) noexcept nogil
+        cudaError_t (*cudaGraphAddHostNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const cudaHostNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphHostNodeGetParams)(cudaGraphNode_t, cudaHostNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphHostNodeSetParams)(cudaGraphNode_t, const cudaHostNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphAddChildGraphNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, cudaGraph_t) noexcept nogil
+        cudaError_t (*cudaGraphChildGraphNodeGetGraph)(cudaGraphNode_t, cudaGraph_t *) noexcept nogil
+        cudaError_t (*cudaGraphAddEmptyNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t) noexcept nogil
+        cudaError_t (*cudaGraphAddEventRecordNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaGraphEventRecordNodeGetEvent)(cudaGraphNode_t, cudaEvent_t *) noexcept nogil
+        cudaError_t (*cudaGraphEventRecordNodeSetEvent)(cudaGraphNode_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaGraphAddEventWaitNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaGraphEventWaitNodeGetEvent)(cudaGraphNode_t, cudaEvent_t *) noexcept nogil
+        cudaError_t (*cudaGraphEventWaitNodeSetEvent)(cudaGraphNode_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaGraphAddExternalSemaphoresSignalNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const cudaExternalSemaphoreSignalNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExternalSemaphoresSignalNodeGetParams)(cudaGraphNode_t, cudaExternalSemaphoreSignalNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExternalSemaphoresSignalNodeSetParams)(cudaGraphNode_t, const cudaExternalSemaphoreSignalNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphAddExternalSemaphoresWaitNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const cudaExternalSemaphoreWaitNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExternalSemaphoresWaitNodeGetParams)(cudaGraphNode_t, cudaExternalSemaphoreWaitNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExternalSemaphoresWaitNodeSetParams)(cudaGraphNode_t, const cudaExternalSemaphoreWaitNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphAddMemAllocNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, cudaMemAllocNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphMemAllocNodeGetParams)(cudaGraphNode_t, cudaMemAllocNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphAddMemFreeNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *) noexcept nogil
+        cudaError_t (*cudaGraphMemFreeNodeGetParams)(cudaGraphNode_t, void *) noexcept nogil
+        cudaError_t (*cudaDeviceGraphMemTrim)(int) noexcept nogil
+        cudaError_t (*cudaDeviceGetGraphMemAttribute)(int, cudaGraphMemAttributeType, void *) noexcept nogil
+        cudaError_t (*cudaDeviceSetGraphMemAttribute)(int, cudaGraphMemAttributeType, void *) noexcept nogil
+        cudaError_t (*cudaGraphClone)(cudaGraph_t *, cudaGraph_t) noexcept nogil
+        cudaError_t (*cudaGraphNodeFindInClone)(cudaGraphNode_t *, cudaGraphNode_t, cudaGraph_t) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetType)(cudaGraphNode_t, cudaGraphNodeType *) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetContainingGraph)(cudaGraphNode_t, cudaGraph_t *) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetLocalId)(cudaGraphNode_t, unsigned int *) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetToolsId)(cudaGraphNode_t, unsigned long long *) noexcept nogil
+        cudaError_t (*cudaGraphGetId)(cudaGraph_t, unsigned int *) noexcept nogil
+        cudaError_t (*cudaGraphExecGetId)(cudaGraphExec_t, unsigned int *) noexcept nogil
+        cudaError_t (*cudaGraphGetNodes)(cudaGraph_t, cudaGraphNode_t *, size_t *) noexcept nogil
+        cudaError_t (*cudaGraphGetRootNodes)(cudaGraph_t, cudaGraphNode_t *, size_t *) noexcept nogil
+        cudaError_t (*cudaGraphGetEdges)(cudaGraph_t, cudaGraphNode_t *, cudaGraphNode_t *, cudaGraphEdgeData *, size_t *) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetDependencies)(cudaGraphNode_t, cudaGraphNode_t *, cudaGraphEdgeData *, size_t *) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetDependentNodes)(cudaGraphNode_t, cudaGraphNode_t *, cudaGraphEdgeData *, size_t *) noexcept nogil
+        cudaError_t (*cudaGraphAddDependencies)(cudaGraph_t, const cudaGraphNode_t *, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t) noexcept nogil
+        cudaError_t (*cudaGraphRemoveDependencies)(cudaGraph_t, const cudaGraphNode_t *, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t) noexcept nogil
+        cudaError_t (*cudaGraphDestroyNode)(cudaGraphNode_t) noexcept nogil
+        cudaError_t (*cudaGraphInstantiate)(cudaGraphExec_t *, cudaGraph_t, unsigned long long) noexcept nogil
+        cudaError_t (*cudaGraphInstantiateWithFlags)(cudaGraphExec_t *, cudaGraph_t, unsigned long long) noexcept nogil
+        cudaError_t (*cudaGraphInstantiateWithParams)(cudaGraphExec_t *, cudaGraph_t, cudaGraphInstantiateParams *) noexcept nogil
+        cudaError_t (*cudaGraphExecGetFlags)(cudaGraphExec_t, unsigned long long *) noexcept nogil
+        cudaError_t (*cudaGraphExecKernelNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, const cudaKernelNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExecMemcpyNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, const cudaMemcpy3DParms *) noexcept nogil
+        cudaError_t (*cudaGraphExecMemcpyNodeSetParamsToSymbol)(cudaGraphExec_t, cudaGraphNode_t, const void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphExecMemcpyNodeSetParamsFromSymbol)(cudaGraphExec_t, cudaGraphNode_t, void *, const void *, size_t, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphExecMemcpyNodeSetParams1D)(cudaGraphExec_t, cudaGraphNode_t, void *, const void *, size_t, cudaMemcpyKind) noexcept nogil
+        cudaError_t (*cudaGraphExecMemsetNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, const cudaMemsetParams *) noexcept nogil
+        cudaError_t (*cudaGraphExecHostNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, const cudaHostNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExecChildGraphNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, cudaGraph_t) noexcept nogil
+        cudaError_t (*cudaGraphExecEventRecordNodeSetEvent)(cudaGraphExec_t, cudaGraphNode_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaGraphExecEventWaitNodeSetEvent)(cudaGraphExec_t, cudaGraphNode_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaGraphExecExternalSemaphoresSignalNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, const cudaExternalSemaphoreSignalNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExecExternalSemaphoresWaitNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, const cudaExternalSemaphoreWaitNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphNodeSetEnabled)(cudaGraphExec_t, cudaGraphNode_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetEnabled)(cudaGraphExec_t, cudaGraphNode_t, unsigned int *) noexcept nogil
+        cudaError_t (*cudaGraphExecUpdate)(cudaGraphExec_t, cudaGraph_t, cudaGraphExecUpdateResultInfo *) noexcept nogil
+        cudaError_t (*cudaGraphUpload)(cudaGraphExec_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaGraphLaunch)(cudaGraphExec_t, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaGraphExecDestroy)(cudaGraphExec_t) noexcept nogil
+        cudaError_t (*cudaGraphDestroy)(cudaGraph_t) noexcept nogil
+        cudaError_t (*cudaGraphDebugDotPrint)(cudaGraph_t, const char *, unsigned int) noexcept nogil
+        cudaError_t (*cudaUserObjectCreate)(cudaUserObject_t *, void *, cudaHostFn_t, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaUserObjectRetain)(cudaUserObject_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaUserObjectRelease)(cudaUserObject_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphRetainUserObject)(cudaGraph_t, cudaUserObject_t, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphReleaseUserObject)(cudaGraph_t, cudaUserObject_t, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphAddNode)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t, cudaGraphNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphNodeSetParams)(cudaGraphNode_t, cudaGraphNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphNodeGetParams)(cudaGraphNode_t, cudaGraphNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphExecNodeSetParams)(cudaGraphExec_t, cudaGraphNode_t, cudaGraphNodeParams *) noexcept nogil
+        cudaError_t (*cudaGraphConditionalHandleCreate)(cudaGraphConditionalHandle *, cudaGraph_t, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphConditionalHandleCreate_v2)(cudaGraphConditionalHandle *, cudaGraph_t, cudaExecutionContext_t, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaGetDriverEntryPoint)(const char *, void **, unsigned long long, cudaDriverEntryPointQueryResult *) noexcept nogil
+        cudaError_t (*cudaGetDriverEntryPointByVersion)(const char *, void **, unsigned int, unsigned long long, cudaDriverEntryPointQueryResult *) noexcept nogil
+        cudaError_t (*cudaLibraryLoadData)(cudaLibrary_t *, const void *, cudaJitOption *, void **, unsigned int, cudaLibraryOption *, void **, unsigned int) noexcept nogil
+        cudaError_t (*cudaLibraryLoadFromFile)(cudaLibrary_t *, const char *, cudaJitOption *, void **, unsigned int, cudaLibraryOption *, void **, unsigned int) noexcept nogil
+        cudaError_t (*cudaLibraryUnload)(cudaLibrary_t) noexcept nogil
+        cudaError_t (*cudaLibraryGetKernel)(cudaKernel_t *, cudaLibrary_t, const char *) noexcept nogil
+        cudaError_t (*cudaLibraryGetGlobal)(void **, size_t *, cudaLibrary_t, const char *) noexcept nogil
+        cudaError_t (*cudaLibraryGetManaged)(void **, size_t *, cudaLibrary_t, const char *) noexcept nogil
+        cudaError_t (*cudaLibraryGetUnifiedFunction)(void **, cudaLibrary_t, const char *) noexcept nogil
+        cudaError_t (*cudaLibraryGetKernelCount)(unsigned int *, cudaLibrary_t) noexcept nogil
+        cudaError_t (*cudaLibraryEnumerateKernels)(cudaKernel_t *, unsigned int, cudaLibrary_t) noexcept nogil
+        cudaError_t (*cudaKernelSetAttributeForDevice)(cudaKernel_t, cudaFuncAttribute, int, int) noexcept nogil
+        cudaError_t (*cudaDeviceGetDevResource)(int, cudaDevResource *, cudaDevResourceType) noexcept nogil
+        cudaError_t (*cudaDevSmResourceSplitByCount)(cudaDevResource *, unsigned int *, const cudaDevResource *, cudaDevResource *, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaDevSmResourceSplit)(cudaDevResource *, unsigned int, const cudaDevResource *, cudaDevResource *, unsigned int, cudaDevSmResourceGroupParams *) noexcept nogil
+        cudaError_t (*cudaDevResourceGenerateDesc)(cudaDevResourceDesc_t *, cudaDevResource *, unsigned int) noexcept nogil
+        cudaError_t (*cudaGreenCtxCreate)(cudaExecutionContext_t *, cudaDevResourceDesc_t, int, unsigned int) noexcept nogil
+        cudaError_t (*cudaExecutionCtxDestroy)(cudaExecutionContext_t) noexcept nogil
+        cudaError_t (*cudaExecutionCtxGetDevResource)(cudaExecutionContext_t, cudaDevResource *, cudaDevResourceType) noexcept nogil
+        cudaError_t (*cudaExecutionCtxGetDevice)(int *, cudaExecutionContext_t) noexcept nogil
+        cudaError_t (*cudaExecutionCtxGetId)(cudaExecutionContext_t, unsigned long long *) noexcept nogil
+        cudaError_t (*cudaExecutionCtxStreamCreate)(cudaStream_t *, cudaExecutionContext_t, unsigned int, int) noexcept nogil
+        cudaError_t (*cudaExecutionCtxSynchronize)(cudaExecutionContext_t) noexcept nogil
+        cudaError_t (*cudaStreamGetDevResource)(cudaStream_t, cudaDevResource *, cudaDevResourceType) noexcept nogil
+        cudaError_t (*cudaExecutionCtxRecordEvent)(cudaExecutionContext_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaExecutionCtxWaitEvent)(cudaExecutionContext_t, cudaEvent_t) noexcept nogil
+        cudaError_t (*cudaDeviceGetExecutionCtx)(cudaExecutionContext_t *, int) noexcept nogil
+        cudaError_t (*cudaGetExportTable)(const void **, const cudaUUID_t *) noexcept nogil
+        cudaError_t (*cudaGetFuncBySymbol)(cudaFunction_t *, const void *) noexcept nogil
+        cudaError_t (*cudaGetKernel)(cudaKernel_t *, const void *) noexcept nogil
+        cudaError_t (*cudaGLGetDevices)(unsigned int *, int *, unsigned int, cudaGLDeviceList) noexcept nogil
+        cudaError_t (*cudaGraphicsGLRegisterImage)(cudaGraphicsResource **, GLuint, GLenum, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphicsGLRegisterBuffer)(cudaGraphicsResource **, GLuint, unsigned int) noexcept nogil
+        cudaError_t (*cudaGLSetGLDevice)(int) noexcept nogil
+        cudaError_t (*cudaGLRegisterBufferObject)(GLuint) noexcept nogil
+        cudaError_t (*cudaGLMapBufferObject)(void **, GLuint) noexcept nogil
+        cudaError_t (*cudaGLUnmapBufferObject)(GLuint) noexcept nogil
+        cudaError_t (*cudaGLUnregisterBufferObject)(GLuint) noexcept nogil
+        cudaError_t (*cudaGLSetBufferObjectMapFlags)(GLuint, unsigned int) noexcept nogil
+        cudaError_t (*cudaGLMapBufferObjectAsync)(void **, GLuint, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaGLUnmapBufferObjectAsync)(GLuint, cudaStream_t) noexcept nogil
+        cudaError_t (*cudaGraphicsEGLRegisterImage)(cudaGraphicsResource **, EGLImageKHR, unsigned int) noexcept nogil
+        cudaError_t (*cudaEGLStreamConsumerConnect)(cudaEglStreamConnection *, EGLStreamKHR) noexcept nogil
+        cudaError_t (*cudaEGLStreamConsumerConnectWithFlags)(cudaEglStreamConnection *, EGLStreamKHR, unsigned int) noexcept nogil
+        cudaError_t (*cudaEGLStreamConsumerDisconnect)(cudaEglStreamConnection *) noexcept nogil
+        cudaError_t (*cudaEGLStreamConsumerAcquireFrame)(cudaEglStreamConnection *, cudaGraphicsResource_t *, cudaStream_t *, unsigned int) noexcept nogil
+        cudaError_t (*cudaEGLStreamConsumerReleaseFrame)(cudaEglStreamConnection *, cudaGraphicsResource_t, cudaStream_t *) noexcept nogil
+        cudaError_t (*cudaEGLStreamProducerConnect)(cudaEglStreamConnection *, EGLStreamKHR, EGLint, EGLint) noexcept nogil
+        cudaError_t (*cudaEGLStreamProducerDisconnect)(cudaEglStreamConnection *) noexcept nogil
+        cudaError_t (*cudaEGLStreamProducerPresentFrame)(cudaEglStreamConnection *, cudaEglFrame, cudaStream_t *) noexcept nogil
+        cudaError_t (*cudaEGLStreamProducerReturnFrame)(cudaEglStreamConnection *, cudaEglFrame *, cudaStream_t *) noexcept nogil
+        cudaError_t (*cudaGraphicsResourceGetMappedEglFrame)(cudaEglFrame *, cudaGraphicsResource_t, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaEventCreateFromEGLSync)(cudaEvent_t *, EGLSyncKHR, unsigned int) noexcept nogil
+        cudaError_t (*cudaVDPAUGetDevice)(int *, VdpDevice, VdpGetProcAddress *) noexcept nogil
+        cudaError_t (*cudaVDPAUSetVDPAUDevice)(int, VdpDevice, VdpGetProcAddress *) noexcept nogil
+        cudaError_t (*cudaGraphicsVDPAURegisterVideoSurface)(cudaGraphicsResource **, VdpVideoSurface, unsigned int) noexcept nogil
+        cudaError_t (*cudaGraphicsVDPAURegisterOutputSurface)(cudaGraphicsResource **, VdpOutputSurface, unsigned int) noexcept nogil
         cudaError_t (*cudaProfilerStart)() noexcept nogil
         cudaError_t (*cudaProfilerStop)() noexcept nogil
         cudaError_t (*cudaThreadExit)() noexcept nogil
         cudaError_t (*cudaThreadSynchronize)() noexcept nogil
-        cudaError_t (*cudaThreadSetLimit)(cudaLimit limit, size_t value) noexcept nogil
-        cudaError_t (*cudaThreadGetLimit)(size_t *pValue, cudaLimit limit) noexcept nogil
-        cudaError_t (*cudaThreadGetCacheConfig)(cudaFuncCache *pCacheConfig) noexcept nogil
-        cudaError_t (*cudaThreadSetCacheConfig)(cudaFuncCache cacheConfig) noexcept nogil
-        cudaError_t (*cudaLaunchCooperativeKernelMultiDevice)(cudaLaunchParams *launchParamsList, unsigned int numDevices, unsigned int flags) noexcept nogil
-        cudaError_t (*cudaSetDoubleForDevice)(double *d) noexcept nogil
-        cudaError_t (*cudaSetDoubleForHost)(double *d) noexcept nogil
+        cudaError_t (*cudaThreadSetLimit)(cudaLimit, size_t) noexcept nogil
+        cudaError_t (*cudaThreadGetLimit)(size_t *, cudaLimit) noexcept nogil
+        cudaError_t (*cudaThreadGetCacheConfig)(cudaFuncCache *) noexcept nogil
+        cudaError_t (*cudaThreadSetCacheConfig)(cudaFuncCache) noexcept nogil
+        cudaError_t (*cudaLaunchCooperativeKernelMultiDevice)(cudaLaunchParams *, unsigned int, unsigned int) noexcept nogil
+        cudaError_t (*cudaSetDoubleForDevice)(double *) noexcept nogil
+        cudaError_t (*cudaSetDoubleForHost)(double *) noexcept nogil
