@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Random CUDA kernels: run them on the device that there is, compare, show, and shrink those that fail.
 
-    tools/random_kernels.py run --seeds 0:2000 --out tests/random_kernels/h200.txt
+    tools/random_kernels.py run --seeds 0:2400 --out tests/random_kernels/h200.txt
     tools/random_kernels.py compare tests/random_kernels/h200.txt [--seeds 0:100]
     tools/random_kernels.py show 17
     tools/random_kernels.py reduce 17
@@ -275,7 +275,7 @@ def main() -> int:
         return command
 
     run = add("run", command_run, "run seeds here and write down their results")
-    run.add_argument("--seeds", default="0:2000", metavar="A:B", help="from A up to, without, B (default: %(default)s)")
+    run.add_argument("--seeds", default="0:2400", metavar="A:B", help="from A up to, without, B (default: %(default)s)")
     run.add_argument("--out", type=Path, metavar="FILE")
     compare = add("compare", command_compare, "run recorded seeds here and report differences")
     compare.add_argument("file", type=Path, metavar="FILE")

@@ -237,7 +237,10 @@ def expression(e: Expression) -> str:
         case Load():
             return _element(e.array, e.index, e.as_bytes)
         case Call():
-            return f"{e.function.name}({', '.join(map(expression, e.arguments))})"
+            callee = e.function.name
+            if e.other is not None and e.selector is not None:
+                callee = f"({expression(e.selector)} ? {e.other.name} : {e.function.name})"
+            return f"{callee}({', '.join(map(expression, e.arguments))})"
         case Warp():
             return _warp(e)
     raise AssertionError(e)

@@ -9,6 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from cupola import Device, LaunchConfig, PinnedMemoryResource, Program, ProgramOptions, launch
+from cupola.bindings import driver
 from tests.random_kernels.cuda import name, source, text
 from tests.random_kernels.interpreter import Buffers, make_buffers, settle_nans
 from tests.random_kernels.program import STATES, Kernel
@@ -20,6 +21,9 @@ def compile_kernels(kernels: Sequence[Kernel], **options: object) -> dict[int, o
     """The kernels by seed, from one program."""
     device = Device()
     device.set_current()
+    # The compiler cannot tell how deep a recursion goes; the few levels of these kernels need more than the default.
+    (status,) = driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_STACK_SIZE, 16384)
+    assert status == driver.CUresult.CUDA_SUCCESS
     chosen = ProgramOptions(arch=f"sm_{device.arch}", **{**_OPTIONS, **options})  # type: ignore[arg-type]
     module = Program(source(kernels), code_type="c++", options=chosen).compile("cubin")
     return {kernel.seed: module.get_kernel(name(kernel)) for kernel in kernels}

@@ -67,6 +67,9 @@ SHAPES = (
     (16, 4, 1), (8, 8, 2), (5, 3, 7), (128, 1, 1), (31, 2, 1), (4, 4, 4), (24, 1, 1), (40, 1, 1), (1, 70, 1),
     (80, 1, 1), (2, 96, 1),
 )  # fmt: skip
+RECURSIVE = 2000
+"""Seeds from here on have recursive functions, and calls through pointers: the ones below were there before."""
+
 GRIDS = ((1, 1), (2, 1), (3, 1), (2, 2), (5, 1), (1, 3))
 
 
@@ -144,6 +147,8 @@ class _Generator:
         self.arrays = self._arrays()
         for index in range(random.below(3)):
             self.functions.append(self._function(index))
+        if self.seed >= RECURSIVE and self.functions and not _wants_mask(self.functions[-1]):
+            self.functions.append(self._function(len(self.functions), like=self.functions[-1]))
         kernel = Kernel(self.seed, grid, block, parameters, arguments, self.arrays, self.functions)
         region = _Region([*BUILT_IN, *parameters], [], True, None, arrays=self.arrays)
         body = kernel.body
@@ -197,11 +202,20 @@ class _Generator:
             if t.kind != "float" or np.isfinite(np.array(bits, f"u{t.bits // 8}").view(t.dtype)):
                 return bits
 
-    def _function(self, index: int) -> Function:
+    def _function(self, index: int, like: Function | None = None) -> Function:
+        """A function; one with the parameters and the result of another."""
         random = self.random
         own = [Variable(f"a{i}", random.choice(VALUES)) for i in range(random.between(1, 4))]
         mask = Variable("among", U32) if random.chance(40) else None
         function = Function(f"f{index}", own + ([mask] if mask else []), random.choice(VALUES), random.chance(40))
+        depth = Variable("depth", U32) if self.seed >= RECURSIVE and random.chance(70) else None
+        if like is not None:
+            own = [Variable(p.name, p.type) for p in like.parameters if p.name != "depth"]
+            depth = Variable("depth", U32) if len(own) < len(like.parameters) else None
+            function, mask = Function(f"f{index}", list(own), like.result, False), None
+        if depth is not None:
+            function.parameters.append(depth)
+            function.inline = False
         t = random.choice((U32, F32, U64, I32))
         if random.chance(50):
             values = [random.pattern(t) for _ in range(8)]
@@ -218,9 +232,31 @@ class _Generator:
             end: list[Statement] = [Return(self._expression(function.result, region))]
             body.append(If(self._expression(PRED, region), end, []))
             body += [Assign(result, self._expression(function.result, region))]
+        if depth is not None:
+            body += self._recursion(function, depth, result, region)
         body.append(Return(result))
         function.body = body
         return function
+
+    def _recursion(self, function: Function, depth: Variable, result: Variable, region: _Region) -> list[Statement]:
+        """Call the function itself, in some of the threads, one level lower."""
+        random = self.random
+        made: list[Statement] = []
+        deeper: Expression = self._apply("<", Constant(U32, 0), depth)
+        if random.chance(60):
+            deeper = Apply(_AND, [deeper, self._condition(region, False)])
+        condition = self._named(PRED, deeper, made)
+        inner = region.inner()
+        if region.mask is not None:
+            inner.mask = self._named(U32, Warp("ballot", U32, region.mask, [condition]), made)
+        body: list[Statement] = []
+        less = self._apply("-", depth, Constant(U32, 1))
+        for _ in range(2 if random.chance(25) else 1):
+            arguments = [less if p is depth else self._argument(p, inner) for p in function.parameters]
+            inner.variables.append(self._named(function.result, Call(function, arguments), body))
+        body.append(Assign(result, self._expression(function.result, inner, 2)))
+        made.append(If(condition, body, []))
+        return made
 
     def _variable(self, t: Scalar, uniform: bool = False) -> Variable:
         self.names += 1
@@ -561,13 +597,21 @@ class _Generator:
         if not fitting:
             return self._let(region)
         function = self.random.choice(fitting)
-        arguments: list[Expression] = [
-            region.mask if p.name == "among" and region.mask is not None else self._expression(p.type, region, 1)
-            for p in function.parameters
-        ]
+        call = Call(function, [self._argument(p, region) for p in function.parameters])
+        if self.seed >= RECURSIVE:
+            others = [f for f in self.functions if _signature(f) == _signature(function) and not _wants_mask(f)]
+            if len(others) > 1 and self.random.chance(70):
+                call.other = self.random.choice([f for f in others if f is not function])
+                call.selector = self._condition(region, False)
         made: list[Statement] = []
-        region.variables.append(self._named(function.result, Call(function, arguments), made))
+        region.variables.append(self._named(function.result, call, made))
         return made
+
+    def _argument(self, parameter: Variable, region: _Region) -> Expression:
+        if parameter.name == "among" and region.mask is not None:
+            return region.mask
+        value = self._expression(parameter.type, region, 1)
+        return self._modulo(value, self.random.between(2, 4)) if parameter.name == "depth" else value
 
     # Threads together.
 
@@ -639,6 +683,10 @@ class _Generator:
 
 def _wants_mask(function: Function) -> bool:
     return any(p.name == "among" for p in function.parameters)
+
+
+def _signature(function: Function) -> tuple[object, ...]:
+    return (function.result, *(p.type for p in function.parameters))
 
 
 @cache

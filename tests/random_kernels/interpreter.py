@@ -233,7 +233,12 @@ class Interpreter:
             case Warp():
                 return self._warp(e, active)
             case Call():
-                return self._call(e.function, [self.value(argument, active) for argument in e.arguments], active)
+                arguments = [self.value(argument, active) for argument in e.arguments]
+                if e.other is None or e.selector is None:
+                    return self._call(e.function, arguments, active)
+                chosen = self.value(e.selector, active).astype(bool)
+                one = self._call(e.function, arguments, active & ~chosen)
+                return np.where(chosen, self._call(e.other, arguments, active & chosen), one)
         raise AssertionError(e)
 
     def _constant(self, e: Constant) -> Lanes:
@@ -253,7 +258,8 @@ class Interpreter:
             self.frame.variables[parameter.name] = argument
         for array in function.arrays:
             self._local(array)
-        self._block(function.body, active)
+        if active.any():
+            self._block(function.body, active)
         result = self.frame.result
         if not (self.frame.returned | ~active).all():
             raise Malformed(f"{function.name} ends without a result")

@@ -74,8 +74,12 @@ class Warp:
 
 @dataclass(eq=False)
 class Call:
+    """A call; with ``other``, one through a pointer: to that function where ``selector`` holds."""
+
     function: Function
     arguments: list[Expression]
+    other: Function | None = None
+    selector: Expression | None = None
 
     @property
     def type(self) -> Scalar:

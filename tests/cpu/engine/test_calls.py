@@ -217,3 +217,38 @@ def test_threads_that_end_in_calls(engine: str) -> None:
     sums = [9 + 9 - i % 8 for i in range(32)]
     assert [v for v, end in zip(out.tolist(), ends, strict=True) if end] == [-5] * sum(map(bool, ends))
     assert all(s < v <= s + 32 for v, s, end in zip(out.tolist(), sums, ends, strict=True) if not end)
+
+
+DEPTHS = """
+__device__ __noinline__ int votes(unsigned among, unsigned depth, bool sync) {
+    const bool deeper = depth > 0;
+    const unsigned below = __ballot_sync(among, deeper);
+    int result = __popc(below);
+    if (deeper) {
+        result += 10 * votes(below, depth - 1, sync);
+        if (sync) __syncwarp(below);
+        result += 100 * votes(below, depth - 1, sync);
+    }
+    return result;
+}
+extern "C" __global__ void k(int *out, int sync) {
+    const int mine = votes(0xFFFFFFFF, threadIdx.x % 3, sync);
+    out[threadIdx.x] = __reduce_max_sync(0xFFFFFFFF, mine) + mine;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["chosen", pytest.param("independent", marks=pytest.mark.cpu_only)], indirect=True)
+@pytest.mark.parametrize("sync", [0, 1])
+def test_threads_at_several_depths_vote_apart(engine: str, sync: int) -> None:
+    """One instruction is several operations at a time, each among the threads that its mask names."""
+    deeper = [21, 10, 0]  # threads with a depth of more than 0, 1, 2
+
+    def votes(level: int, depth: int) -> int:
+        below = votes(level + 1, depth - 1) if depth else 0
+        return deeper[level] + (10 + 100) * below
+
+    mine = [votes(0, i % 3) for i in range(32)]
+    out = np.zeros(32, np.int32)
+    run(DEPTHS + engine, "k", 1, 32, out, np.int32(sync))
+    assert out.tolist() == [max(mine) + m for m in mine]

@@ -74,8 +74,11 @@ def _wait_for_members(body: Body, block: Block, instruction: ast.Instruction) ->
     builder, control = body.builder, body.control
     mask = control.mask
     absent = builder.binary("and", control.live(), builder.binary("xor", mask, constant("i32", -1)))
-    missing = builder.compare("icmp ne", builder.binary("and", _members(body, instruction), absent), constant("i32", 0))
+    members = _members(body, instruction)
+    missing = builder.compare("icmp ne", builder.binary("and", members, absent), constant("i32", 0))
     waiting = builder.binary("and", builder.ballot(missing), mask)
+    if members.vector:
+        waiting = _unless_masks_differ(body, members, waiting)
     go_on = builder.new_label("together")
     if not body.independent:
         anybody = builder.emit(f"icmp ne i32 {waiting.ir}, 0")
@@ -98,6 +101,31 @@ def _wait_for_members(body: Body, block: Block, instruction: ast.Instruction) ->
     control.dispatch_from(index + 1)
     builder.label(go_on)
     control.set_mask(complete)
+
+
+def _unless_masks_differ(body: Body, members: Value, waiting: Value) -> Value:
+    """Who waits, given who does if all threads name the same members; else members must have come with that very mask.
+
+    One instruction can be several operations at a time, by threads at different depths of a recursion.
+    """
+    builder, control = body.builder, body.control
+    other = builder.ballot(builder.compare("icmp ne", members, builder.lane(members, control.first_lane())))
+    other = builder.binary("and", other, control.mask)
+    slot = body.scratch("waiting", 4)
+    builder.line(f"store i32 {waiting.ir}, ptr {slot}")
+    several, decided = builder.new_label("several"), builder.new_label("decided")
+    differ = builder.emit(f"icmp ne i32 {other.ir}, 0")
+    builder.line(f"br i1 {differ}, label %{several}, label %{decided}, !prof !2")
+    builder.label(several)
+    builder.declarations["declare i32 @cupola_missing_members(ptr, i32, i32)"] = None
+    named = body.spill("members", members)
+    waits = builder.emit(
+        f"call i32 @cupola_missing_members(ptr {named}, i32 {control.mask.ir}, i32 {control.live().ir})"
+    )
+    builder.line(f"store i32 {waits}, ptr {slot}")
+    builder.line(f"br label %{decided}")
+    builder.label(decided)
+    return Value(builder.emit(f"load i32, ptr {slot}"), "i32")
 
 
 def _require_whole_warp(body: Body, instruction: ast.Instruction) -> None:

@@ -88,12 +88,30 @@ bool cpu_barrier_release_complete(cpu_block *block) {
     return released;
 }
 
+/* The threads of `here` that miss somebody: a live thread that their mask names, and that is not here with the same
+ * mask. Operations on different masks are different ones, also at one instruction, as in a recursive function. */
+static uint32_t missing_members(const uint32_t *members, uint32_t here, uint32_t live) {
+    uint32_t missing = 0;
+    while (here) {
+        const uint32_t mask = members[__builtin_ctz(here)];
+        uint32_t same = 0;
+        for (uint32_t left = here; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            if (members[lane] == mask) same |= 1u << lane;
+        }
+        if (mask & live & ~same) missing |= same;
+        here &= ~same;
+    }
+    return missing;
+}
+
 bool cpu_warp_sync_release(cpu_warp *warp) {
-    uint32_t released = 0;
+    uint32_t members[CPU_WARP_THREADS];
     for (uint32_t left = warp->syncing; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        if (!(warp->lanes[lane].barrier & warp->mask & ~warp->syncing)) released |= 1u << lane;
+        members[lane] = warp->lanes[lane].barrier;
     }
+    const uint32_t released = warp->syncing & ~missing_members(members, warp->syncing, warp->mask);
     for (uint32_t left = released; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         frame_masks(warp)[warp->lanes[lane].successor] |= 1u << lane;
@@ -152,6 +170,11 @@ CPU_HELPER uint32_t cupola_barrier_park(cpu_context *context, cpu_warp *warp, ui
         arrive(context->block, warp, 1u << lane, ids[lane], counts[lane], votes);
     }
     return 0;
+}
+
+/* Of the threads at an operation whose masks are not all the same: those that have to wait. */
+CPU_HELPER uint32_t cupola_missing_members(const uint32_t *members, uint32_t here, uint32_t live) {
+    return missing_members(members, here, live);
 }
 
 /* bar.warp.sync in the independent body. */
