@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import pytest
 
@@ -36,6 +36,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs a real GPU; this run is on the CPU device"))
         if not cpu and item.get_closest_marker("cpu_only"):
             item.add_marker(pytest.mark.skip(reason="only the CPU device does this; this run is on a GPU"))
+
+
+# Of these CUDA says that the process must be relaunched. On the CPU device a reset of the context is enough.
+FATAL = {700, 710, 714, 715, 716, 717, 718, 719}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, object, object]:
+    """End a worker whose GPU has faulted, with a word on the test that did it: every test behind it would fail, too."""
+    report = yield
+    driver = sys.modules.get("cupola.bindings.driver")
+    if call.when == "call" and driver is not None and "PYTEST_XDIST_WORKER" in os.environ and not on_cpu_device():
+        (status,) = driver.cuCtxSynchronize()
+        if int(status) in FATAL:
+            text = getattr(report, "longreprtext", "") or "passed, but left the fault behind"
+            os.write(2, f"\n== {item.nodeid} ended its worker: {status.name}\n{text}\n".encode())
+            os._exit(1)
+    return report
 
 
 @pytest.fixture
