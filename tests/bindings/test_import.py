@@ -28,6 +28,7 @@ USE = "module.CUresult(1), module.CUlaunchConfig(gridDimX=1), module.CUstream(1)
     [
         ("driver", ""),
         ("driver", USE),
+        ("runtime", "module.cudaError_t(2), module.dim3(x=2), module.cudaArray_t(1), module.cudaStreamLegacy"),
         ("nvrtc", "module.nvrtcResult(0)"),
         ("nvjitlink", "module.Result(0), module.nvJitLinkError(1)"),
         ("nvvm", "module.Result(0), module.nvvmError(1)"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import shutil
 import subprocess
+
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from codegen.ir import Module
 from codegen.libraries import BINDINGS, LIBRARIES
 from cupola.bindings import driver, runtime
+from tests.bindings.libcudart import PROGRAM, installed
 
 LIBCUDART = r"""
 #include "cupola/runtime.h"
@@ -66,23 +67,6 @@ int cudaGetDeviceProperties_v2(char *p, int device) {
 int cudaEventElapsedTime(float *ms, void *a, void *b) { (void)a, (void)b; *ms = 1; return 0; }
 int cudaThreadSynchronize(void) { return 52; }
 #endif
-"""
-
-PROGRAM = """
-import ctypes, sys
-import cupola.pathfinder as pathfinder
-path = sys.argv[1]
-pathfinder.load_nvidia_dynamic_lib = lambda name: pathfinder.LoadedDL(path, False, ctypes.CDLL(path)._handle, "test")
-from cupola.bindings import _provider, driver, runtime
-_provider._emulated_runtime = lambda: None
-memory = bytearray(8)
-def outcome(call):
-    try:
-        result = eval(call)
-        return int(result[0]) if type(result) is tuple and len(result) == 1 else result
-    except Exception as error:
-        return type(error).__name__, str(error)
-print([outcome(call) for call in eval(sys.stdin.read())])
 """
 
 # A call, and its result with the library of CUDA 13 and of CUDA 12.
@@ -184,17 +168,6 @@ def test_an_older_symbol_of_the_same_signature_will_do(run_program, libcudart):
     assert outcomes(run_program, libcudart(12040), calls) == [1.0, 2]
 
 
-def installed(major: int) -> Path:
-    """NVIDIA's libcudart of a CUDA major, from the wheels."""
-    spec = importlib.util.find_spec("nvidia")
-    folder = {13: "cu13", 12: "cuda_runtime"}[major]
-    for root in (spec.submodule_search_locations or []) if spec else []:
-        path = Path(root) / folder / "lib" / f"libcudart.so.{major}"
-        if path.exists():
-            return path
-    pytest.skip(f"needs the wheel {'nvidia-cuda-runtime' + ('-cu12' if major == 12 else '')}")
-
-
 @pytest.mark.parametrize("major", [13, 12])
 def test_the_real_libraries_have_what_the_tables_say(major):
     library = ctypes.CDLL(str(installed(major)))
@@ -223,6 +196,15 @@ def test_a_real_library_of_either_major(run_program, major, size):
         "runtime.cudaCreateChannelDesc(8, 8, 0, 0, 1)[1].y",
     ]
     assert outcomes(run_program, str(installed(major)), calls) == [major, size, b"cudaErrorInvalidValue", 8]
+
+
+def test_the_path_finder_prefers_the_newest_wheel(run_python):
+    newest = installed(13)
+    installed(12)
+    source = "from cupola.pathfinder import *; print(load_nvidia_dynamic_lib('cudart').abs_path)"
+    source += "; print(find_nvidia_header_directory('cudart'))"
+    library, headers = run_python(source).stdout.splitlines()
+    assert Path(library).samefile(newest) and "cuda_runtime" not in headers
 
 
 # ---- the CPU device ----

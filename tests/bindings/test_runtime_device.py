@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from cupola.bindings import driver, nvrtc, runtime
+from tests.bindings.libcudart import PROGRAM, installed
 from tests.conftest import on_cpu_device
 
 SOURCE = b"""
 __device__ int answer = 41;
 extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned long long n) {
     unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
-    if (i < n) y[i] += a * x[i];
+    if (i < n) y[i] += a * x[i] + (answer - 41);
 }
 """
 KIND = runtime.cudaMemcpyKind
@@ -280,3 +281,24 @@ def test_batched_copies_and_advice(stream, memory):
     preferred = runtime.cudaMemRangeAttribute.cudaMemRangeAttributePreferredLocation
     assert check(runtime.cudaMemRangeGetAttribute(4, preferred, managed, 1 << 20)) == 0
     check(runtime.cudaFree(managed))
+
+
+CALLS = [
+    "runtime.cudaRuntimeGetVersion()[1] // 1000",
+    "runtime.cudaGetDeviceProperties(0)[1].multiProcessorCount",
+    "runtime.cudaGetDeviceProperties(0)[1].clockRate > 0",
+    "[address := runtime.cudaMalloc(8)[1], stream := runtime.cudaStreamCreateWithFlags(1)[1]][2:]",
+    "runtime.cudaMemset(address, 7, 8)",
+    "[attributes := [runtime.cudaMemcpyAttributes(srcAccessOrder=1)]][1:]",
+    "runtime.cudaMemcpyBatchAsync([memory], [address], [8], 1, attributes, [0], 1, stream)",
+    "runtime.cudaStreamSynchronize(stream)",
+    "bytes(memory)",
+]
+
+
+@pytest.mark.gpu_only
+def test_a_library_of_cuda_12_on_the_gpu(run_program):
+    done = run_program(PROGRAM, str(installed(12)), input=repr(CALLS))
+    assert done.returncode == 0, done.stderr
+    count = check(runtime.cudaGetDeviceProperties(0)).multiProcessorCount
+    assert eval(done.stdout) == [12, count, True, [], 0, [], 0, 0, b"\7" * 8]
