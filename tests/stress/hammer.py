@@ -230,6 +230,10 @@ def main(seconds: float) -> dict[str, Any]:
     bytes_before = resident()
     rounds = [hammer(device, seconds) for device in devices]
     gc.collect()
+    # The driver lets go of what graphs kept on a thread of its own, soon after they are destroyed.
+    patience = time.monotonic() + 20
+    while any(counts.alive().values()) and time.monotonic() < patience:
+        time.sleep(0.05)
     after = []
     for device in devices:
         device.set_current()
