@@ -13,22 +13,47 @@ import sys
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport uint32_t, uintptr_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from cupola.core._buffer cimport Buffer, graph_operand
 from cupola.core._context cimport resets
 from cupola.core._kernel cimport (
-    FLOATING, INTEGER, LAYOUT_UNKNOWN, LAYOUT_UNREAD, TAKES_DOUBLE, TAKES_FLOAT, TAKES_INT32, TAKES_INT64, UNKNOWN,
+    FLOATING, INTEGER, LAYOUT_UNKNOWN, LAYOUT_UNREAD, TAKES_DOUBLE, TAKES_FLOAT, TAKES_INT, TAKES_POINTER, UNKNOWN,
     Kernel, Parameter
 )
 
 cdef extern from "Python.h":
     PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type
     PyTypeObject* Py_TYPE(PyObject*) noexcept
-    long long PyLong_AsLongLongAndOverflow(PyObject*, int*) except? -1
+    int PyFloat_Pack2(double, char*, int) except -1
     double PyFloat_AS_DOUBLE(PyObject*) noexcept
     PyObject* Py_True
+
+cdef extern from *:
+    """
+    /* An int of up to two digits, that is 60 bits: all sizes and addresses. PyLong_AsLongLong takes 12 ns for those. */
+    static inline int cupola_small_int(PyObject *object, int64_t *value)
+    {
+    #if PY_VERSION_HEX >= 0x030C0000
+        const struct _PyLongValue *number = &((PyLongObject *)object)->long_value;
+        size_t count = number->lv_tag >> 3;
+        int negative = (number->lv_tag & 3) == 2;
+    #else
+        const PyLongObject *number = (PyLongObject *)object;
+        size_t count = (size_t)(Py_SIZE(object) < 0 ? -Py_SIZE(object) : Py_SIZE(object));
+        int negative = Py_SIZE(object) < 0;
+    #endif
+        if (count > 2 || PyLong_SHIFT != 30)
+            return 0;
+        int64_t size = count > 0 ? (int64_t)number->ob_digit[0] : 0;
+        if (count > 1)
+            size |= (int64_t)number->ob_digit[1] << 30;
+        *value = negative ? -size : size;
+        return 1;
+    }
+    """
+    bint cupola_small_int(PyObject*, int64_t*) noexcept
 
 cdef extern from "_scalar_types.h":
     """
@@ -59,34 +84,41 @@ cdef tuple HANDLES = ("CUdeviceptr", "CUtexObject", "CUsurfObject", "CUgraphCond
 
 
 # Of drivers that do not tell, before 12.4: anything goes, and a Python number has 8 bytes.
-cdef Parameter ANYTHING = [0, 0, TAKES_INT64 | TAKES_DOUBLE, UNKNOWN]
+cdef Parameter ANYTHING = [
+    0, 0, TAKES_POINTER | TAKES_INT | TAKES_DOUBLE, UNKNOWN, False, INT64_MIN, INT64_MAX
+]
 
 
 cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1:
+    cdef const Parameter* parameters = kernel.parameters
+    if kernel.parameter_count != count:
+        parameters = _check_count(kernel, arguments, count)
+        if parameters == &ANYTHING:
+            return pack_as(kernel, parameters, 0, arguments, count, pointers, slots)
+    return pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
+
+
+cdef inline int pack_as(
+    Kernel kernel, const Parameter* parameter, int step, PyObject** arguments, Py_ssize_t count, void** pointers,
+    Slot* slots
+) except -1:
     cdef PyTypeObject* buffer_type = BUFFER
-    cdef const Parameter* parameter = kernel.parameters
     cdef PyObject** argument = arguments
     cdef PyObject** end = arguments + count
     cdef Slot* slot = slots
-    cdef int step = 1
     cdef PyTypeObject* kind
     cdef const cupola_scalar_type* scalar
-    cdef int overflow
     cdef bint wary = resets != 0    # buffers may be gone, which is not for the fast path to find out
-    if kernel.parameter_count != count:
-        parameter = _check_count(kernel, arguments, count)
-        if parameter == &ANYTHING:
-            step = 0
     while argument != end:
         kind = Py_TYPE(argument[0])
         pointers[0] = slot
         if kind == buffer_type:
             slot.u = (<Buffer>argument[0]).pointer
-            if slot.u == 0 or wary or not parameter.takes & TAKES_INT64:
+            if slot.u == 0 or wary or not parameter.takes & TAKES_POINTER:
                 _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
-        elif kind == &PyLong_Type and parameter.takes & (TAKES_INT64 | TAKES_INT32):
-            slot.i = PyLong_AsLongLongAndOverflow(argument[0], &overflow)
-            if overflow != 0 or (parameter.takes & TAKES_INT32 and not -0x80000000 <= slot.i <= 0xFFFFFFFF):
+        elif kind == &PyLong_Type and parameter.takes & TAKES_INT:
+            # Little-endian, as every host of CUDA: the low bytes come first.
+            if not cupola_small_int(argument[0], &slot.i) or not parameter.least <= slot.i <= parameter.most:
                 _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
         elif kind == &PyFloat_Type and parameter.takes & TAKES_DOUBLE:
             slot.d = PyFloat_AS_DOUBLE(argument[0])
@@ -152,7 +184,7 @@ cdef int _pack_other(
     elif isinstance(value, int):
         given = size if size in (1, 2, 4) else 8
         if size in (0, 8) or given != 8:
-            _pack_int(kernel, i, given, value, slot)
+            _pack_int(kernel, i, given, parameter, value, slot)
     elif cupola_scalar_find(Py_TYPE(<PyObject*>value)) != NULL:
         scalar = cupola_scalar_find(Py_TYPE(<PyObject*>value))
         pointer[0] = cupola_scalar_value(scalar, <PyObject*>value)
@@ -162,7 +194,7 @@ cdef int _pack_other(
     elif isinstance(value, float):
         if parameter.kind == INTEGER:
             raise TypeError(f"{_where(kernel, i)} is an integer of {size} bytes, {value!r} is a float: pass int(...)")
-        given = _pack_float(size, value, slot)
+        given = _pack_float(size if size != 2 or parameter.kind == FLOATING else 8, value, slot)
     elif isinstance(value, complex):
         number = value
         given = 8 if size == 8 else 16
@@ -194,6 +226,9 @@ cdef uint32_t _pack_pointer(Kernel kernel, Py_ssize_t i, const Parameter* parame
 
 cdef uint32_t _pack_float(uint32_t size, double value, Slot* slot) except 0:
     """Pass a Python number as the floating-point type of that size: a double where there is none."""
+    if size == 2:
+        PyFloat_Pack2(value, <char*>slot, 1)
+        return 2
     if size == 4:
         slot.f = <float>value
         return 4
@@ -201,12 +236,16 @@ cdef uint32_t _pack_float(uint32_t size, double value, Slot* slot) except 0:
     return 8
 
 
-cdef int _pack_int(Kernel kernel, Py_ssize_t i, uint32_t given, object value, Slot* slot) except -1:
-    cdef object bits = 8 * given    # not a C int: 1 << 32 must not wrap
+cdef int _pack_int(
+    Kernel kernel, Py_ssize_t i, uint32_t given, const Parameter* parameter, object value, Slot* slot
+) except -1:
+    cdef object least = parameter.least
+    cdef object most = parameter.most if given < 8 or parameter.signed else 0xFFFFFFFFFFFFFFFF
     number = int(value)
-    if not -(1 << (bits - 1)) <= number < 1 << bits:
-        raise OverflowError(f"{_where(kernel, i)} is {bits} bits wide: {number} does not fit")
-    # Little-endian, as every host of CUDA: the low bytes come first.
+    if not least <= number <= most:
+        raise OverflowError(
+            f"{_where(kernel, i)} is {8 * given} bits wide: {number} does not fit, which must be within [{least}, {most}]"
+        )
     slot.u = <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
     return 0
 

@@ -1,22 +1,25 @@
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from cupola.core._cuda cimport CUkernel
 from cupola.core._object_code cimport Library
 
 
-# Which plain Python numbers the fast path of a launch converts for a parameter, and to what.
+# What the fast path of a launch passes for a parameter.
 cdef enum:
-    TAKES_INT64 = 1         # and pointers
-    TAKES_INT32 = 2
-    TAKES_DOUBLE = 4
-    TAKES_FLOAT = 8
+    TAKES_POINTER = 1
+    TAKES_INT = 2           # a Python int from `least` to `most`
+    TAKES_DOUBLE = 4        # a Python float
+    TAKES_FLOAT = 8         # the same, as float
 
 
 cdef struct Parameter:
     uint32_t offset
-    uint32_t size
+    uint32_t size           # 0: not known
     uint8_t takes           # of the above
     uint8_t kind            # INTEGER, FLOATING or UNKNOWN of _signatures.py
+    bint signed             # and not unsigned: of 8 bytes, whose `most` is that of an int64 either way
+    int64_t least
+    int64_t most
 
 
 # The kinds of _signatures.py.
@@ -46,3 +49,9 @@ cdef class Kernel:
 
 
 cdef Kernel new_kernel(CUkernel pointer, Library library, str name)
+
+# Fill in what follows from the kind and the size: what a plain number is passed as.
+cdef void settle_parameter(Parameter* parameter, bint signed, bint unsigned) noexcept
+
+# The parameters, read if they are not yet; NotImplementedError when the driver cannot tell.
+cdef int require_layout(Kernel kernel) except -1

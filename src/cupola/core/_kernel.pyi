@@ -1,9 +1,11 @@
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cupola.bindings.driver import CUkernel
 from cupola.core._kernel_attributes import KernelAttributes
+from cupola.core._launch_config import LaunchConfig
 from cupola.core._object_code import ObjectCode
 from cupola.core._occupancy import KernelOccupancy
+from cupola.core._prepared import PreparedLaunch
 
 class ParamInfo(NamedTuple):
     offset: int
@@ -19,6 +21,7 @@ class Kernel:
     def num_arguments(self) -> int: ...
     @property
     def arguments_info(self) -> list[ParamInfo]: ...
+    def prepare(self, config: LaunchConfig, *types: Any) -> PreparedLaunch: ...
     @property
     def attributes(self) -> KernelAttributes: ...
     @property

@@ -3,13 +3,14 @@
 from collections import namedtuple
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t, uintptr_t
 
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUdevice,
     CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error,
     forget_missing
 )
+from cupola.core._launch_config cimport LaunchConfig
 from cupola.core._object_code cimport ObjectCode
 
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"), module=__name__)
@@ -83,7 +84,7 @@ cdef class Kernel:
         NotImplementedError
             The driver is older than 12.4.
         """
-        _require_layout(self)
+        require_layout(self)
         return self.parameter_count
 
     @property
@@ -96,8 +97,33 @@ cdef class Kernel:
             The driver is older than 12.4.
         """
         cdef int i
-        _require_layout(self)
+        require_layout(self)
         return [ParamInfo(self.parameters[i].offset, self.parameters[i].size) for i in range(self.parameter_count)]
+
+    def prepare(self, LaunchConfig config not None, *types):
+        """Fix how the kernel is launched, for calls that are faster than :func:`launch` and check more.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            How many threads, and how they are grouped; as it is now, later changes do not count.
+        *types
+            One for each parameter, or none at all: NumPy scalar types and dtypes, ctypes types, Buffer for pointers, int,
+            float, bool or complex with the width of the parameter, or None for what the kernel itself tells. Python
+            numbers are then passed as that type; one that does not fit is an OverflowError.
+
+        Returns
+        -------
+        PreparedLaunch
+            To be called with a stream and the arguments.
+
+        Raises
+        ------
+        TypeError
+            The number of types, or the size of one, is not what the kernel has.
+        """
+        from cupola.core._prepared import prepare
+        return prepare(self, config, types)
 
     @property
     def attributes(self):
@@ -211,7 +237,6 @@ cdef Kernel new_kernel(CUkernel pointer, Library library, str name):
 cdef int _add_kinds(Kernel kernel, Parameter* parameters, int count) except -1:
     """Tell of each parameter what it is, as far as the kernel's PTX is known, and what the fast path may pass for it."""
     cdef bytes kinds = None
-    cdef Parameter* parameter
     cdef int i
     if kernel.library is not None and kernel.library.heads is not None:
         from cupola.core._signatures import kinds_of
@@ -219,18 +244,31 @@ cdef int _add_kinds(Kernel kernel, Parameter* parameters, int count) except -1:
         if kinds is not None and len(kinds) != count:
             kinds = None
     for i in range(count):
-        parameter = &parameters[i]
-        parameter.kind = kinds[i] if kinds is not None else UNKNOWN
-        parameter.takes = 0
-        if parameter.size == 8:
-            parameter.takes = TAKES_INT64 | TAKES_DOUBLE
-        elif parameter.size == 4:
-            parameter.takes = TAKES_INT32 | TAKES_FLOAT
-        if parameter.kind == INTEGER:
-            parameter.takes &= TAKES_INT64 | TAKES_INT32
-        elif parameter.kind == FLOATING:
-            parameter.takes &= TAKES_DOUBLE | TAKES_FLOAT
+        parameters[i].kind = kinds[i] if kinds is not None else UNKNOWN
+        settle_parameter(&parameters[i], True, True)
     return 0
+
+
+cdef void settle_parameter(Parameter* parameter, bint signed, bint unsigned) noexcept:
+    cdef uint32_t bits = 8 * parameter.size
+    parameter.takes = 0
+    parameter.signed = not unsigned
+    parameter.least = parameter.most = 0
+    if parameter.kind != FLOATING and parameter.size in (1, 2, 4, 8):
+        parameter.takes |= TAKES_INT
+        if signed:
+            parameter.least = INT64_MIN >> (64 - bits)
+        if bits == 64:
+            parameter.most = INT64_MAX
+        else:
+            parameter.most = (<int64_t>1 << (bits if unsigned else bits - 1)) - 1
+        if bits == 64:
+            parameter.takes |= TAKES_POINTER
+    if parameter.kind != INTEGER:
+        if parameter.size == 8:
+            parameter.takes |= TAKES_DOUBLE
+        elif parameter.size == 4:
+            parameter.takes |= TAKES_FLOAT
 
 
 cdef str _symbol(Kernel kernel):
@@ -242,7 +280,7 @@ cdef str _symbol(Kernel kernel):
     return kernel.find_name()
 
 
-cdef int _require_layout(Kernel kernel) except -1:
+cdef int require_layout(Kernel kernel) except -1:
     if kernel.parameter_count == LAYOUT_UNREAD:
         kernel.read_layout()
     if kernel.parameter_count == LAYOUT_UNKNOWN:

@@ -12,12 +12,11 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from cupola.core._arguments cimport Slot, operands, pack
-from cupola.core._context cimport is_gone
+from cupola.core._arguments cimport Slot, operands, pack, pack_as
 from cupola.core._cuda cimport (
-    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, closed_error, cu, fail_because, gone_error
+    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu, fail_because
 )
-from cupola.core._kernel cimport Kernel
+from cupola.core._kernel cimport Kernel, Parameter
 from cupola.core._launch_config cimport LaunchConfig
 from cupola.core._stream cimport Stream, foreign_stream, keep_for_graph, stream_argument
 
@@ -35,9 +34,6 @@ cdef extern from *:
     }
     """
     object cupola_make_launch(void* function, const char* text, object module_name)
-
-cdef enum:
-    FEW = 24        # arguments up to here are packed on the C stack
 
 # Up to the dashes it is the signature; the bytes stay as long as the function, which is for ever.
 cdef bytes _TEXT = b"""launch(stream, config, kernel, *kernel_args)
@@ -125,49 +121,44 @@ cdef int _run(object stream, object config, object kernel, PyObject** arguments,
             "ObjectCode.get_kernel(name)"
         )
     if count <= FEW:
-        return _submit(stream, <LaunchConfig>config, <Kernel>kernel, arguments, count, pointers, slots)
+        return submit(stream, <LaunchConfig>config, <Kernel>kernel, NULL, arguments, count, pointers, slots)
     many = PyMem_Malloc(count * (sizeof(Slot) + sizeof(void*)))
     if many == NULL:
         raise MemoryError()
     try:
-        return _submit(
-            stream, <LaunchConfig>config, <Kernel>kernel, arguments, count, <void**>(<Slot*>many + count), <Slot*>many
+        return submit(
+            stream, <LaunchConfig>config, <Kernel>kernel, NULL, arguments, count, <void**>(<Slot*>many + count),
+            <Slot*>many
         )
     finally:
         PyMem_Free(many)
 
 
-cdef inline int _submit(
-    object stream, LaunchConfig config, Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers,
-    Slot* slots
+cdef int submit_elsewhere(
+    object stream, LaunchConfig config, Kernel kernel, const Parameter* parameters, PyObject** arguments,
+    Py_ssize_t count, void** pointers, Slot* slots
 ) except -1:
+    cdef Stream target = _find_stream(stream)
     cdef CUlaunchConfig native = config.native
-    cdef CUfunction function = <CUfunction>kernel.pointer    # the driver takes a CUkernel in its place
-    cdef Stream target
+    cdef CUfunction function = <CUfunction>kernel.pointer
     cdef CUresult status
-    if type(stream) is Stream:
-        target = <Stream>stream
-        if target.native is None:
-            raise closed_error(stream)
-        if is_gone(target.native.context, target.native.born):
-            raise gone_error(stream)
-        pack(kernel, arguments, count, pointers, slots)
+    if parameters != NULL:
+        pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
     else:
-        target = _find_stream(stream)
         pack(kernel, arguments, count, pointers, slots)
-        keep_for_graph(stream, operands(kernel, arguments, count))
+    keep_for_graph(stream, operands(kernel, arguments, count))
     native.hStream = target.pointer
     if config.cooperative:
-        _check_cooperative(target, config, kernel)
+        check_cooperative(target, config, kernel)
     with nogil:
         status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
     if status != CUDA_SUCCESS:
-        _retry(status, target, config, kernel, &native, pointers)
+        retry(status, target, config, kernel, &native, pointers)
     return 0
 
 
-cdef int _retry(CUresult status, Stream stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native,
-                void** pointers) except -1:
+cdef int retry(CUresult status, Stream stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native,
+               void** pointers) except -1:
     """Say which limit a refused launch exceeded, unless it is one that can be raised and is worth another try."""
     cdef CUfunction function = <CUfunction>kernel.pointer
     from cupola.core import _launch_limits
@@ -184,7 +175,7 @@ cdef int _retry(CUresult status, Stream stream, LaunchConfig config, Kernel kern
     return fail_because(status, b"cuLaunchKernelEx", reason)
 
 
-cdef int _check_cooperative(Stream stream, LaunchConfig config, Kernel kernel) except -1:
+cdef int check_cooperative(Stream stream, LaunchConfig config, Kernel kernel) except -1:
     from cupola.core import _launch_limits
     _launch_limits.check_cooperative(config, kernel, stream.find_device())
     return 0

@@ -2,11 +2,14 @@
 
 import warnings
 
-from libc.string cimport memset
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy, memset
 
 from cupola.core._cuda cimport (
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUlaunchAttribute
+    CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+    CUlaunchAttribute, CUlaunchAttributeID
 )
 from cupola.core._device cimport Device, get_current_device
 from cupola.core._errors import CUDAError
@@ -14,7 +17,7 @@ from cupola.core._errors import CUDAError
 
 cdef class LaunchConfig:
     """LaunchConfig(grid=None, cluster=None, block=None, shmem_size=None, is_cooperative=False, \
-programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, and how they are grouped.
+programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a launch has, and how they are grouped.
 
     Parameters
     ----------
@@ -34,25 +37,32 @@ programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, a
     Raises
     ------
     ValueError
-        An extent is not a positive int, or there are too many; `grid` or `block` is missing.
+        An extent is not a positive int, or there are too many; `grid` or `block` is missing; or an attribute is not
+        within what it or the current device permits.
+    TypeError
+        A name is unknown, or an attribute is of the wrong type.
     CUDAError
         The current device has no clusters or no cooperative launches.
 
     Notes
     -----
+    The other attributes of launches are given by keyword, too, and can be read and set as attributes of the object:
+    `priority`, `programmatic_event`, `launch_completion_event`, `mem_sync_domain`, `mem_sync_domain_map`,
+    `preferred_cluster`, `cluster_scheduling_policy`, `portable_cluster_size_mode`,
+    `preferred_shared_memory_carveout`, `shared_memory_mode`, `access_policy_window`,
+    `nvlink_util_centric_scheduling` and `device_updatable_kernel_node`. None leaves an attribute out.
+
     The extents are checked against the limits of the device when the kernel is launched
     (``cuLaunchKernelEx``), not here.
     """
 
     def __init__(self, grid=None, cluster=None, block=None, shmem_size=None, is_cooperative=False,
-                 programmatic_stream_serialization=False, **older):
-        if older:
-            if set(older) != {"cooperative_launch"}:
-                raise TypeError(f"LaunchConfig has no field {min(set(older) - {'cooperative_launch'})!r}")
+                 programmatic_stream_serialization=False, **attributes):
+        if "cooperative_launch" in attributes:
             if is_cooperative:
                 raise TypeError("cooperative_launch is the older spelling of is_cooperative: give one of them")
             warnings.warn("LaunchConfig(cooperative_launch=) is now is_cooperative=", DeprecationWarning, stacklevel=1)
-            is_cooperative = older["cooperative_launch"]
+            is_cooperative = attributes.pop("cooperative_launch")
         if grid is None or block is None:
             raise ValueError(_missing(grid, cluster, block))
         _read_extents("grid", grid, self.grid_size)
@@ -65,7 +75,11 @@ programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, a
         self.cooperative = bool(is_cooperative)
         self.serialization = bool(programmatic_stream_serialization)
         _check_abilities(self)
+        self.more = _convert_all(attributes) if attributes else None
         self.settle()
+
+    def __dealloc__(self):
+        PyMem_Free(self.attributes)
 
     @property
     def grid(self):
@@ -142,9 +156,161 @@ programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, a
         self.serialization = bool(value)
         self.settle()
 
+    @property
+    def priority(self):
+        """int or None: which launches are to run first; lower numbers do. The device's range is that of streams."""
+        return _value_of(self, "priority")
+
+    @priority.setter
+    def priority(self, value):
+        self.change("priority", value)
+
+    @property
+    def programmatic_event(self):
+        """tuple of (Event, bool), or None: an event that occurs when all blocks have triggered it
+        (``cudaTriggerProgrammaticLaunchCompletion``), with True as soon as they begin. Set to an Event, or such a pair."""
+        return _value_of(self, "programmatic_event")
+
+    @programmatic_event.setter
+    def programmatic_event(self, value):
+        self.change("programmatic_event", value)
+
+    @property
+    def launch_completion_event(self):
+        """Event or None: an event that occurs when all blocks have begun."""
+        return _value_of(self, "launch_completion_event")
+
+    @launch_completion_event.setter
+    def launch_completion_event(self, value):
+        self.change("launch_completion_event", value)
+
+    @property
+    def mem_sync_domain(self):
+        """str or None: ``"default"`` or ``"remote"``, the logical domain of the kernel's memory fences."""
+        return _value_of(self, "mem_sync_domain")
+
+    @mem_sync_domain.setter
+    def mem_sync_domain(self, value):
+        self.change("mem_sync_domain", value)
+
+    @property
+    def mem_sync_domain_map(self):
+        """tuple of 2 int, or None: the physical domains of the logical domains default and remote."""
+        return _value_of(self, "mem_sync_domain_map")
+
+    @mem_sync_domain_map.setter
+    def mem_sync_domain_map(self, value):
+        self.change("mem_sync_domain_map", value)
+
+    @property
+    def preferred_cluster(self):
+        """tuple of 3 int, or None: extents of larger clusters, multiples of `cluster`, to form where there is room."""
+        return _value_of(self, "preferred_cluster")
+
+    @preferred_cluster.setter
+    def preferred_cluster(self, value):
+        self.change("preferred_cluster", value)
+
+    @property
+    def cluster_scheduling_policy(self):
+        """str or None: ``"default"``, ``"spread"`` or ``"load_balancing"``, where the blocks of a cluster go."""
+        return _value_of(self, "cluster_scheduling_policy")
+
+    @cluster_scheduling_policy.setter
+    def cluster_scheduling_policy(self, value):
+        self.change("cluster_scheduling_policy", value)
+
+    @property
+    def portable_cluster_size_mode(self):
+        """str or None: ``"default"``, ``"require_portable"`` or ``"allow_non_portable"`` clusters of more than 8 blocks."""
+        return _value_of(self, "portable_cluster_size_mode")
+
+    @portable_cluster_size_mode.setter
+    def portable_cluster_size_mode(self, value):
+        self.change("portable_cluster_size_mode", value)
+
+    @property
+    def preferred_shared_memory_carveout(self):
+        """int or None: percent of the multiprocessor's memory to make shared memory, the rest being L1 cache."""
+        return _value_of(self, "preferred_shared_memory_carveout")
+
+    @preferred_shared_memory_carveout.setter
+    def preferred_shared_memory_carveout(self, value):
+        self.change("preferred_shared_memory_carveout", value)
+
+    @property
+    def shared_memory_mode(self):
+        """str or None: ``"default"``, ``"require_portable"``, ``"allow_non_portable"``, ``"allow_oversized"`` or
+        ``"prefer_oversized"``, how much dynamic shared memory a block may have."""
+        return _value_of(self, "shared_memory_mode")
+
+    @shared_memory_mode.setter
+    def shared_memory_mode(self, value):
+        self.change("shared_memory_mode", value)
+
+    @property
+    def access_policy_window(self):
+        """tuple of pairs, or None: which memory is to stay in the L2 cache.
+
+        Set to a dict: `memory`, a Buffer or an address; `size` in bytes; `hit_ratio`, the part of it to which `hit`
+        applies and `miss` to the rest: ``"persisting"`` (for `hit`), ``"normal"`` or ``"streaming"``."""
+        return _value_of(self, "access_policy_window")
+
+    @access_policy_window.setter
+    def access_policy_window(self, value):
+        self.change("access_policy_window", value)
+
+    @property
+    def nvlink_util_centric_scheduling(self):
+        """bool or None: whether to schedule for the use of NVLink."""
+        return _value_of(self, "nvlink_util_centric_scheduling")
+
+    @nvlink_util_centric_scheduling.setter
+    def nvlink_util_centric_scheduling(self, value):
+        self.change("nvlink_util_centric_scheduling", value)
+
+    @property
+    def device_updatable_kernel_node(self):
+        """bool or None: whether kernels may change the node that a captured launch becomes (`device_node`)."""
+        return _value_of(self, "device_updatable_kernel_node")
+
+    @device_updatable_kernel_node.setter
+    def device_updatable_kernel_node(self, value):
+        self.change("device_updatable_kernel_node", value)
+
+    @property
+    def device_node(self):
+        """int: the ``CUgraphDeviceNode`` of the node that the last captured launch became, for device code; else 0."""
+        cdef unsigned int i
+        for i in range(self.native.numAttrs):
+            if self.attributes[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+                return <uintptr_t>self.attributes[i].value.deviceUpdatableKernelNode.devNode
+        return 0
+
+    cdef int change(self, str name, object value) except -1:
+        """Set one of the other attributes, or leave it out; all or nothing."""
+        cdef dict before = self.more
+        self.more = {} if before is None else dict(before)
+        try:
+            self.more.pop(name, None)
+            self.more.update(_convert_all({name: value}))
+            self.settle()
+        except BaseException:
+            self.more = before
+            self.settle()
+            raise
+        return 0
+
+    cdef CUlaunchAttribute* room(self) except NULL:
+        if self.attributes == NULL:
+            self.attributes = <CUlaunchAttribute*>PyMem_Calloc(MOST_ATTRIBUTES, sizeof(CUlaunchAttribute))
+            if self.attributes == NULL:
+                raise MemoryError()
+        return self.attributes
+
     cdef int settle(self) except -1:
         """Bring the native form in line with the fields."""
-        cdef CUlaunchAttribute* attribute = self.attributes
+        cdef CUlaunchAttribute* attribute
         cdef unsigned int* native = &self.native.gridDimX
         cdef unsigned long long extent
         cdef int axis
@@ -155,6 +321,11 @@ programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, a
             if extent > 0xFFFFFFFF:
                 raise OverflowError(f"grid times cluster must fit in 32 bits for each axis, got {extent}")
             native[axis] = <unsigned int>extent
+        if self.cluster_size[0] == 0 and not self.cooperative and not self.serialization and not self.more:
+            self.native.numAttrs = 0
+            self.native.attrs = NULL
+            return 0
+        attribute = self.room()
         if self.cluster_size[0] != 0:
             attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
             attribute.value.clusterDim.x = self.cluster_size[0]
@@ -169,13 +340,19 @@ programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, a
             attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
             attribute.value.programmaticStreamSerializationAllowed = 1
             attribute += 1
+        if self.more:
+            attribute = _write_all(self, attribute)
         self.native.numAttrs = <unsigned int>(attribute - self.attributes)
-        self.native.attrs = self.attributes if self.native.numAttrs else NULL
+        self.native.attrs = self.attributes
         return 0
 
     def _fields(self):
         return (self.grid, self.cluster, self.block, self.shmem_size, self.is_cooperative,
-                self.programmatic_stream_serialization)
+                self.programmatic_stream_serialization, *self._attributes().items())
+
+    def _attributes(self):
+        """dict: the other attributes that are set."""
+        return {name: value for name, (value, _) in self.more.items()} if self.more else {}
 
     def __eq__(self, other):
         if not isinstance(other, LaunchConfig):
@@ -186,14 +363,68 @@ programmatic_stream_serialization=False)\n--\n\nHow many threads a launch has, a
         return hash(self._fields())
 
     def __repr__(self):
+        more = "".join([f", {name}={value!r}" for name, value in self._attributes().items()])
         return (
             f"LaunchConfig(grid={self.grid}, cluster={self.cluster}, block={self.block}, "
             f"shmem_size={self.shmem_size}, is_cooperative={self.is_cooperative}, "
-            f"programmatic_stream_serialization={self.programmatic_stream_serialization})"
+            f"programmatic_stream_serialization={self.programmatic_stream_serialization}{more})"
         )
 
     def __reduce__(self):
         raise TypeError("a LaunchConfig cannot be pickled or copied: make another one from its fields")
+
+
+cdef LaunchConfig copy_config(LaunchConfig config):
+    cdef LaunchConfig made = LaunchConfig.__new__(LaunchConfig)
+    made.native = config.native
+    made.grid_size[:] = config.grid_size
+    made.cluster_size[:] = config.cluster_size
+    made.cooperative = config.cooperative
+    made.serialization = config.serialization
+    made.more = None if config.more is None else dict(config.more)
+    made.settle()
+    return made
+
+
+cdef dict _convert_all(dict attributes):
+    """Name -> (value, bytes) of those that are not None, in the order of their numbers."""
+    from cupola.core._launch_attributes import ATTRIBUTES, convert
+    unknown = [name for name in attributes if name not in ATTRIBUTES]
+    if unknown:
+        raise TypeError(f"LaunchConfig has no field {min(unknown)!r}")
+    return {name: convert(name, attributes[name]) for name in ATTRIBUTES if attributes.get(name) is not None}
+
+
+cdef object _value_of(LaunchConfig config, str name):
+    return config.more[name][0] if config.more and name in config.more else None
+
+
+cdef CUlaunchAttribute* _write_all(LaunchConfig config, CUlaunchAttribute* attribute) except NULL:
+    from cupola.core._launch_attributes import ATTRIBUTES
+    cdef bytes packed
+    if "preferred_cluster" in config.more:
+        _check_preferred(config, config.more["preferred_cluster"][0])
+    for name, (number, _) in ATTRIBUTES.items():
+        if name in config.more:
+            packed = config.more[name][1]
+            attribute.id = <CUlaunchAttributeID><int>number
+            memset(&attribute.value, 0, sizeof(attribute.value))
+            memcpy(&attribute.value, <char*>packed, len(packed))
+            attribute += 1
+    return attribute
+
+
+cdef int _check_preferred(LaunchConfig config, tuple preferred) except -1:
+    if config.cluster_size[0] == 0:
+        raise ValueError("preferred_cluster needs a cluster, of which its extents are multiples")
+    for axis, extent in enumerate(preferred):
+        blocks = config.grid_size[<int>axis] * config.cluster_size[<int>axis]
+        if extent % config.cluster_size[<int>axis] or blocks % extent:
+            raise ValueError(
+                f"preferred_cluster {preferred} must be a multiple of the cluster {config.cluster} and divide the grid, "
+                f"which has {blocks} blocks along {'xyz'[axis]}"
+            )
+    return 0
 
 
 cdef int _read_extents(str field, object value, unsigned int* extents) except -1:

@@ -41,6 +41,8 @@ def raise_shared_memory(config: LaunchConfig, kernel: Kernel, device_id: int) ->
 
 def exceeded(config: LaunchConfig, kernel: Kernel, device_id: int) -> str | None:
     """Name the first limit that the launch exceeds, None when it seems to be within all of them."""
+    from cupola.core._launch_attributes import ATTRIBUTES
+
     device = Device(device_id)
     properties = device.properties
     attributes = kernel.attributes[device_id]
@@ -71,7 +73,10 @@ def exceeded(config: LaunchConfig, kernel: Kernel, device_id: int) -> str | None
         blocks = cluster[0] * cluster[1] * cluster[2]
         if blocks > 8 and not attributes.non_portable_cluster_size_allowed:
             return f"the cluster has {blocks} blocks; 8 is the most that the kernel permits"
-    return None
+    if config.device_updatable_kernel_node:
+        return "device_updatable_kernel_node is for launches that a GraphBuilder captures, on a GPU"
+    newer = [name for name in config._attributes() if ATTRIBUTES[name][0] > 14]
+    return f"the driver may be too old for {', '.join(newer)}" if newer else None
 
 
 def check_cooperative(config: LaunchConfig, kernel: Kernel, device_id: int) -> None:

@@ -250,7 +250,8 @@ static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attr
             case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
             case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
             case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: break;
+            case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+            case CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE: break;
             default:
                 return fail(CUDA_ERROR_INVALID_VALUE, "%d is not an attribute of launches", (int)config->attrs[i].id);
         }
