@@ -16,7 +16,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 # Every method, function and attribute that a text refers to must exist; types are prose as often as names.
 nitpicky = True
-nitpick_ignore_regex = [("py:class", ".*")]
+nitpick_ignore_regex = [("py:class", ".*"), ("py:exc", r"cupola\.bindings\..*")]
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

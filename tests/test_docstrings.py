@@ -30,6 +30,7 @@ REACHED = (
     "cupola.core._occupancy.MaxPotentialBlockSizeOccupancyResult",
     "cupola.core._peer_access.PeerAccessibleBySetProxy",
     "cupola.core._pool.PoolAttributes",
+    "cupola.core._prepared.PreparedLaunch",
     "cupola.graph._adjacency.AdjacencySet",
     "cupola.utils._viewable_arguments.ViewableArgument",
 )

@@ -19,7 +19,7 @@ cdef union Slot:
 # room for `count`. The pointers are good as long as the arguments are. TypeError when a value does not suit.
 cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1
 
-# The same with other parameters than the kernel's own, as many as there are arguments, or the one for all if `step` is 0.
+# The same with other parameters than the kernel's own: as many as there are arguments, or one for all if `step` is 0.
 cdef int pack_as(
     Kernel kernel, const Parameter* parameter, int step, PyObject** arguments, Py_ssize_t count, void** pointers,
     Slot* slots

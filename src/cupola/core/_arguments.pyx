@@ -244,7 +244,8 @@ cdef int _pack_int(
     number = int(value)
     if not least <= number <= most:
         raise OverflowError(
-            f"{_where(kernel, i)} is {8 * given} bits wide: {number} does not fit, which must be within [{least}, {most}]"
+            f"{_where(kernel, i)} is {8 * given} bits wide: {number} does not fit, which must be within "
+            f"[{least}, {most}]"
         )
     slot.u = <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
     return 0

@@ -108,9 +108,9 @@ cdef class Kernel:
         config : LaunchConfig
             How many threads, and how they are grouped; as it is now, later changes do not count.
         *types
-            One for each parameter, or none at all: NumPy scalar types and dtypes, ctypes types, Buffer for pointers, int,
-            float, bool or complex with the width of the parameter, or None for what the kernel itself tells. Python
-            numbers are then passed as that type; one that does not fit is an OverflowError.
+            One for each parameter, or none at all: NumPy scalar types and dtypes, ctypes types, Buffer for pointers,
+            int, float, bool or complex with the width of the parameter, or None for what the kernel itself tells.
+            Python numbers are then passed as that type; one that does not fit is an OverflowError.
 
         Returns
         -------
@@ -235,7 +235,7 @@ cdef Kernel new_kernel(CUkernel pointer, Library library, str name):
 
 
 cdef int _add_kinds(Kernel kernel, Parameter* parameters, int count) except -1:
-    """Tell of each parameter what it is, as far as the kernel's PTX is known, and what the fast path may pass for it."""
+    """Tell of each parameter what it is, as far as PTX of the kernel is known, and what the fast path may pass."""
     cdef bytes kinds = None
     cdef int i
     if kernel.library is not None and kernel.library.heads is not None:

@@ -167,8 +167,11 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     @property
     def programmatic_event(self):
-        """tuple of (Event, bool), or None: an event that occurs when all blocks have triggered it
-        (``cudaTriggerProgrammaticLaunchCompletion``), with True as soon as they begin. Set to an Event, or such a pair."""
+        """tuple of (Event, bool), or None: an event that occurs when all blocks have triggered it.
+
+        They do so by ``cudaTriggerProgrammaticLaunchCompletion``, with True as soon as they begin. It can be set to an
+        Event, too.
+        """
         return _value_of(self, "programmatic_event")
 
     @programmatic_event.setter
@@ -204,7 +207,7 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     @property
     def preferred_cluster(self):
-        """tuple of 3 int, or None: extents of larger clusters, multiples of `cluster`, to form where there is room."""
+        """tuple of 3 int, or None: extents of larger clusters to form where there is room, multiples of `cluster`."""
         return _value_of(self, "preferred_cluster")
 
     @preferred_cluster.setter
@@ -222,7 +225,7 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     @property
     def portable_cluster_size_mode(self):
-        """str or None: ``"default"``, ``"require_portable"`` or ``"allow_non_portable"`` clusters of more than 8 blocks."""
+        """str or None: ``"default"``, ``"require_portable"`` or ``"allow_non_portable"`` clusters."""
         return _value_of(self, "portable_cluster_size_mode")
 
     @portable_cluster_size_mode.setter
@@ -240,8 +243,11 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     @property
     def shared_memory_mode(self):
-        """str or None: ``"default"``, ``"require_portable"``, ``"allow_non_portable"``, ``"allow_oversized"`` or
-        ``"prefer_oversized"``, how much dynamic shared memory a block may have."""
+        """str or None: how much dynamic shared memory a block may have.
+
+        One of ``"default"``, ``"require_portable"``, ``"allow_non_portable"``, ``"allow_oversized"`` and
+        ``"prefer_oversized"``.
+        """
         return _value_of(self, "shared_memory_mode")
 
     @shared_memory_mode.setter
@@ -421,8 +427,8 @@ cdef int _check_preferred(LaunchConfig config, tuple preferred) except -1:
         blocks = config.grid_size[<int>axis] * config.cluster_size[<int>axis]
         if extent % config.cluster_size[<int>axis] or blocks % extent:
             raise ValueError(
-                f"preferred_cluster {preferred} must be a multiple of the cluster {config.cluster} and divide the grid, "
-                f"which has {blocks} blocks along {'xyz'[axis]}"
+                f"preferred_cluster {preferred} must be a multiple of the cluster {config.cluster} and divide the "
+                f"grid, which has {blocks} blocks along {'xyz'[axis]}"
             )
     return 0
 

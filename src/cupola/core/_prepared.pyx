@@ -32,7 +32,7 @@ cdef extern from *:
     Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
 
 cdef class PreparedLaunch:
-    """A kernel with its LaunchConfig and the types of its arguments; :meth:`Kernel.prepare` gives it.
+    """A kernel with its LaunchConfig and the types of its arguments; :meth:`cupola.Kernel.prepare` gives it.
 
     ``prepared(stream, *kernel_args)`` launches it, as ``launch(stream, config, kernel, *kernel_args)`` would.
     """
@@ -58,12 +58,12 @@ cdef class PreparedLaunch:
         stream : Stream or GraphBuilder
             Where the kernel runs, or is captured.
         *kernel_args
-            One for each parameter of the kernel, as for :func:`launch`.
+            One for each parameter of the kernel, as for :func:`cupola.launch`.
 
         Raises
         ------
         TypeError, ValueError, OverflowError, CUDAError
-            As :func:`launch`.
+            As :func:`cupola.launch`.
         """
         raise NotImplementedError("the slot of this method is replaced by _call")
 

@@ -103,7 +103,7 @@ class ProgramOptions:
     no_cache : bool
         Flag: do not use the compiler's own cache.
     fdevice_time_trace : str
-        File to write a trace of the compile to.
+        File to write a trace of the compile to, in Chrome's format; NVRTC adds ``.json`` to the name.
     frandom_seed : str
         Seed for unique symbol names.
     ofast_compile : str

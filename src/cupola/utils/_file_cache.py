@@ -146,6 +146,8 @@ class FileStreamProgramCache(ProgramCacheResource):
             with open(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
+                # The file system's own clock is some milliseconds behind the one that readers note their use by.
+                os.utime(file.fileno(), ns=(time.time_ns(), time.time_ns()))
                 os.fsync(file.fileno())
         except BaseException:
             os.unlink(path)
