@@ -10,7 +10,6 @@ import pytest
 
 from cupola.bindings import driver, nvrtc, runtime
 from tests.bindings.libcudart import PROGRAM, installed
-from tests.conftest import on_cpu_device
 
 SOURCE = b"""
 __device__ int answer = 41;
@@ -22,18 +21,8 @@ extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned lon
 KIND = runtime.cudaMemcpyKind
 
 
-def has_runtime() -> bool:
-    if not on_cpu_device():
-        return True
-    from cupola.cpu import _driver
-
-    return hasattr(_driver, "runtime_lookup")
-
-
 @pytest.fixture(autouse=True, scope="module")
 def device():
-    if not has_runtime():
-        pytest.skip("the CPU device does not emulate the runtime")
     check(runtime.cudaSetDevice(0))
     return 0
 
@@ -232,7 +221,6 @@ def test_host_functions(stream):
     assert done.wait(10) and seen == [5, 6]
 
 
-@pytest.mark.gpu_only
 def test_libraries_and_kernels(cubin, stream):
     library = check(runtime.cudaLibraryLoadData(cubin, None, None, 0, None, None, 0))
     assert check(runtime.cudaLibraryGetKernelCount(library)) == 1
@@ -258,7 +246,6 @@ def test_libraries_and_kernels(cubin, stream):
     check(runtime.cudaLibraryUnload(library))
 
 
-@pytest.mark.gpu_only
 def test_batched_copies_and_advice(stream, memory):
     """Functions whose signature differs between CUDA 12 and 13."""
     data = np.arange(256, dtype=np.int32)

@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "../runtime_api/runtime_api.h"
 #include "internal.h"
 
 static PyObject *configure(PyObject *self, PyObject *arguments) {
@@ -39,19 +40,27 @@ static PyObject *get_models(PyObject *self, PyObject *unused) {
     return list;
 }
 
-static PyObject *get_symbols(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
-    size_t count = lookup_count();
+static PyObject *names(size_t count, const char *(*name)(size_t index)) {
     PyObject *list = PyTuple_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
-        PyObject *name = PyUnicode_FromString(lookup_name(i));
-        if (!name) {
+        PyObject *text = PyUnicode_FromString(name(i));
+        if (!text) {
             Py_CLEAR(list);
             break;
         }
-        PyTuple_SET_ITEM(list, (Py_ssize_t)i, name);
+        PyTuple_SET_ITEM(list, (Py_ssize_t)i, text);
     }
     return list;
+}
+
+static PyObject *get_symbols(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return names(lookup_count(), lookup_name);
+}
+
+static PyObject *get_runtime_symbols(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return names(runtime_lookup_count(), runtime_lookup_name);
 }
 
 static PyMethodDef methods[] = {
@@ -61,6 +70,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR(
          "models() -> tuple\n\nKey, name, compute capability, multiprocessors and bytes of memory of each model.")},
     {"symbols", get_symbols, METH_NOARGS, PyDoc_STR("symbols() -> tuple[str, ...]\n\nThe driver functions provided.")},
+    {"runtime_symbols", get_runtime_symbols, METH_NOARGS,
+     PyDoc_STR("runtime_symbols() -> tuple[str, ...]\n\nThe functions of the CUDA runtime that are provided.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -74,6 +85,7 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 static int execute(PyObject *module) {
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
+    if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)runtime_lookup)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
 }
 
