@@ -13,7 +13,7 @@ from cupola.graph import _node_kinds  # noqa: F401  the classes of nodes announc
 
 
 cdef class GraphDefinition(NodeMaker):
-    """A graph that is made node by node (``CUgraph``).
+    """GraphDefinition()\n--\n\nA graph that is made node by node (``CUgraph``).
 
     Its methods add nodes that depend on nothing; those of a node add nodes that depend on it. Child graphs and the
     bodies of conditional nodes are definitions, too, and live as long as any part of the graph is held.
