@@ -4,6 +4,7 @@ The names below are imported when they are first used, so ``import cupola`` cost
 loaded by the first call that needs it.
 """
 
+import sys as _sys
 from importlib import import_module as _import_module
 
 # Type checkers take the names from here; at run time __getattr__ finds them. (typing is slow to import.)
@@ -95,6 +96,12 @@ _SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "typing", "ut
 # Older places of names that have moved.
 _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "utils"}
 
+# Chapters of cuda.core that are not there yet.
+_LATER = frozenset({
+    "ContextOptions", "DeviceResources", "GraphicsResource", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
+    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions", "checkpoint", "system", "texture",
+})  # fmt: skip
+
 __all__ = sorted([*_HOMES, *_SUBMODULES])
 
 
@@ -115,8 +122,15 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("cupola")
+    if name in _LATER:
+        raise AttributeError(f"cupola.{name} is not there yet: docs/migrate.md lists what differs from cuda.core")
     raise AttributeError(f"module 'cupola' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, "__version__"})
+
+
+# Completing a name at the prompt must not run properties. Where nobody completes names, this costs nothing.
+if "rlcompleter" in _sys.modules or _sys.flags.interactive:
+    from cupola import _completion as _completion

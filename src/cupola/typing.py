@@ -184,3 +184,11 @@ __all__ = [
     "VirtualMemoryLocationType",
     "WorkqueueSharingScopeType",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "DeviceResourcesType":
+        raise AttributeError(
+            f"cupola.typing.{name} is not there yet: docs/migrate.md lists what differs from cuda.core"
+        )
+    raise AttributeError(f"module 'cupola.typing' has no attribute {name!r}")

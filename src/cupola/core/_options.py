@@ -68,10 +68,22 @@ class StreamOptions:
         The stream does not wait for the legacy default stream, nor that one for it.
     priority : int, optional
         Lower numbers run first; the device's range is limited, often to ``[-5, 0]``. None: the lowest priority.
+
+    Raises
+    ------
+    TypeError
+        `priority` is no number.
     """
 
     nonblocking: bool = True
     priority: int | None = None
+
+    def __post_init__(self) -> None:
+        self.nonblocking = bool(self.nonblocking)
+        if self.priority is not None:
+            if not hasattr(type(self.priority), "__int__"):
+                raise TypeError(f"priority must be an int or None, not {type(self.priority).__name__}")
+            self.priority = int(self.priority)
 
 
 _UNSET: Any = object()

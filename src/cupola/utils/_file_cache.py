@@ -133,6 +133,7 @@ class FileStreamProgramCache(ProgramCacheResource):
         return os.path.join(self._entries, digest[:2], digest[2:])
 
     def _make_directories(self) -> None:
+        os.makedirs(self._path, exist_ok=True)  # of its own, for FileExistsError where a file is in the way
         os.makedirs(self._entries, exist_ok=True)
         os.makedirs(self._temporary, mode=0o700, exist_ok=True)
 

@@ -375,9 +375,9 @@ class _StridedLayout:
             best *= 2
         return best
 
-    def sliced(self, key: int | slice | tuple[int | slice, ...]) -> _StridedLayout:
+    def sliced(self, x: int | slice | tuple[int | slice, ...]) -> _StridedLayout:
         """The elements that an index, a slice, or a tuple of them selects; an index removes its axis."""
-        keys = key if isinstance(key, tuple) else (key,)
+        keys = x if isinstance(x, tuple) else (x,)
         if len(keys) > self.ndim:
             raise ValueError(f"{len(keys)} indices for {self.ndim} dimensions")
         shape: list[int] = []
