@@ -19,13 +19,16 @@ uint64_t event_mark(CUevent event, CUstream stream, uint64_t sequence) {
     else
         event->stream = handle_retain(stream);
     event->sequence = sequence;
-    uint64_t generation = ++event->generation;
+    uint64_t generation = event->shared ? shared_event_mark(event->shared) : event->generation + 1;
+    event->generation = generation;
     pthread_mutex_unlock(&event->lock);
     if (before) stream_release(before);
     return generation;
 }
 
 void event_stamp(CUevent event, uint64_t generation) {
+    if (event->shared) /* a graph's record is made when it is reached */
+        shared_event_complete(event->shared, generation ? generation : shared_event_mark(event->shared));
     if (event->flags & CU_EVENT_DISABLE_TIMING) return;
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -46,24 +49,37 @@ static CUstream place(CUevent event, uint64_t *sequence) {
     return stream;
 }
 
-bool event_has_completed(CUevent event) {
+uint64_t event_record_elsewhere(CUevent event) {
+    if (!event->shared) return 0;
+    pthread_mutex_lock(&event->lock);
+    uint64_t last = shared_event_last(event->shared);
+    bool here = event->stream && last == event->generation;
+    pthread_mutex_unlock(&event->lock);
+    return here ? 0 : last;
+}
+
+CUresult event_query(CUevent event) {
+    if (event_record_elsewhere(event)) return shared_event_query(event->shared);
     pthread_mutex_lock(&event->lock);
     bool completed = !event->stream || stream_has_completed(event->stream, event->sequence);
     pthread_mutex_unlock(&event->lock);
-    return completed;
+    return completed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-void event_wait_until_completed(CUevent event) {
-    uint64_t sequence;
+CUresult event_wait(CUevent event) {
+    uint64_t sequence, record = event_record_elsewhere(event);
+    if (record) return shared_event_wait(event->shared, record, event->context);
     CUstream stream = place(event, &sequence);
-    if (!stream) return;
+    if (!stream) return CUDA_SUCCESS;
     stream_wait_until(stream, sequence);
     stream_release(stream);
+    return CUDA_SUCCESS;
 }
 
 void event_release(CUevent event) {
     if (!handle_release(event)) return;
     if (event->stream) stream_release(event->stream);
+    if (event->shared) shared_event_free(event->shared);
     pthread_mutex_destroy(&event->lock);
     handle_free(HANDLE_EVENT, event);
 }
@@ -88,6 +104,16 @@ static CUresult enter_event(CUevent event) {
     return context_check(event->context);
 }
 
+CUevent event_new(CUcontext context, unsigned flags, struct shared_event *shared) {
+    CUevent made = handle_new(HANDLE_EVENT, sizeof *made);
+    if (!made) return NULL;
+    made->context = context;
+    made->flags = flags;
+    made->shared = shared;
+    pthread_mutex_init(&made->lock, NULL);
+    return made;
+}
+
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
     CUcontext context;
     RETURN_IF(enter_context(&context));
@@ -97,15 +123,12 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
     if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "an event for several processes cannot have timing: add CU_EVENT_DISABLE_TIMING");
-    if (flags & CU_EVENT_INTERPROCESS)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device cannot share events between processes");
-    CUevent made = handle_new(HANDLE_EVENT, sizeof *made);
-    if (!made) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another event");
-    made->context = context;
-    made->flags = flags;
-    pthread_mutex_init(&made->lock, NULL);
-    *event = made;
-    return CUDA_SUCCESS;
+    struct shared_event *shared = NULL;
+    if (flags & CU_EVENT_INTERPROCESS) RETURN_IF(shared_event_new(&shared));
+    CUevent made = event_new(context, flags, shared);
+    if (made) *event = made;
+    else if (shared) shared_event_free(shared);
+    return made ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another event");
 }
 
 CUresult cuEventDestroy(CUevent event) {
@@ -127,7 +150,8 @@ CUresult event_record(CUevent event, CUstream stream, unsigned flags) {
     if (event->capture) capture_event_forget(event);
     if (stream->flags & CU_STREAM_NON_BLOCKING) {
         uint64_t sequence = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-        if (event->flags & CU_EVENT_DISABLE_TIMING || stream_has_completed(stream, sequence)) {
+        /* Other processes cannot see how far the stream is: they have to be told by an operation. */
+        if ((event->flags & CU_EVENT_DISABLE_TIMING && !event->shared) || stream_has_completed(stream, sequence)) {
             event_stamp(event, event_mark(event, stream, sequence));
             return CUDA_SUCCESS;
         }
@@ -156,7 +180,8 @@ static CUresult refuse_captured(CUevent event) {
 CUresult cuEventQuery(CUevent event) {
     RETURN_IF(enter_event(event));
     RETURN_IF(refuse_captured(event));
-    return event_has_completed(event) ? context_error(event->context) : CUDA_ERROR_NOT_READY;
+    CUresult status = event_query(event);
+    return status ? status : context_error(event->context);
 }
 
 CUresult cuEventSynchronize(CUevent event) {
@@ -164,7 +189,7 @@ CUresult cuEventSynchronize(CUevent event) {
     if (thread_state.in_callback)
         return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
     RETURN_IF(refuse_captured(event));
-    event_wait_until_completed(event);
+    RETURN_IF(event_wait(event));
     pools_synchronized();
     return context_error(event->context);
 }

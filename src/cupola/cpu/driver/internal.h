@@ -239,7 +239,8 @@ struct op {
         struct {
             CUstream stream; /* referenced */
             uint64_t sequence;
-            CUevent event; /* in graphs, referenced: wait for what it last recorded when the graph gets there */
+            CUevent event; /* referenced: of several processes, wait for record number `sequence`; in graphs (0), for
+                            * what it last recorded when the graph gets there */
         } wait;
         struct {
             uint64_t address, value;
@@ -351,16 +352,30 @@ struct CUevent_st {
     _Atomic uint64_t time; /* of the last record that was carried out; CLOCK_MONOTONIC, nanoseconds */
     void *capture;         /* owned by capture.c: the capture that last recorded it, NULL: none */
     void *capture_node;
+    struct shared_event *shared; /* its state, when it is for several processes (ipc_event.c), else NULL */
 };
+
+CUevent event_new(CUcontext context, unsigned flags, struct shared_event *shared); /* NULL: out of memory */
 
 /* The event is now recorded at that place of the stream. Returns the record's generation. */
 uint64_t event_mark(CUevent event, CUstream stream, uint64_t sequence);
 void event_stamp(CUevent event, uint64_t generation); /* the record is being carried out: take the time */
 CUresult event_record(CUevent event, CUstream stream, unsigned flags);
-bool event_has_completed(CUevent event);
-void event_wait_until_completed(CUevent event);
+/* CUDA_SUCCESS or CUDA_ERROR_NOT_READY; or, of an event of several processes, that it never will be. */
+CUresult event_query(CUevent event);
+CUresult event_wait(CUevent event);
+uint64_t event_record_elsewhere(CUevent event); /* its last record, if that was not this process's; else 0 */
 void event_release(CUevent event);
 void events_context_destroyed(CUcontext context);
+
+/* The state that an event of several processes has in common to them (ipc_event.c). Its records count from 1 on. */
+CUresult shared_event_new(struct shared_event **made);
+void shared_event_free(struct shared_event *event);
+uint64_t shared_event_mark(struct shared_event *event); /* a record is put in a stream; returns its number */
+void shared_event_complete(struct shared_event *event, uint64_t record);
+uint64_t shared_event_last(const struct shared_event *event);
+CUresult shared_event_query(const struct shared_event *event);
+CUresult shared_event_wait(const struct shared_event *event, uint64_t record, CUcontext context);
 
 /* ---- modules (image.c, module.c, library.c, function.c) -------------------------------------------------------- */
 

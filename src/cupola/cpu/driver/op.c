@@ -170,7 +170,10 @@ CUresult op_execute(struct op *op) {
                 case OP_WRITE_VALUE:
                 case OP_WAIT_VALUE: status = value_execute(op); break;
                 case OP_WAIT:
-                    if (op->wait.event) event_wait_until_completed(op->wait.event);
+                    if (op->wait.event && op->wait.sequence)
+                        status = shared_event_wait(op->wait.event->shared, op->wait.sequence, op->context);
+                    else if (op->wait.event)
+                        status = event_wait(op->wait.event);
                     break;
                 default: break;
             }

@@ -46,7 +46,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *(size_t *)data = known ? a->size : 0; return unknown;
     case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)data = known; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)data = CU_MEM_HANDLE_TYPE_NONE;
+        *(unsigned long long *)data =
+            known && pool_of(a) ? pool_of(a)->properties.handleTypes : CU_MEM_HANDLE_TYPE_NONE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *(unsigned *)data = 0; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

@@ -17,7 +17,7 @@ static struct place places[PLACES];
 static _Atomic(CUmemoryPool) device_pool[MAX_DEVICES];    /* the current pools that cuMemAllocAsync takes */
 static _Atomic(CUmemoryPool) graph_pool[MAX_DEVICES + 2]; /* of each device, of the host, of managed memory */
 
-static CUmemoryPool new_pool(const CUmemPoolProps *properties) {
+CUmemoryPool pool_new(const CUmemPoolProps *properties) {
     CUmemoryPool pool = handle_new(HANDLE_POOL, sizeof *pool);
     if (pool == NULL) return NULL;
     pthread_mutex_init(&pool->lock, NULL);
@@ -66,7 +66,7 @@ static struct place *find_place(CUmemLocation location, CUmemAllocationType allo
         struct place *place = &places[i];
         if (place->default_pool == NULL) {
             CUmemPoolProps properties = {.allocType = allocation, .location = location};
-            CUmemoryPool pool = new_pool(&properties);
+            CUmemoryPool pool = pool_new(&properties);
             if (pool == NULL) return NULL;
             pool->is_default = true;
             *place = (struct place){location.type, location.id, allocation, pool, pool};
@@ -93,7 +93,7 @@ static CUresult get_place_pool(CUmemoryPool *pool, const CUmemLocation *where, C
     return CUDA_SUCCESS;
 }
 
-static CUresult check_pool(CUmemoryPool pool) {
+CUresult pool_check(CUmemoryPool pool) {
     if (handle_is_live(pool, HANDLE_POOL)) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE, "%p is not a memory pool%s.", (void *)pool,
                 handle_was_live(pool, HANDLE_POOL) ? " any more: it was destroyed" : "");
@@ -103,7 +103,9 @@ static CUresult set_place_pool(const CUmemLocation *where, CUmemAllocationType t
     if (where == NULL) return fail_null("location");
     CUmemLocation location = *where;
     RETURN_IF(check_location(&location, type));
-    RETURN_IF(check_pool(pool));
+    RETURN_IF(pool_check(pool));
+    if (pool->is_imported)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the pool was imported from another process: it makes no allocations.");
     if (pool->properties.location.type != location.type || pool->properties.location.id != location.id ||
         pool->properties.allocType != type)
         return fail(CUDA_ERROR_INVALID_VALUE, "the pool was made for another location or allocation type.");
@@ -131,7 +133,7 @@ CUmemoryPool pool_of_graphs(const CUmemPoolProps *wanted) {
     pthread_mutex_lock(&places_lock);
     pool = atomic_load(&graph_pool[index]);
     if (pool == NULL) {
-        pool = new_pool(&properties);
+        pool = pool_new(&properties);
         if (pool) pool->is_default = pool->is_graph = true;
         atomic_store(&graph_pool[index], pool);
     }
@@ -181,20 +183,30 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     if (poolProps == NULL) return fail_null("poolProps");
     CUmemPoolProps properties = *poolProps;
     RETURN_IF(check_location(&properties.location, properties.allocType));
-    if (properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+    if (properties.handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the CPU device does not share memory pools between processes: set handleTypes to NONE.");
+                    "handleTypes is %#x; the CPU device shares memory pools as POSIX file descriptors only.",
+                    (unsigned)properties.handleTypes);
+    if (properties.handleTypes && (properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ||
+                                   properties.location.type == CU_MEM_LOCATION_TYPE_HOST))
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "pools of managed memory, and of host memory that is on no certain NUMA node, are not shared "
+                    "between processes: set handleTypes to NONE.");
     if (properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED && properties.maxSize)
         return fail(CUDA_ERROR_INVALID_VALUE, "maxSize must be 0 for a pool of managed memory.");
     if (properties.maxSize)
         properties.maxSize = (properties.maxSize + CPU_MEMORY_STEP - 1) / CPU_MEMORY_STEP * CPU_MEMORY_STEP;
-    *pool = new_pool(&properties);
-    return *pool ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for another memory pool.");
+    CUmemoryPool made = pool_new(&properties);
+    if (made == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for another memory pool.");
+    CUresult status = properties.handleTypes ? pool_share_create(made) : CUDA_SUCCESS;
+    if (status) handle_free(HANDLE_POOL, made);
+    else *pool = made;
+    return status;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     RETURN_IF(enter());
-    RETURN_IF(check_pool(pool));
+    RETURN_IF(pool_check(pool));
     if (pool->is_default) return fail(CUDA_ERROR_INVALID_VALUE, "a default memory pool cannot be destroyed.");
     pthread_mutex_lock(&places_lock);
     bool mine = handle_kill(pool);
@@ -206,21 +218,21 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
                 atomic_store(&device_pool[places[i].id], places[i].default_pool);
         }
     pthread_mutex_unlock(&places_lock);
-    if (!mine) return check_pool(pool);
+    if (!mine) return pool_check(pool);
     pool_give_up(pool);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
     RETURN_IF(enter());
-    RETURN_IF(check_pool(pool));
+    RETURN_IF(pool_check(pool));
     pool_lock_and_trim(pool, minBytesToKeep);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     RETURN_IF(enter());
-    RETURN_IF(check_pool(pool));
+    RETURN_IF(pool_check(pool));
     if (value == NULL) return fail_null("value");
     CUresult status = CUDA_SUCCESS;
     cuuint64_t *wide = value;
@@ -251,7 +263,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     RETURN_IF(enter());
-    RETURN_IF(check_pool(pool));
+    RETURN_IF(pool_check(pool));
     if (value == NULL) return fail_null("value");
     CUresult status = CUDA_SUCCESS;
     cuuint64_t wide = 0;
@@ -283,7 +295,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     RETURN_IF(enter());
-    RETURN_IF(check_pool(pool));
+    RETURN_IF(pool_check(pool));
     if (map == NULL && count) return fail_null("map");
     for (size_t i = 0; i < count; i++) {
         struct device *device;
@@ -308,7 +320,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
     struct device *device = NULL;
     RETURN_IF(enter());
-    RETURN_IF(check_pool(memPool));
+    RETURN_IF(pool_check(memPool));
     if (flags == NULL) return fail_null("flags");
     if (location == NULL) return fail_null("location");
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -366,7 +378,9 @@ static CUresult allocate_on(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool poo
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    RETURN_IF(check_pool(pool));
+    RETURN_IF(pool_check(pool));
+    if (unlikely(pool->is_imported))
+        return fail(CUDA_ERROR_INVALID_VALUE, "the pool was imported from another process: it makes no allocations.");
     return allocate_on(dptr, bytesize, pool, stream);
 }
 

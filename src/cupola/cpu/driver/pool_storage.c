@@ -15,15 +15,34 @@
 #include "storage.h"
 
 enum { ORPHAN = 1 }; /* in the flags of a graph's allocation: no graph has its place any more */
-enum { STEP = CPU_MEMORY_STEP, UNIT = 512, PENDING_LOOKED_AT = 16 };
+enum { STEP = CPU_MEMORY_STEP, PAGE = 4096, UNIT = 512, PENDING_LOOKED_AT = 16 };
 
 static _Atomic bool has_excess; /* some pool may hold more than its threshold */
 
 static uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
-static bool is_small(uint64_t size) { return size <= CPU_MEMORY_SMALL; }
+
+/* Small allocations share pages, which a pool for several processes cannot have: whoever maps one allocation would
+ * see the others. So each has pages of its own there, and the pool charges for no more than these. */
+static bool is_small(const struct CUmemPoolHandle_st *pool, uint64_t size) {
+    return size <= CPU_MEMORY_SMALL && !pool->share;
+}
+static uint64_t charge_for(const struct CUmemPoolHandle_st *pool, uint64_t room) {
+    return round_up(room, pool->share ? PAGE : STEP);
+}
 
 static int charged_to(const struct CUmemPoolHandle_st *pool) {
     return pool->kind == CPU_MEMORY_DEVICE ? pool->device : CPU_MEMORY_HOST;
+}
+
+static int obtain(CUmemoryPool pool, uint64_t size, uint64_t *address, uint64_t *room) {
+    if (!pool->share) return cpu_memory_obtain(pool->device, pool->kind, size, pool, address, room);
+    *room = round_up(size, PAGE);
+    return pool_share_obtain(pool, size, address);
+}
+
+static void release(CUmemoryPool pool, uint64_t base) {
+    if (pool->share) pool_share_release(pool, base);
+    else (void)cpu_memory_release(base);
 }
 
 /* ---- accounting; with the pool's lock ----------------------------------------------------------------- */
@@ -51,13 +70,13 @@ static void count_use(CUmemoryPool pool, uint64_t size) {
 static void trim(CUmemoryPool pool, uint64_t keep) {
     for (struct cached_block **at = &pool->cached; *at;) {
         struct cached_block *block = *at;
-        uint64_t bytes = round_up(block->room, STEP);
+        uint64_t bytes = charge_for(pool, block->room);
         if (pool->reserved < keep + bytes) {
             at = &block->next;
             continue;
         }
         *at = block->next;
-        (void)cpu_memory_release(block->base);
+        release(pool, block->base);
         reserve_less(pool, bytes);
         free(block);
     }
@@ -87,7 +106,7 @@ static void unlink_pending(struct pending_free *p) {
 /* The smallest kept place that holds the size and wastes little. */
 static bool take_cached(CUmemoryPool pool, uint64_t size, uint64_t *address) {
     struct cached_block **best = NULL;
-    uint64_t most = size + size / 4 + STEP;
+    uint64_t most = size + size / 4 + (pool->share ? PAGE : STEP);
     for (struct cached_block **at = &pool->cached; *at; at = &(*at)->next)
         if ((*at)->room >= size && (*at)->room <= most && (best == NULL || (*at)->room < (*best)->room))
             best = at;
@@ -108,7 +127,7 @@ static int allocate_locked(CUmemoryPool pool, size_t size, CUstream stream, uint
         *address = pending->base;
         return cpu_memory_revive(pending->base, size, pool, &id);
     }
-    if (is_small(size)) {
+    if (is_small(pool, size)) {
         uint64_t bytes = round_up(size, UNIT), needed = pool->small_used + bytes;
         if (needed > pool->small_reserved) {
             uint64_t more = round_up(needed - pool->small_reserved, STEP);
@@ -121,10 +140,10 @@ static int allocate_locked(CUmemoryPool pool, size_t size, CUstream stream, uint
         return status;
     }
     if (take_cached(pool, size, address)) return CPU_MEMORY_OK;
-    uint64_t bytes = round_up(round_up(size, 4096), STEP);
+    uint64_t bytes = charge_for(pool, round_up(size, PAGE));
     int status = reserve_more(pool, bytes);
     if (status) return status;
-    status = cpu_memory_obtain(pool->device, pool->kind, size, pool, address, &room);
+    status = obtain(pool, size, address, &room);
     if (status) reserve_less(pool, bytes);
     return status;
 }
@@ -138,6 +157,13 @@ static int try_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_
     }
     pthread_mutex_unlock(&pool->lock);
     return status;
+}
+
+void pool_count_import(CUmemoryPool pool, uint64_t size) {
+    pthread_mutex_lock(&pool->lock);
+    count_use(pool, size);
+    pool->outstanding++;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Wait for the oldest queued free of the pool; false when there is none. */
@@ -178,7 +204,9 @@ CUresult pool_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t
 static void unlock(CUmemoryPool pool) {
     bool gone = pool->given_up && pool->outstanding == 0;
     pthread_mutex_unlock(&pool->lock);
-    if (gone) handle_free(HANDLE_POOL, pool);
+    if (!gone) return;
+    pool_share_free(pool);
+    handle_free(HANDLE_POOL, pool);
 }
 
 /* Take memory back whose uses are over; with the pool's lock, which this gives back. */
@@ -189,19 +217,20 @@ static void take_back(CUmemoryPool pool, uint64_t base, uint64_t size) {
         uint64_t bytes = round_up(cpu_memory_room(base), UNIT);
         (void)(orphan ? cpu_memory_release(base) : cpu_memory_retire(base));
         if (orphan) reserve_less(pool, bytes);
-    } else if (is_small(size)) {
+    } else if (is_small(pool, size)) {
         (void)cpu_memory_release(base);
         pool->small_used -= round_up(size, UNIT);
     } else {
-        struct cached_block *block = pool->given_up ? NULL : malloc(sizeof *block);
+        bool keep = !pool->given_up && !pool->is_imported;
+        struct cached_block *block = keep ? malloc(sizeof *block) : NULL;
         uint64_t room = cpu_memory_room(base);
         if (block) {
             (void)cpu_memory_retire(base);
             *block = (struct cached_block){pool->cached, base, room};
             pool->cached = block;
         } else {
-            (void)cpu_memory_release(base);
-            reserve_less(pool, round_up(room, STEP));
+            release(pool, base);
+            if (!pool->is_imported) reserve_less(pool, charge_for(pool, room));
         }
     }
     pool->outstanding--;

@@ -55,6 +55,8 @@ struct CUmemPoolHandle_st {
     int kind;   /* cpu_memory_kind of its allocations */
     bool is_default, is_graph;
     bool given_up; /* destroyed */
+    bool is_imported;         /* from another process: what it has is mapped, not allocated */
+    struct pool_share *share; /* of a pool for several processes (ipc_pool.c), else NULL */
     int reuse[3];  /* CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and the two after it */
     uint64_t threshold;
     uint64_t used, used_high, reserved, reserved_high;
@@ -76,6 +78,15 @@ CUresult pool_check_access(uint64_t address, int device, const char *role);
 
 void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
 void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */
+
+/* Pools for several processes (ipc_pool.c). The last three with the pool's lock, or while nobody else has the pool. */
+CUmemoryPool pool_new(const CUmemPoolProps *properties); /* checked properties; NULL: out of memory */
+CUresult pool_check(CUmemoryPool pool);                  /* whether it is one that lives */
+void pool_count_import(CUmemoryPool pool, uint64_t size);
+CUresult pool_share_create(CUmemoryPool pool);
+int pool_share_obtain(CUmemoryPool pool, uint64_t size, uint64_t *address);
+void pool_share_release(CUmemoryPool pool, uint64_t address);
+void pool_share_free(CUmemoryPool pool);
 
 /* Mapped virtual memory (virtual.c): how the table of allocations marks it, and whether kernels of a device may
  * access it. */

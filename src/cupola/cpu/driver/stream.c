@@ -204,6 +204,14 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
     if (unlikely(stream_is_capturing(stream) || capture_owns_event(event))) return capture_wait(stream, event, flags);
     if (flags & CU_EVENT_WAIT_EXTERNAL)
         return fail(CUDA_ERROR_INVALID_VALUE, "CU_EVENT_WAIT_EXTERNAL is for streams that are capturing");
+    uint64_t elsewhere = event_record_elsewhere(event);
+    if (unlikely(elsewhere)) {
+        struct op *op = op_new(OP_WAIT, stream->context);
+        if (!op) return no_memory();
+        op->wait.event = handle_retain(event);
+        op->wait.sequence = elsewhere;
+        return stream_submit(stream, op);
+    }
     pthread_mutex_lock(&event->lock);
     CUstream recorded = event->stream;
     uint64_t sequence = event->sequence;

@@ -61,7 +61,8 @@ struct chunk {
     uint32_t slots, chunks;
     struct record *records;
     struct record single;
-    uint64_t room; /* of a span that is one allocation: bytes with memory behind them */
+    uint64_t room; /* of a span that is one allocation: bytes with memory behind them, */
+    uint64_t file_offset; /* and where they begin in the file, when it is one's */
     uint32_t record_capacity;
     uint32_t first_free, last_free, free_slots;
     uint32_t next, previous; /* among the slabs of a class that have free slots */
@@ -376,6 +377,11 @@ static int commit(uint64_t base, uint64_t bytes) {
     return CPU_MEMORY_HOST_FULL;
 }
 
+static int commit_file(uint64_t base, uint64_t bytes, int file, uint64_t offset) {
+    void *at = mmap((void *)base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset);
+    return at == MAP_FAILED ? CPU_MEMORY_HOST_FULL : CPU_MEMORY_OK;
+}
+
 /* Give the pages back to the system; the addresses stay reserved. */
 static void decommit(uint64_t base, uint64_t bytes) {
     mmap((void *)base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -498,8 +504,9 @@ static void release_slot(struct chunk *slab, uint32_t s) {
 
 /* ---- spans -------------------------------------------------------------------------------------------- */
 
-static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint, void *owner, uint64_t *base,
-                       uint64_t *room) {
+/* file: the memory is that of a file, from file_offset on; -1: memory of its own. */
+static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint, int file, uint64_t file_offset,
+                       void *owner, uint64_t *base, uint64_t *room) {
     uint64_t guard = tag_state(tag) == RESERVED ? 0 : PAGE; /* reservations may adjoin */
     uint64_t count = (size + guard + CHUNK - 1) >> CHUNK_SHIFT, offset = hint - arena.base;
     if (count > arena.chunks) return CPU_MEMORY_ARENA_FULL;
@@ -513,18 +520,19 @@ static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint
     *base = chunk_address(first);
     *room = bytes;
     if (tag_state(tag) != RESERVED) {
-        int status = commit(*base, bytes);
+        int status = file < 0 ? commit(*base, bytes) : commit_file(*base, bytes, file, file_offset);
         if (status) {
             give_chunks(first, (uint32_t)count);
             return status;
         }
-        if (bytes >= 2 * CHUNK) madvise((void *)*base, bytes, MADV_HUGEPAGE);
+        if (bytes >= 2 * CHUNK && file < 0) madvise((void *)*base, bytes, MADV_HUGEPAGE);
     }
     store(&head->head, 0);
     store(&head->single.tag, NEVER);
     store(&head->slot, 0);
     head->chunks = (uint32_t)count;
     head->room = bytes;
+    head->file_offset = file_offset;
     publish(&head->single, tag, owner);
     for (uint32_t i = 0; i < count; i++) store(&arena.chunk[first + i].head, first + 1);
     return CPU_MEMORY_OK;
@@ -543,8 +551,18 @@ int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t
     if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
     uint64_t tag = make_tag(size, device, kind, LIVE);
     if (size + GAP <= LARGEST_SLOT) return obtain_slot(tag, size, owner, base, room);
-    return obtain_span(tag, size, CHUNK, 0, owner, base, room);
+    return obtain_span(tag, size, CHUNK, 0, -1, 0, owner, base, room);
 }
+
+int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner,
+                           uint64_t *base) {
+    uint64_t room;
+    ensure_started();
+    if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
+    return obtain_span(make_tag(size, device, kind, LIVE), size, CHUNK, 0, file, offset, owner, base, &room);
+}
+
+uint64_t cpu_memory_file_offset(uint64_t base) { return arena.chunk[(base - arena.base) >> CHUNK_SHIFT].file_offset; }
 
 /* The record whose allocation begins exactly at an address, NULL with the status when there is none. */
 static struct record *record_of(uint64_t base, int *status) {
@@ -645,7 +663,8 @@ int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_
     ensure_started();
     if (size == 0 || size >= arena.size || alignment > ARENA_ALIGNMENT) return CPU_MEMORY_ARENA_FULL;
     uint64_t step = alignment > CHUNK ? alignment : CHUNK;
-    return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, hint, NULL, base, &room);
+    return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, hint, -1, 0, NULL,
+                       base, &room);
 }
 
 int cpu_memory_is_reserved(uint64_t address, uint64_t size) {
