@@ -14,6 +14,11 @@ cdef class Allocation:
     cdef StreamHandle stream                # orders the release; None when nothing does
     cdef CUcontext context                  # the one that `stream` stands in, if that is a default stream, else NULL
     cdef unsigned long born                 # `resets` when it was made
+    cdef object descriptor                  # what other processes know it by, once asked for
+    cdef bint mapped                        # imported from another process
+    cdef dict imports                       # of these, where to strike this one out, and under which key
+    cdef object import_key
+    cdef object __weakref__
     cdef int kind                           # what the pointer's attributes say, read once; see _buffer.pyx
     cdef int device
     cdef int read_kind(self) except -1

@@ -2,6 +2,7 @@ from types import TracebackType
 from typing import Any, SupportsInt, TypeVar, overload
 
 from cupola.core._copy_options import CopyOptions
+from cupola.core._ipc import IPCBufferDescriptor
 from cupola.core._memory_resource import MemoryResource
 from cupola.core._stream import Stream
 from cupola.graph import GraphBuilder
@@ -19,6 +20,10 @@ class Buffer:
         *,
         stream: Stream | GraphBuilder | None = None,
     ) -> Buffer: ...
+    @classmethod
+    def from_ipc_descriptor(
+        cls, mr: MemoryResource, ipc_descriptor: IPCBufferDescriptor, *, stream: Stream | GraphBuilder
+    ) -> Buffer: ...
     @property
     def handle(self) -> int: ...
     @property
@@ -31,6 +36,9 @@ class Buffer:
     def owner(self) -> Any: ...
     @property
     def is_mapped(self) -> bool: ...
+    @property
+    def ipc_descriptor(self) -> IPCBufferDescriptor: ...
+    def get_ipc_descriptor(self) -> IPCBufferDescriptor: ...
     @property
     def device_id(self) -> int: ...
     @property

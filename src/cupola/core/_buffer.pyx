@@ -40,6 +40,8 @@ cdef class Allocation:
     # A finalizer, since the collector runs those of a cycle before it takes any object of it apart: a resource written
     # in Python can still work.
     def __del__(self):
+        if self.imports is not None:
+            self.imports.pop(self.import_key, None)
         if self.resource is not None and driver_usable() and not self.is_gone():
             try:
                 _give_back(self)
@@ -189,6 +191,43 @@ cdef class Buffer:
         """
         return wrap_handle(Buffer, ptr, size, mr, owner, stream)
 
+    @classmethod
+    def from_ipc_descriptor(cls, mr, ipc_descriptor, older=None, *, stream=None):
+        """Map memory that another process allocated (``cuMemPoolImportPointer``).
+
+        That process must keep its buffer as long as this one is open. The same descriptor imported again gives a
+        buffer on the same mapping, which ends with the last of them.
+
+        Parameters
+        ----------
+        mr : DeviceMemoryResource or PinnedMemoryResource
+            The pool, imported from that process.
+        ipc_descriptor : IPCBufferDescriptor
+            The ``ipc_descriptor`` of the buffer there.
+        stream : Stream or GraphBuilder
+            Orders the release of the mapping.
+
+        Returns
+        -------
+        Buffer
+
+        Raises
+        ------
+        TypeError
+            When `mr` has no pool, or `ipc_descriptor` is something else.
+        RuntimeError
+            When `mr` is closed or not shared between processes.
+        ValueError
+            When the descriptor has too few bytes, or claims more memory than there is.
+        CUDAError
+            When the descriptor is of another pool, or of this process.
+        """
+        from cupola.core._ipc_memory import import_buffer
+
+        if older is not None:
+            stream = older_stream(older, stream, "from_ipc_descriptor(mr, ipc_descriptor")
+        return import_buffer(cls, mr, ipc_descriptor, stream)
+
     cdef Allocation open_allocation(self):
         if self.allocation is None:
             raise closed_error(self)
@@ -225,8 +264,35 @@ cdef class Buffer:
 
     @property
     def is_mapped(self):
-        """bool: whether the memory was imported from another process."""
-        return False
+        """bool: whether the memory was imported from another process; False once closed."""
+        return self.allocation is not None and self.allocation.mapped
+
+    @property
+    def ipc_descriptor(self):
+        """IPCBufferDescriptor: what another process imports the buffer with (``cuMemPoolExportPointer``).
+
+        Made when first asked for. An imported buffer returns the one that it came with.
+
+        Raises
+        ------
+        RuntimeError
+            The buffer is closed, or its memory resource is not shared between processes.
+        AttributeError
+            It has no memory resource, or one without pools.
+        """
+        from cupola.core._ipc_memory import export_buffer
+
+        return export_buffer(self)
+
+    def get_ipc_descriptor(self):
+        """Older spelling of :attr:`ipc_descriptor`.
+
+        Returns
+        -------
+        IPCBufferDescriptor
+        """
+        warnings.warn("get_ipc_descriptor() is now the property ipc_descriptor", DeprecationWarning, stacklevel=1)
+        return self.ipc_descriptor
 
     @property
     def device_id(self):
@@ -471,8 +537,10 @@ cdef class Buffer:
         return device.device_type, device.device_id
 
     def __reduce__(self):
-        self.open_allocation()
-        raise RuntimeError("only buffers whose memory is shared between processes (IPC) can be pickled")
+        from cupola.core._ipc_memory import rebuild_buffer
+
+        descriptor = self.ipc_descriptor
+        return rebuild_buffer, (self.allocation.resource, descriptor)
 
     def __eq__(self, other):
         if not isinstance(other, Buffer):

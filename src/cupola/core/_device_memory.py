@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cupola.core._pool import LOCATION_DEVICE, PoolMemoryResource
+from cupola.core._pool import LOCATION_DEVICE
+from cupola.core._shareable_pool import ShareablePoolResource, require_ipc
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -10,11 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cupola.core._device import Device
+    from cupola.core._ipc import IPCAllocationHandle
     from cupola.core._options import DeviceMemoryResourceOptions
     from cupola.core._peer_access import PeerAccessibleBySetProxy
 
 
-class DeviceMemoryResource(PoolMemoryResource):
+class DeviceMemoryResource(ShareablePoolResource):
     """Memory of a device, from a stream-ordered pool.
 
     Parameters
@@ -47,8 +49,44 @@ class DeviceMemoryResource(PoolMemoryResource):
 
         wanted = as_options(DeviceMemoryResourceOptions, options)
         if wanted.ipc_enabled:
-            raise NotImplementedError("memory shared between processes (ipc_enabled) is not supported yet")
-        self._make_pool(LOCATION_DEVICE, ordinal, wanted.max_size)
+            require_ipc()
+        self._make_pool(LOCATION_DEVICE, ordinal, wanted.max_size, shared=bool(wanted.ipc_enabled))
+        if wanted.ipc_enabled:
+            self._share()
+
+    @classmethod
+    def from_allocation_handle(
+        cls, device_id: Device | int, alloc_handle: int | IPCAllocationHandle
+    ) -> DeviceMemoryResource:
+        """Import the pool of another process (``cuMemPoolImportFromShareableHandle``).
+
+        Parameters
+        ----------
+        device_id : Device or int
+            The device that the memory is on.
+        alloc_handle : IPCAllocationHandle or int
+            The ``allocation_handle`` there; or a file descriptor, which is duplicated.
+
+        Returns
+        -------
+        DeviceMemoryResource
+            It imports buffers and allocates none. If this process has the pool already, the resource that it has.
+
+        Raises
+        ------
+        TypeError
+            The pool is known in this process as one of another class.
+        OSError
+            The file descriptor is not open.
+        CUDAError
+            It is not one of a pool.
+        """
+        from cupola.core._device import Device
+
+        return cls._import(alloc_handle, Device(device_id).device_id)
+
+    def _import_arguments(self) -> tuple[int, IPCAllocationHandle]:
+        return self.device_id, self.allocation_handle
 
     @property
     def peer_accessible_by(self) -> PeerAccessibleBySetProxy:

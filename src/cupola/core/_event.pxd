@@ -18,6 +18,8 @@ cdef class Event:
     cdef int device_id
     cdef bint timing
     cdef bint blocking
+    cdef bint ipc                   # for several processes
+    cdef object descriptor          # IPCEventDescriptor, once asked for
     cdef object shared              # who destroys the native event instead of this object, or None
     cdef object __weakref__
     cdef CUevent open_pointer(self) except NULL         # RuntimeError once closed, CUDAError once gone
@@ -26,8 +28,8 @@ cdef class Event:
 # An event in `context`; NULL is the current context.
 cdef Event new_event(CUcontext context, bint timing, bint blocking)
 
-# The same from what the user gave: EventOptions, a dict, or None; and keywords.
-cdef Event event_from_options(CUcontext context, object options, dict keywords)
+# The same from what the user gave: EventOptions, a dict, or None; and keywords. in_stream: to be recorded at once.
+cdef Event event_from_options(CUcontext context, object options, dict keywords, bint in_stream=*)
 
 # What keeps the native event of an open Event when that is closed; and an Event that is kept so.
 cdef object share_event(Event event)

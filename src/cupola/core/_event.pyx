@@ -1,13 +1,18 @@
 """Events: points in the work of a stream, to wait for and to time between."""
 
-from libc.stdint cimport uintptr_t
+import warnings
 
-from cupola.core._context cimport current_context, enter, is_gone, leave, resets, wrap_context
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy
+
+from cupola.core._context cimport current_context, enter, is_gone, leave, primary_context, resets, wrap_context
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
-    CU_EVENT_DISABLE_TIMING, CUcontext, CUdevice, CUevent, CUresult, check, closed_error, cu, driver_module,
-    driver_usable, factory_error, gone_error, report
+    CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUcontext, CUdevice, CUevent, CUipcEventHandle, CUresult, check, closed_error, cu, driver_module,
+    driver_usable, factory_error, gone_error, initialise, report
 )
+
+from cupola.core._errors import CUDAError
 
 cimport cython
 
@@ -74,7 +79,69 @@ cdef class Event:
     def is_ipc_enabled(self):
         """bool: whether other processes may wait for the event."""
         self.open_pointer()
-        return False
+        return self.ipc
+
+    @property
+    def ipc_descriptor(self):
+        """IPCEventDescriptor: what another process opens the event with (``cuIpcGetEventHandle``).
+
+        Raises
+        ------
+        RuntimeError
+            The event was not recorded with ``ipc_enabled=True``, or is closed.
+        """
+        cdef CUipcEventHandle handle
+        cdef CUevent pointer = self.open_pointer()
+        if not self.ipc:
+            raise RuntimeError(
+                "the Event is not shared between processes: record one with stream.record(options={'ipc_enabled': True})"
+            )
+        if self.descriptor is None:
+            from cupola.core._ipc import event_descriptor
+
+            check(cu.cuIpcGetEventHandle(&handle, pointer), b"cuIpcGetEventHandle")
+            self.descriptor = event_descriptor((<char*>&handle)[:sizeof(handle)], self.blocking)
+        return self.descriptor
+
+    def get_ipc_descriptor(self):
+        """Older spelling of :attr:`ipc_descriptor`.
+
+        Returns
+        -------
+        IPCEventDescriptor
+        """
+        warnings.warn("get_ipc_descriptor() is now the property ipc_descriptor", DeprecationWarning, stacklevel=1)
+        return self.ipc_descriptor
+
+    @classmethod
+    def from_ipc_descriptor(cls, descriptor):
+        """Open an event of another process, in the current context (``cuIpcOpenEventHandle``).
+
+        That process must keep the event as long as this one is open.
+
+        Parameters
+        ----------
+        descriptor : IPCEventDescriptor
+            The ``ipc_descriptor`` of the event there.
+
+        Returns
+        -------
+        Event
+
+        Raises
+        ------
+        TypeError
+            `descriptor` is something else.
+        ValueError
+            It has too few bytes.
+        RuntimeError
+            The driver cannot open the event, for example since it is one of this process, or no context is current.
+        """
+        from cupola.core._ipc import IPCEventDescriptor, check_payload
+
+        if not isinstance(descriptor, IPCEventDescriptor):
+            raise TypeError(f"descriptor must be an IPCEventDescriptor, not {type(descriptor).__name__}")
+        return _open(check_payload(descriptor), descriptor)
 
     @property
     def device(self):
@@ -136,7 +203,44 @@ cdef class Event:
         return f"<Event handle={<uintptr_t>self.pointer:#x}>"
 
     def __reduce__(self):
+        if self.ipc:
+            raise TypeError("multiprocessing passes an Event to another process; it cannot be pickled or copied otherwise")
         raise TypeError("an Event belongs to this process: it cannot be pickled or copied")
+
+
+def import_event(descriptor, int device_id):
+    """Open an event that multiprocessing brought, in the primary context of its device when none is current."""
+    cdef CUcontext context
+    cdef int pushed
+    initialise()
+    context = current_context()
+    if context == NULL:
+        context = primary_context(device_id)
+    pushed = enter(context)
+    try:
+        return Event.from_ipc_descriptor(descriptor)
+    finally:
+        leave(pushed)
+
+
+cdef Event _open(bytes payload, object descriptor):
+    cdef CUipcEventHandle handle
+    cdef CUevent pointer = NULL
+    cdef CUresult status
+    cdef Event event
+    memcpy(&handle, <const char*>payload, sizeof(handle))
+    initialise()
+    if current_context() == NULL:
+        raise RuntimeError("an event needs a current context: call Device.set_current() on this thread first")
+    with nogil:
+        status = cu.cuIpcOpenEventHandle(&pointer, handle)
+    try:
+        check(status, b"cuIpcOpenEventHandle")
+    except CUDAError as error:
+        raise RuntimeError(f"failed to open the event of another process: {error}") from error
+    event = foreign_event(pointer, None)
+    event.ipc, event.blocking, event.descriptor = True, descriptor._blocking, descriptor
+    return event
 
 
 cdef void _destroy(Event event) noexcept:
@@ -210,10 +314,16 @@ cdef object _elapsed(Event start, Event end):
 
 
 cdef Event new_event(CUcontext context, bint timing, bint blocking):
+    return _create(
+        context, timing, blocking,
+        (0 if timing else CU_EVENT_DISABLE_TIMING) | (CU_EVENT_BLOCKING_SYNC if blocking else 0),
+    )
+
+
+cdef Event _create(CUcontext context, bint timing, bint blocking, unsigned int flags):
     cdef Event event = Event.__new__(Event)
     cdef CUevent pointer = NULL
     cdef CUdevice device = 0
-    cdef unsigned int flags = (0 if timing else CU_EVENT_DISABLE_TIMING) | (CU_EVENT_BLOCKING_SYNC if blocking else 0)
     cdef int pushed = 0
     cdef CUresult status
     if context == NULL:
@@ -237,11 +347,22 @@ cdef Event new_event(CUcontext context, bint timing, bint blocking):
     return event
 
 
-cdef Event event_from_options(CUcontext context, object options, dict keywords):
+cdef Event event_from_options(CUcontext context, object options, dict keywords, bint in_stream=False):
+    cdef Event event
     if options is None and not keywords:
         return new_event(context, False, False)
     from cupola.core._options import EventOptions, as_options
     chosen = as_options(EventOptions, options, keywords)
     if chosen.ipc_enabled:
-        raise TypeError("events that other processes can wait for are not available yet: leave ipc_enabled False")
+        if not in_stream:
+            raise TypeError("an event with ipc_enabled comes from stream.record(options=...), which records it at once")
+        if chosen.timing_enabled:
+            raise TypeError("an event that processes share has no timing: leave out timing_enabled or ipc_enabled")
+        from cupola.core import _ipc    # so that multiprocessing can send it
+        event = _create(
+            context, False, bool(chosen.blocking_sync),
+            CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS | (CU_EVENT_BLOCKING_SYNC if chosen.blocking_sync else 0),
+        )
+        event.ipc = True
+        return event
     return new_event(context, bool(chosen.timing_enabled), bool(chosen.blocking_sync))

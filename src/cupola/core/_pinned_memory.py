@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from cupola.core._errors import CUDAError
-from cupola.core._pool import ALLOCATION_PINNED, LOCATION_HOST, LOCATION_HOST_NUMA, PoolMemoryResource
+from cupola.core._pool import ALLOCATION_PINNED, LOCATION_HOST, LOCATION_HOST_NUMA
+from cupola.core._shareable_pool import ShareablePoolResource, require_ipc
 from cupola.core._stream import Stream
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from typing import Any
 
+    from cupola.core._ipc import IPCAllocationHandle
     from cupola.core._options import PinnedMemoryResourceOptions
     from cupola.graph import GraphBuilder
 
 
-class PinnedMemoryResource(PoolMemoryResource):
+class PinnedMemoryResource(ShareablePoolResource):
     """Page-locked host memory from a stream-ordered pool: the host and all devices can access it.
 
     Where the driver or a device has no host pools, use :class:`LegacyPinnedMemoryResource`; ask
@@ -29,15 +31,16 @@ class PinnedMemoryResource(PoolMemoryResource):
     Raises
     ------
     RuntimeError
-        When the driver has no current host pool.
+        When the driver has no current host pool; for `ipc_enabled`, when the node of the current device is not known.
     ValueError
         For a negative `numa_id`.
     CUDAError
         When the driver refuses to make the pool (``cuMemPoolCreate``).
     """
 
+    _numa_id = -1
+
     def __init__(self, options: PinnedMemoryResourceOptions | dict[str, Any] | None = None) -> None:
-        self._numa_id = -1
         if options is None:
             self._use_current_pool(LOCATION_HOST, ALLOCATION_PINNED)
             return
@@ -45,14 +48,44 @@ class PinnedMemoryResource(PoolMemoryResource):
 
         wanted = as_options(PinnedMemoryResourceOptions, options)
         if wanted.ipc_enabled:
-            raise NotImplementedError("memory shared between processes (ipc_enabled) is not supported yet")
-        if wanted.numa_id is None:
+            require_ipc()
+        node = wanted.numa_id
+        if node is None and wanted.ipc_enabled:
+            node = _node_of_current_device()
+        if node is None:
             self._make_pool(LOCATION_HOST, 0, wanted.max_size)
             return
-        if wanted.numa_id < 0:
-            raise ValueError(f"numa_id must not be negative, got {wanted.numa_id}; use None for any node")
-        self._numa_id = wanted.numa_id
-        self._make_pool(LOCATION_HOST_NUMA, self._numa_id, wanted.max_size)
+        if node < 0:
+            raise ValueError(f"numa_id must not be negative, got {node}; use None for any node")
+        self._numa_id = node
+        self._make_pool(LOCATION_HOST_NUMA, node, wanted.max_size, shared=bool(wanted.ipc_enabled))
+        if wanted.ipc_enabled:
+            self._share()
+
+    @classmethod
+    def from_allocation_handle(cls, alloc_handle: int | IPCAllocationHandle) -> PinnedMemoryResource:
+        """Import the pool of another process (``cuMemPoolImportFromShareableHandle``).
+
+        Parameters
+        ----------
+        alloc_handle : IPCAllocationHandle or int
+            The ``allocation_handle`` there; or a file descriptor, which is duplicated.
+
+        Returns
+        -------
+        PinnedMemoryResource
+            It imports buffers and allocates none. If this process has the pool already, the resource that it has.
+
+        Raises
+        ------
+        TypeError
+            The pool is known in this process as one of another class.
+        OSError
+            The file descriptor is not open.
+        CUDAError
+            It is not one of a pool.
+        """
+        return cls._import(alloc_handle, -1)
 
     def _explain_failure(self, stream: Stream | GraphBuilder, error: CUDAError) -> None:
         device = (stream if isinstance(stream, Stream) else stream.stream).device
@@ -74,3 +107,15 @@ class PinnedMemoryResource(PoolMemoryResource):
 
     def _about(self) -> str:
         return f"numa_id={self._numa_id}"
+
+
+def _node_of_current_device() -> int:
+    from cupola.core._device import Device
+
+    node = Device().properties.host_numa_id
+    if node < 0:
+        raise RuntimeError(
+            "the NUMA node of the device is not known: name one with PinnedMemoryResourceOptions(numa_id=...), as "
+            "memory that processes share has to be on a certain node"
+        )
+    return node

@@ -13,6 +13,7 @@ cdef class PoolMemoryResource(MemoryResource):
     cdef object cached_attributes
     cdef bint overridden                # a subclass in Python has its own `deallocate`
     cdef int ordinal                    # of the memory's device, -1 for the host
+    cdef bint imported                  # from another process: it has what that one allocates
     cdef bint only_device               # the host cannot access the memory
     cdef public object _buffer_class            # Buffer, or the subclass that `allocate` makes
     cdef _let_devices_in(self, CUdevice_attribute supported)

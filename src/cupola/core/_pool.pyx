@@ -13,14 +13,14 @@ from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
     CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
     CU_MEM_ACCESS_FLAGS_PROT_NONE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED,
-    CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
+    CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
     CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_LOCATION_TYPE_NONE, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
     CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
     CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
     CU_MEMPOOL_ATTR_USED_MEM_HIGH, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
     CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext,
-    CUdevice_attribute, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags, CUmemAllocationType, CUmemLocation,
+    CUdevice_attribute, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags, CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation,
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise, report,
 )
@@ -111,7 +111,8 @@ cdef class PoolMemoryResource(MemoryResource):
                 # The current pool is not ours to change; one of our own is.
                 self._make_pool(LOCATION_HOST, 0, 0)
 
-    def _make_pool(self, int location_type, int location_id, size_t max_size, int allocation_type=ALLOCATION_PINNED):
+    def _make_pool(self, int location_type, int location_id, size_t max_size, int allocation_type=ALLOCATION_PINNED,
+                   bint shared=False):
         """Make a pool and own it (``cuMemPoolCreate``)."""
         cdef CUmemoryPool pool
         cdef CUmemPoolProps properties
@@ -119,7 +120,9 @@ cdef class PoolMemoryResource(MemoryResource):
         initialise()
         memset(&properties, 0, sizeof(properties))
         properties.allocType = <CUmemAllocationType>allocation_type
-        properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE
+        properties.handleTypes = <CUmemAllocationHandleType><int>(
+            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR if shared else CU_MEM_HANDLE_TYPE_NONE
+        )
         properties.location.type = <CUmemLocationType>location_type
         properties.location.id = location_id
         properties.maxSize = max_size
@@ -208,6 +211,8 @@ cdef class PoolMemoryResource(MemoryResource):
         ------
         CUDAError
             For example CUDA_ERROR_OUT_OF_MEMORY.
+        TypeError
+            When the pool was imported from another process.
         RuntimeError
             When the resource is closed, or the stream is being captured into a graph.
         """
@@ -220,6 +225,11 @@ cdef class PoolMemoryResource(MemoryResource):
         cdef CUresult status
         if self.pool is None:
             raise closed_error(self)
+        if self.imported:
+            raise TypeError(
+                f"a {type(self).__name__} that was imported from another process cannot allocate: allocate in the "
+                "process that made it, and pass the buffer"
+            )
         if _deferred:
             _free_deferred()
         if count == 0:
@@ -305,8 +315,8 @@ cdef class PoolMemoryResource(MemoryResource):
 
     @property
     def is_mapped(self):
-        """bool: whether the pool was imported from another process."""
-        return False
+        """bool: whether the pool was imported from another process; False once closed."""
+        return self.imported and self.pool is not None
 
     @property
     def uuid(self):

@@ -192,7 +192,7 @@ cdef class Stream:
         Raises
         ------
         TypeError
-            `event` is no Event, or an option is unknown.
+            `event` is no Event or is one that processes share, or an option is unknown.
         RuntimeError
             The stream or the event is closed.
         """
@@ -201,9 +201,11 @@ cdef class Stream:
         cdef CUevent target
         cdef CUresult status
         if event is None:
-            recorded = event_from_options(self.find_context(), options, keywords)
+            recorded = event_from_options(self.find_context(), options, keywords, True)
         elif isinstance(event, Event):
             recorded = <Event>event
+            if recorded.ipc:
+                raise TypeError("an event that processes share is recorded once: record a new one")
         else:
             raise TypeError(f"event must be an Event or None, not {type(event).__name__}")
         target = recorded.open_pointer()
