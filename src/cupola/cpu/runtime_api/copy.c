@@ -78,10 +78,9 @@ RUNTIME_STREAM(cudaMemcpyAsync,
                (dst, src, count, kind, stream), copy_row_async(dst, src, count, kind, stream))
 RUNTIME(cudaMemcpyPeer, (void *dst, int dstDevice, const void *src, int srcDevice, size_t count),
         copy_peer(dst, dstDevice, src, srcDevice, count, false, NULL))
-RUNTIME_STREAM(cudaMemcpyPeerAsync,
-               (void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream),
-               (dst, dstDevice, src, srcDevice, count, stream),
-               copy_peer(dst, dstDevice, src, srcDevice, count, true, stream))
+RUNTIME(cudaMemcpyPeerAsync,
+        (void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream),
+        copy_peer(dst, dstDevice, src, srcDevice, count, true, stream))
 RUNTIME_STREAM(cudaMemcpy2D,
                (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
                 enum cudaMemcpyKind kind),
@@ -161,7 +160,7 @@ const struct entry runtime_copy_entries[] = {
     RUNTIME_ENTRY_STREAM(cudaMemcpy),
     RUNTIME_ENTRY_STREAM(cudaMemcpyAsync),
     RUNTIME_ENTRY(cudaMemcpyPeer),
-    RUNTIME_ENTRY_STREAM(cudaMemcpyPeerAsync),
+    RUNTIME_ENTRY(cudaMemcpyPeerAsync),
     RUNTIME_ENTRY_STREAM(cudaMemcpy2D),
     RUNTIME_ENTRY_STREAM(cudaMemcpy2DAsync),
     RUNTIME_ENTRY_STREAM(cudaMemcpy3D),

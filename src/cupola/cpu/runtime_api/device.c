@@ -178,6 +178,7 @@ static CUresult runtime_version(int *version) {
 static CUresult driver_entry_point(const char *symbol, void **function, unsigned version, unsigned long long flags,
                                    enum cudaDriverEntryPointQueryResult *result) {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+    if (!flags && thread_state.null_stream_is_per_thread) flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     CUresult status = cuGetProcAddress(symbol, function, (int)version, flags, &found);
     if (!result) return status;
     *result = (enum cudaDriverEntryPointQueryResult)found;
@@ -204,10 +205,18 @@ RUNTIME_BARE(cudaGetDriverEntryPoint,
              (const char *symbol, void **funcPtr, unsigned long long flags,
               enum cudaDriverEntryPointQueryResult *driverStatus),
              driver_entry_point(symbol, funcPtr, CUDA_VERSION, flags, driverStatus))
+RUNTIME_PER_THREAD(cudaGetDriverEntryPoint,
+                   (const char *symbol, void **funcPtr, unsigned long long flags,
+                    enum cudaDriverEntryPointQueryResult *driverStatus),
+                   (symbol, funcPtr, flags, driverStatus))
 RUNTIME_BARE(cudaGetDriverEntryPointByVersion,
              (const char *symbol, void **funcPtr, unsigned cudaVersion, unsigned long long flags,
               enum cudaDriverEntryPointQueryResult *driverStatus),
              driver_entry_point(symbol, funcPtr, cudaVersion, flags, driverStatus))
+RUNTIME_PER_THREAD(cudaGetDriverEntryPointByVersion,
+                   (const char *symbol, void **funcPtr, unsigned cudaVersion, unsigned long long flags,
+                    enum cudaDriverEntryPointQueryResult *driverStatus),
+                   (symbol, funcPtr, cudaVersion, flags, driverStatus))
 
 /* Neither versions nor descriptions need a device. */
 static cudaError_t cudaDriverGetVersion(int *version) { return leave(cuDriverGetVersion(version)); }
@@ -228,8 +237,8 @@ const struct entry runtime_device_entries[] = {
     RUNTIME_ENTRY(cudaDeviceGetP2PAttribute),
     RUNTIME_ENTRY(cudaDeviceEnablePeerAccess),
     RUNTIME_ENTRY(cudaDeviceDisablePeerAccess),
-    RUNTIME_ENTRY(cudaGetDriverEntryPoint),
-    RUNTIME_ENTRY(cudaGetDriverEntryPointByVersion),
+    RUNTIME_ENTRY_STREAM(cudaGetDriverEntryPoint),
+    RUNTIME_ENTRY_STREAM(cudaGetDriverEntryPointByVersion),
     RUNTIME_ENTRY(cudaDriverGetVersion),
     RUNTIME_ENTRY(cudaRuntimeGetVersion),
     RUNTIME_ENTRY(cudaCreateChannelDesc),

@@ -181,6 +181,21 @@ RUNTIME(cudaGraphAddMemcpyNodeFromSymbol,
          void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
         ((void)pGraphNode, (void)graph, (void)pDependencies, (void)numDependencies, (void)dst, (void)count,
          (void)offset, (void)kind, no_symbol(symbol)))
+RUNTIME(cudaGraphMemcpyNodeSetParamsToSymbol,
+        (cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset,
+         enum cudaMemcpyKind kind),
+        ((void)node, (void)src, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
+RUNTIME(cudaGraphMemcpyNodeSetParamsFromSymbol,
+        (cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
+        ((void)node, (void)dst, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
+RUNTIME(cudaGraphExecMemcpyNodeSetParamsToSymbol,
+        (cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
+         size_t offset, enum cudaMemcpyKind kind),
+        ((void)hGraphExec, (void)node, (void)src, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
+RUNTIME(cudaGraphExecMemcpyNodeSetParamsFromSymbol,
+        (cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset,
+         enum cudaMemcpyKind kind),
+        ((void)hGraphExec, (void)node, (void)dst, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
 
 /* ---- fills, functions of the host, child graphs, events, memory ------------------------------------------------ */
 
@@ -373,6 +388,10 @@ const struct entry runtime_graph_node_entries[] = {
     RUNTIME_ENTRY(cudaGraphExecMemcpyNodeSetParams1D),
     RUNTIME_ENTRY(cudaGraphAddMemcpyNodeToSymbol),
     RUNTIME_ENTRY(cudaGraphAddMemcpyNodeFromSymbol),
+    RUNTIME_ENTRY(cudaGraphMemcpyNodeSetParamsToSymbol),
+    RUNTIME_ENTRY(cudaGraphMemcpyNodeSetParamsFromSymbol),
+    RUNTIME_ENTRY(cudaGraphExecMemcpyNodeSetParamsToSymbol),
+    RUNTIME_ENTRY(cudaGraphExecMemcpyNodeSetParamsFromSymbol),
     RUNTIME_ENTRY(cudaGraphAddMemsetNode),
     RUNTIME_ENTRY(cudaGraphMemsetNodeGetParams),
     RUNTIME_ENTRY(cudaGraphMemsetNodeSetParams),
