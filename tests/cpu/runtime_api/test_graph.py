@@ -176,7 +176,11 @@ def test_memory_of_a_graph(graph, memory, stream):
 
 
 def test_conditions(graph, memory, stream):
-    handle = ok(runtime.cudaGraphConditionalHandleCreate(graph, 1, runtime.cudaGraphConditionalHandleFlags.cudaGraphCondAssignDefault))
+    handle = ok(
+        runtime.cudaGraphConditionalHandleCreate(
+            graph, 1, runtime.cudaGraphConditionalHandleFlags.cudaGraphCondAssignDefault
+        )
+    )
     params = runtime.cudaGraphNodeParams(type=NODE.cudaGraphNodeTypeConditional)
     params.conditional.handle, params.conditional.size = handle, 1
     params.conditional.type = runtime.cudaGraphConditionalNodeType.cudaGraphCondTypeIf

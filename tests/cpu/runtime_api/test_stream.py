@@ -144,3 +144,21 @@ def test_driver_and_runtime_together(stream, memory):
     assert ok(driver.cuGraphGetNodes(graph, 4))[1] == 1
     ok(runtime.cudaGraphDestroy(graph))
     assert ok(driver.cuDeviceGetDefaultMemPool(0)) == ok(runtime.cudaDeviceGetDefaultMemPool(0))
+
+
+@pytest.mark.cpu_only
+def test_events_of_another_process(stream, run_python):
+    event = ok(runtime.cudaEventCreateWithFlags(runtime.cudaEventInterprocess | runtime.cudaEventDisableTiming))
+    handle = ok(runtime.cudaIpcGetEventHandle(event))
+    ok(runtime.cudaEventRecord(event, stream))
+    source = f"""
+import ctypes
+from cupola.bindings import runtime as r
+handle = r.cudaIpcEventHandle_t()
+ctypes.memmove(handle.getPtr(), {ctypes.string_at(handle.getPtr(), 64)!r}, 64)
+status, event = r.cudaIpcOpenEventHandle(handle)
+print(status.name, r.cudaEventSynchronize(event)[0].name, r.cudaEventDestroy(event)[0].name)
+"""
+    done = run_python(source)
+    assert done.stdout.split() == ["cudaSuccess"] * 3, done.stderr
+    ok(runtime.cudaEventDestroy(event))

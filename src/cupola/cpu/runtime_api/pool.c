@@ -32,6 +32,22 @@ RUNTIME_STREAM(cudaMallocFromPoolAsync, (void **ptr, size_t size, cudaMemPool_t 
 RUNTIME_STREAM(cudaFreeAsync, (void *devPtr, cudaStream_t hStream), (devPtr, hStream),
                cuMemFreeAsync((CUdeviceptr)devPtr, hStream))
 
+/* ---- pools of other processes ---------------------------------------------------------------------------------- */
+
+RUNTIME(cudaMemPoolExportToShareableHandle,
+        (void *shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned flags),
+        cuMemPoolExportToShareableHandle(shareableHandle, memPool, (CUmemAllocationHandleType)handleType, flags))
+RUNTIME(cudaMemPoolImportFromShareableHandle,
+        (cudaMemPool_t *memPool, void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned flags),
+        cuMemPoolImportFromShareableHandle(memPool, shareableHandle, (CUmemAllocationHandleType)handleType, flags))
+RUNTIME(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData *exportData, void *ptr),
+        cuMemPoolExportPointer((CUmemPoolPtrExportData *)exportData, (CUdeviceptr)ptr))
+RUNTIME(cudaMemPoolImportPointer,
+        (void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData),
+        cuMemPoolImportPointer((CUdeviceptr *)ptr, memPool, (CUmemPoolPtrExportData *)exportData))
+
+/* ---- memory of graphs ------------------------------------------------------------------------------------------ */
+
 RUNTIME_BARE(cudaDeviceGraphMemTrim, (int device), cuDeviceGraphMemTrim(device))
 RUNTIME_BARE(cudaDeviceGetGraphMemAttribute, (int device, enum cudaGraphMemAttributeType attr, void *value),
              cuDeviceGetGraphMemAttribute(device, (CUgraphMem_attribute)attr, value))
@@ -55,6 +71,10 @@ const struct entry runtime_pool_entries[] = {
     RUNTIME_ENTRY_STREAM(cudaMallocAsync),
     RUNTIME_ENTRY_STREAM(cudaMallocFromPoolAsync),
     RUNTIME_ENTRY_STREAM(cudaFreeAsync),
+    RUNTIME_ENTRY(cudaMemPoolExportToShareableHandle),
+    RUNTIME_ENTRY(cudaMemPoolImportFromShareableHandle),
+    RUNTIME_ENTRY(cudaMemPoolExportPointer),
+    RUNTIME_ENTRY(cudaMemPoolImportPointer),
     RUNTIME_ENTRY(cudaDeviceGraphMemTrim),
     RUNTIME_ENTRY(cudaDeviceGetGraphMemAttribute),
     RUNTIME_ENTRY(cudaDeviceSetGraphMemAttribute),

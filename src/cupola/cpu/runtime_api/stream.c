@@ -53,6 +53,10 @@ RUNTIME(cudaEventElapsedTime, (float *ms, cudaEvent_t start, cudaEvent_t end), c
 RUNTIME_STREAM(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, stream), cuEventRecord(event, stream))
 RUNTIME_STREAM(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned flags),
                (event, stream, flags), cuEventRecordWithFlags(event, stream, flags))
+RUNTIME(cudaIpcGetEventHandle, (cudaIpcEventHandle_t *handle, cudaEvent_t event),
+        cuIpcGetEventHandle((CUipcEventHandle *)handle, event))
+RUNTIME(cudaIpcOpenEventHandle, (cudaEvent_t *event, cudaIpcEventHandle_t handle),
+        cuIpcOpenEventHandle(event, AS(CUipcEventHandle, handle)))
 
 /* ---- recording into a graph ------------------------------------------------------------------------------------ */
 
@@ -112,6 +116,8 @@ const struct entry runtime_stream_entries[] = {
     RUNTIME_ENTRY(cudaEventElapsedTime),
     RUNTIME_ENTRY_STREAM(cudaEventRecord),
     RUNTIME_ENTRY_STREAM(cudaEventRecordWithFlags),
+    RUNTIME_ENTRY(cudaIpcGetEventHandle),
+    RUNTIME_ENTRY(cudaIpcOpenEventHandle),
     RUNTIME_ENTRY_STREAM(cudaStreamBeginCapture),
     RUNTIME_ENTRY_STREAM(cudaStreamBeginCaptureToGraph),
     RUNTIME_ENTRY_STREAM(cudaStreamEndCapture),
