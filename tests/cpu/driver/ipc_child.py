@@ -1,0 +1,98 @@
+"""The other process of test_ipc.py: it imports what it is given, and says what it found."""
+
+from __future__ import annotations
+
+import os
+from multiprocessing.connection import Connection
+from typing import Any
+
+from cupola.bindings import driver
+
+FILE = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+ACCESS = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+
+def ok(result: tuple[Any, ...]) -> Any:
+    assert result[0] == 0, result[0]
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def opaque(kind: type, data: bytes) -> Any:
+    """A record without fields, such as CUipcEventHandle, with these bytes."""
+    import ctypes
+
+    made = kind()
+    ctypes.memmove(made.getPtr(), data, len(data))
+    return made
+
+
+def start() -> None:
+    ok(driver.cuInit(0))
+    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+
+
+def read(address: int, size: int) -> bytes:
+    host = bytearray(size)
+    ok(driver.cuMemcpyDtoH(host, address, size))
+    return bytes(host)
+
+
+def pool(file: Any, data: bytes, size: int) -> tuple[Any, ...]:
+    number = file.detach()
+    mine = ok(driver.cuMemPoolImportFromShareableHandle(number, FILE, 0))
+    os.close(number)
+    exported = opaque(driver.CUmemPoolPtrExportData, data)
+    address = ok(driver.cuMemPoolImportPointer(mine, exported))
+    stream = ok(driver.cuStreamCreate(1))
+    refused = driver.cuMemAllocFromPoolAsync(16, mine, stream)[0].name
+    again = driver.cuMemPoolExportToShareableHandle(mine, FILE, 0)[0].name
+    wrong = driver.cuMemPoolImportPointer(mine, opaque(driver.CUmemPoolPtrExportData, bytes(64)))[0].name
+    ok(driver.cuMemPoolDestroy(mine))  # what is imported from it stays
+    found = read(address, size)
+    extent = int(ok(driver.cuMemGetAddressRange(address))[1])
+    ok(driver.cuMemsetD8(address, 9, size))
+    ok(driver.cuMemFreeAsync(address, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    return found, extent, refused, again, wrong, driver.cuMemcpyDtoH(bytearray(1), address, 1)[0].name
+
+
+def virtual(file: Any, size: int) -> bytes:
+    number = file.detach()
+    handle = ok(driver.cuMemImportFromShareableHandle(number, FILE))
+    os.close(number)
+    address = ok(driver.cuMemAddressReserve(size, 0, 0, 0))
+    ok(driver.cuMemMap(address, size, 0, handle, 0))
+    access = driver.CUmemAccessDesc()
+    access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    access.flags = ACCESS
+    ok(driver.cuMemSetAccess(address, size, [access], 1))
+    found = read(address, 64)
+    ok(driver.cuMemsetD8(address, 8, 64))
+    ok(driver.cuCtxSynchronize())
+    ok(driver.cuMemUnmap(address, size))
+    ok(driver.cuMemRelease(handle))
+    ok(driver.cuMemAddressFree(address, size))
+    return found
+
+
+def event(data: bytes) -> tuple[str, str, str]:
+    handle = opaque(driver.CUipcEventHandle, data)
+    opened = ok(driver.cuIpcOpenEventHandle(handle))
+    before = driver.cuEventQuery(opened)[0].name
+    own = driver.cuIpcGetEventHandle(opened)[0].name
+    ok(driver.cuEventSynchronize(opened))
+    after = driver.cuEventQuery(opened)[0].name
+    # The importer may record it as well.
+    stream = ok(driver.cuStreamCreate(1))
+    ok(driver.cuEventRecord(opened, stream))
+    ok(driver.cuEventSynchronize(opened))
+    ok(driver.cuEventDestroy(opened))
+    return before, own, after
+
+
+def run(connection: Connection, name: str, *arguments: Any) -> None:
+    start()
+    try:
+        connection.send(("", globals()[name](*arguments)))
+    except BaseException as error:
+        connection.send((repr(error), None))
