@@ -2,6 +2,7 @@
 #
 #   make tour    install what the tour needs and run examples/tour.py
 #   make test    install the test extra and run the whole test suite
+#   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
 # PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told.
 
@@ -15,13 +16,16 @@ PYTEST_ARGS ?=
 SOURCES := $(shell find src codegen meson.build pyproject.toml tools/private_files.py -type f \
 	-not -name '*.pyc' 2>/dev/null)
 
-.PHONY: tour test lint docs clean
+.PHONY: tour test headers lint docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
 
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+headers: $(VENV)/.installed-headers
+	@$(BIN)/python -m pytest tests/bindings/test_generated.py $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
