@@ -155,7 +155,8 @@ def include_folders(major: int) -> list[Path]:
     newest = [folder for root in roots for folder in root.glob("cu13/include")]
     if major == 13:
         return newest
-    return [f for root in roots for f in sorted(root.glob("*/include")) if f not in newest] + newest
+    older = [f for root in roots for f in sorted([*root.glob("*/include"), *root.glob("*/nvvm/include")])]
+    return [f for f in older if f not in newest] + newest
 
 
 def probe(name: str, major: int) -> tuple[list[Path], list[str]]:
