@@ -95,8 +95,8 @@ cdef class Device:
     --------
     >>> dev = Device()
     >>> dev.set_current()
-    >>> dev.name, dev.compute_capability
-    ('NVIDIA H200', ComputeCapability(major=9, minor=0))
+    >>> dev.compute_capability
+    ComputeCapability(major=9, minor=0)
     """
 
     @classmethod
@@ -356,7 +356,7 @@ cdef class Device:
 
         Examples
         --------
-        >>> dev.allocate(4 * 1000, stream=stream)
+        >>> buffer = dev.allocate(4 * 1000, stream=stream)
         """
         self.require_context()
         if older is not None:

@@ -52,8 +52,8 @@ class Linker:
 
     Examples
     --------
-    >>> options = LinkerOptions(arch="sm_90", link_time_optimization=True)
-    >>> kernel = Linker(main, helpers, options=options).link("cubin").get_kernel("main")
+    >>> options = LinkerOptions(link_time_optimization=True)
+    >>> kernel = Linker(kernels, helpers, options=options).link("cubin").get_kernel("scale")
     """
 
     __slots__ = ("__weakref__", "_inputs", "_link", "_lock", "_logs", "_options")
@@ -170,6 +170,12 @@ class Linker:
     def is_closed(self) -> bool:
         """bool: whether the linker was closed."""
         return self._link is None
+
+    def __getattr__(self, name: str) -> CompilerBackendType:
+        if name == "backend":
+            warnings.warn("Linker.backend is now Linker.which_backend()", DeprecationWarning, stacklevel=2)
+            return self.which_backend()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"<Linker name={self._options.name!r} of {len(self._inputs)} inputs>"

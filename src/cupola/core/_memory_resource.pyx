@@ -45,6 +45,10 @@ cdef class MemoryResource:
     ...         return Buffer.from_handle(inner.handle, size, mr=self, stream=stream)
     ...     def deallocate(self, ptr, size, *, stream):
     ...         self.live.pop(ptr).close(stream)
+    >>> dev.memory_resource = counting = Counting(dev.memory_resource)
+    >>> buffer = dev.allocate(1000, stream=stream)
+    >>> len(counting.live)
+    1
     """
 
     def allocate(self, size, *, stream):

@@ -5,6 +5,7 @@ Imported only when somebody names an option: dataclasses are slow to import.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import InitVar, dataclass, fields
 
@@ -56,6 +57,14 @@ def _make(cls: type[T], values: dict[str, Any]) -> T:
             near = get_close_matches(str(name), known, 1)
             raise TypeError(f"{cls.__name__} has no option {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     return cls(**values)
+
+
+def _users_level() -> int:
+    """The `stacklevel` for the first caller outside of the package: options are made by users and by our methods."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("cupola."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 @dataclass(slots=True)
@@ -125,7 +134,7 @@ class EventOptions:
                 continue
             if getattr(self, new):
                 raise TypeError(f"{old} is the older spelling of {new}: give one of them")
-            warnings.warn(f"EventOptions({old}=) is now {new}=", DeprecationWarning, stacklevel=4)
+            warnings.warn(f"EventOptions({old}=) is now {new}=", DeprecationWarning, stacklevel=_users_level())
             setattr(self, new, value)
         for field in fields(self):
             value = getattr(self, field.name)

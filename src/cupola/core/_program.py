@@ -53,7 +53,7 @@ class Program:
 
     Examples
     --------
-    >>> program = Program(source, "c++", {"std": "c++17", "arch": "sm_90"})
+    >>> program = Program(source, "c++", {"std": "c++17"})
     >>> kernel = program.compile("cubin", name_expressions=("scale<float>",)).get_kernel("scale<float>")
     """
 
@@ -163,6 +163,12 @@ class Program:
     def is_closed(self) -> bool:
         """bool: whether the program was closed."""
         return self._closed
+
+    if not TYPE_CHECKING:  # for type checkers there are no other attributes
+
+        def __getattr__(self, name: str) -> None:
+            advice = "; Program.link(target) is now Program.compile(target)" if name == "link" else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     def __repr__(self) -> str:
         return f"<Program backend='{self.backend}'>"

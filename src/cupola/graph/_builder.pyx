@@ -518,6 +518,11 @@ cdef class GraphBuilder:
 
         return attribute(self, name)
 
+    def __repr__(self):
+        cdef str kind = ("primary", "forked", "conditional body")[<int>self.kind]
+        cdef str state = ("not started", "building", "ended", "closed")[<int>self.state]
+        return f"<GraphBuilder {kind}, {state}>"
+
     def __reduce__(self):
         raise TypeError("a GraphBuilder cannot be pickled")
 

@@ -244,6 +244,9 @@ cdef class Graph:
         drop_released()
         check(status, b"cuGraphExecDestroy")
 
+    def __repr__(self):
+        return f"<Graph handle={<uintptr_t>self.pointer:#x}>"
+
     def __reduce__(self):
         raise TypeError("a Graph cannot be pickled")
 

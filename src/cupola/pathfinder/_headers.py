@@ -96,7 +96,7 @@ def find_nvidia_header_directory(name: str) -> str | None:
 
     Examples
     --------
-    >>> ProgramOptions(include_path=find_nvidia_header_directory("cccl"))
+    >>> options = ProgramOptions(include_path=find_nvidia_header_directory("cccl"))
     """
     found = locate_nvidia_header_directory(name)
     return found.abs_path if found else None
