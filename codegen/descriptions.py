@@ -64,7 +64,8 @@ def input_type(argument: Argument, types: Types) -> str:
         case "output":
             return f"{WRITABLE} | int"
         case "list":
-            return f"Sequence[{value_type(element, names, out=False)}] | None"
+            arrays = " | _Array" if element.kind == "record" else ""
+            return f"Sequence[{value_type(element, names, out=False)}]{arrays} | None"
         case "strings":
             return "Sequence[bytes] | None"
         case "text_at":
@@ -150,12 +151,12 @@ def docstring(plan: Plan, types: Types, status: str) -> str:
     if parsed.text:
         parts.append(parsed.text)
     if plan.inputs:
-        parts.append(
-            _section(
-                "Parameters",
-                [(a.python_name, input_type(a, types), parsed.parameters.get(a.name, "")) for a in plan.inputs],
-            )
-        )
+        accepted = [(a.python_name, input_type(a, types).replace("_Array", "array")) for a in plan.inputs]
+        described = [
+            (name, kind, parsed.parameters.get(a.name, ""))
+            for (name, kind), a in zip(accepted, plan.inputs, strict=True)
+        ]
+        parts.append(_section("Parameters", described))
     outputs = [(a.python_name, output_type(a, types), parsed.parameters.get(a.name, "")) for a in plan.outputs]
     if not types.names.raising:
         direct = [] if plan.function.returns == status else [("result", direct_result(plan, types), "")]

@@ -283,6 +283,9 @@ class Call:
         return self.plan.function.returns == self.layout.library.status
 
     def _invoke(self, call: str) -> Iterator[str]:
+        if self.plan.function.name in self.layout.overrides["module"].get("keep_gil", []):
+            yield f"    {call}"
+            return
         yield from ("    Py_BEGIN_ALLOW_THREADS", f"    {call}", "    Py_END_ALLOW_THREADS")
 
     # ---- what distinguishes a function that returns its status from one that raises ----
@@ -294,6 +297,8 @@ class Call:
         return f"failed({status}, {len(self.plan.outputs)})"
 
     def _result(self, values: str, count: int) -> str:
+        if count == 1 and not self.plan.failure_outputs:
+            return f"result_pair({values})"
         return f"result_tuple(status, (PyObject *[]){{{values}}}, {count})"
 
     def _returned_value(self) -> str:
@@ -301,7 +306,7 @@ class Call:
         if self._returns_record():
             returned = self.layout.types.resolve(self.plan.function.returns)
             value = f"record_copy({self.layout.records[returned.name]}, &returned)"
-        return f"result_tuple(0, (PyObject *[]){{{value}}}, 1)"
+        return f"result_pair({value})"
 
     def _output(self, a: Argument) -> str:
         name = f"c_{a.name}"

@@ -19,8 +19,17 @@ _TOP = '''\
 {convention}
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+from cupola.bindings import Inspection
+
+class _Array(Protocol):
+    """A NumPy array."""
+
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
 
 class _EnumType(type):
     @property
@@ -42,6 +51,10 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
+
+def inspect() -> Inspection:
+    """What was loaded and which of the module's functions it has; loads the library, like a call."""
+
 '''
 
 
@@ -56,6 +69,11 @@ class _Handle:
 
 class _Record:
     def __init__(self, _ptr: int = 0, **fields: Any) -> None: ...
+    dtype: ClassVar[Any]
+    @classmethod
+    def to_array(cls, records: Iterable[Self], /) -> Any: ...
+    @classmethod
+    def from_array(cls, array: _Array, /) -> list[Self]: ...
     def getPtr(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -76,6 +94,11 @@ class {name}(Exception):
 _STRUCT = """\
 class _Struct:
     def __init__(self, size: int = ..., /, **fields: Any) -> None: ...
+    dtype: ClassVar[Any]
+    @classmethod
+    def to_array(cls, records: Iterable[Self], /) -> Any: ...
+    @classmethod
+    def from_array(cls, array: _Array, /) -> list[Self]: ...
     @classmethod
     def from_buffer(cls, buffer: Any, /) -> Self: ...
     @classmethod
@@ -152,7 +175,9 @@ def stub(library: Library, types: Types) -> str:
         f"{types.names.function(older)} = {types.names.function(name)}" for older, name in types.module.renamed.items()
     ]
     if bases:
-        lines[0] = lines[0].replace(", Self\n", ", Self\n\nfrom cupola.bindings import driver as _driver\n")
+        lines[0] = lines[0].replace(
+            "import Inspection\n", "import Inspection\nfrom cupola.bindings import driver as _driver\n"
+        )
     lines += layout.overrides["module"].get("stub", "").splitlines()
     if buffers := [name for name in (READABLE, WRITABLE) if any(name in line for line in lines)]:
         lines[0] = lines[0].replace(
@@ -266,7 +291,8 @@ def _field_types(layout: Layout, record: Record, item: Field) -> tuple[str, str]
         if names.raising and element.kind == "record":
             return one, f"{one} | Sequence[{given}] | int"
         if element.kind not in ("void", "pointer", "opaque"):
-            return f"list[{one}]", f"Sequence[{given}] | int"
+            arrays = " | _Array" if element.kind == "record" else ""
+            return f"list[{one}]", f"Sequence[{given}]{arrays} | int"
         return "int", "Any"
     return value_type(kind, names, out=True), value_type(kind, names, out=False)
 

@@ -94,3 +94,26 @@ def test_subclasses_are_handles():
         pass
 
     assert Mine(5) == S(5) and repr(Mine(5)) == "<Mine 0x5>"
+
+
+def test_memory_of_handles_is_used_again():
+    """By all classes alike: of both modules, derived in Python, and more of them than are kept."""
+
+    class Mine(driver.CUstream):
+        pass
+
+    for kind in (driver.CUstream, runtime.cudaStream_t, Mine, driver.CUdevice, driver.cuuint64_t, runtime.cudaArray_t):
+        for _ in range(3):
+            several = [kind(i) for i in range(200)]
+            assert [int(handle) for handle in several] == list(range(200))
+            assert all(type(handle) is kind for handle in several)
+            del several
+    for _ in range(200):
+        assert driver.cuDriverGetVersion()[1] == driver.cuDriverGetVersion()[1]
+
+
+def test_results_stay_what_they_were():
+    first, second = driver.cuDeviceGet(0), driver.cuDeviceGet(0)
+    assert first is not second and int(first[1]) == int(second[1]) == 0
+    (status, _), third = driver.cuDeviceGet(0), driver.cuDeviceGet(0)
+    assert status == 0 and len(first) == len(third) == 2

@@ -60,5 +60,5 @@ def test_every_function_survives_odd_arguments(tmp_path, name, status):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    own = {"nvml": 2, "cufile": 1}.get(name, 0)  # check_status and check_status_size, op_status_error
+    own = 1 + {"nvml": 2, "cufile": 1}.get(name, 0)  # inspect, check_status and check_status_size, op_status_error
     assert int(done.stdout) == len(plans(library, Types(module))) + own

@@ -97,3 +97,26 @@ PyObject *result_tuple(long long status, PyObject **outputs, int count) {
     for (int i = 0; i < count; i++) PyTuple_SET_ITEM(result, i + 1, outputs[i]);
     return result;
 }
+
+/* A tuple that the caller has already let go of is used again, as zip() does: most are unpacked at once. Only outputs that
+ * refer to nothing else stay in it so long: ints, enum members and handles. */
+PyObject *result_pair(PyObject *output) {
+    static PyObject *last;
+    if (UNLIKELY(!output || !succeeded_alone)) return result_tuple(0, &output, 1);
+    if (LIKELY(last && Py_REFCNT(last) == 1)) {
+        PyObject *before = PyTuple_GET_ITEM(last, 1);
+        PyTuple_SET_ITEM(last, 1, output);
+        Py_INCREF(last);
+        Py_DECREF(before);
+        return last;
+    }
+    PyObject *result = PyTuple_New(2);
+    if (UNLIKELY(!result)) {
+        Py_DECREF(output);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(result, 0, Py_NewRef(PyTuple_GET_ITEM(succeeded_alone, 0)));
+    PyTuple_SET_ITEM(result, 1, output);
+    if (PyLong_Check(output) || PyObject_TypeCheck(output, &HandleBase)) Py_XSETREF(last, Py_NewRef(result));
+    return result;
+}

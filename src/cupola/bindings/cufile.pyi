@@ -4,9 +4,18 @@
 Functions return their results directly and raise cuFileError on failure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from _typeshed import ReadableBuffer
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
+
+from cupola.bindings import Inspection
+
+class _Array(Protocol):
+    """A NumPy array."""
+
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
 
 class _EnumType(type):
     @property
@@ -25,6 +34,11 @@ class _Enum(int, metaclass=_EnumType):
 
 class _Struct:
     def __init__(self, size: int = ..., /, **fields: Any) -> None: ...
+    dtype: ClassVar[Any]
+    @classmethod
+    def to_array(cls, records: Iterable[Self], /) -> Any: ...
+    @classmethod
+    def from_array(cls, array: _Array, /) -> list[Self]: ...
     @classmethod
     def from_buffer(cls, buffer: Any, /) -> Self: ...
     @classmethod
@@ -60,6 +74,10 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
+
+def inspect() -> Inspection:
+    """What was loaded and which of the module's functions it has; loads the library, like a call."""
+
 
 CUFILEOP_BASE_ERR: int
 CU_FILE_P2P_FLAG_PCI_P2PDMA: int

@@ -7556,11 +7556,9 @@ static PyObject *call_cuGetErrorString(CALL_PARAMETERS) {
     const char *c_pStr = NULL;
     if (UNLIKELY(to_enum(args[0], &c_error) < 0)) return bad_argument("cuGetErrorString()", "error");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuGetErrorString((CUresult)c_error, &c_pStr);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){text_from(c_pStr)}, 1);
+    return result_pair(text_from(c_pStr));
 }
 static PyObject *call_cuGetErrorName(CALL_PARAMETERS) {
     (void)self;
@@ -7573,11 +7571,9 @@ static PyObject *call_cuGetErrorName(CALL_PARAMETERS) {
     const char *c_pStr = NULL;
     if (UNLIKELY(to_enum(args[0], &c_error) < 0)) return bad_argument("cuGetErrorName()", "error");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuGetErrorName((CUresult)c_error, &c_pStr);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){text_from(c_pStr)}, 1);
+    return result_pair(text_from(c_pStr));
 }
 static PyObject *call_cuInit(CALL_PARAMETERS) {
     (void)self;
@@ -7604,11 +7600,9 @@ static PyObject *call_cuDriverGetVersion(CALL_PARAMETERS) {
     (void)args;
     int c_driverVersion = 0;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDriverGetVersion(&c_driverVersion);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_driverVersion)}, 1);
+    return result_pair(PyLong_FromLongLong(c_driverVersion));
 }
 static PyObject *call_cuDeviceGet(CALL_PARAMETERS) {
     (void)self;
@@ -7625,7 +7619,7 @@ static PyObject *call_cuDeviceGet(CALL_PARAMETERS) {
     status = table.cuDeviceGet(&c_device, (int)c_ordinal);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
+    return result_pair(handle_new(5, (uint64_t)c_device));
 }
 static PyObject *call_cuDeviceGetCount(CALL_PARAMETERS) {
     (void)self;
@@ -7641,7 +7635,7 @@ static PyObject *call_cuDeviceGetCount(CALL_PARAMETERS) {
     status = table.cuDeviceGetCount(&c_count);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_count)}, 1);
+    return result_pair(PyLong_FromLongLong(c_count));
 }
 static PyObject *call_cuDeviceGetName(CALL_PARAMETERS) {
     (void)self;
@@ -7668,7 +7662,7 @@ static PyObject *call_cuDeviceGetName(CALL_PARAMETERS) {
     status = table.cuDeviceGetName(c_name, (int)c_len, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyBytes_FromStringAndSize(c_name, c_len)}, 1);
+    result = result_pair(PyBytes_FromStringAndSize(c_name, c_len));
 done:
     scratch_free(&scratch);
     return result;
@@ -7690,7 +7684,7 @@ static PyObject *call_cuDeviceGetUuid(CALL_PARAMETERS) {
     status = table.cuDeviceGetUuid(record_data(c_uuid), (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_uuid)}, 1);
+    result = result_pair(Py_NewRef(c_uuid));
 done:
     Py_XDECREF(c_uuid);
     return result;
@@ -7735,7 +7729,7 @@ static PyObject *call_cuDeviceTotalMem(CALL_PARAMETERS) {
     status = table.cuDeviceTotalMem(&c_bytes, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_bytes)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_bytes));
 }
 static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     (void)self;
@@ -7756,7 +7750,7 @@ static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     status = table.cuDeviceGetTexture1DLinearMaxWidth(&c_maxWidthInElements, (CUarray_format)c_format, (unsigned int)c_numChannels, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_maxWidthInElements)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_maxWidthInElements));
 }
 static PyObject *call_cuDeviceGetAttribute(CALL_PARAMETERS) {
     (void)self;
@@ -7775,7 +7769,7 @@ static PyObject *call_cuDeviceGetAttribute(CALL_PARAMETERS) {
     status = table.cuDeviceGetAttribute(&c_pi, (CUdevice_attribute)c_attrib, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
+    return result_pair(PyLong_FromLongLong(c_pi));
 }
 static PyObject *call_cuDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
@@ -7800,7 +7794,7 @@ static PyObject *call_cuDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     status = table.cuDeviceGetHostAtomicCapabilities(c_capabilities, c_operations, (unsigned int)c_count, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -7862,7 +7856,7 @@ static PyObject *call_cuDeviceGetMemPool(CALL_PARAMETERS) {
     status = table.cuDeviceGetMemPool(&c_pool, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool)}, 1);
+    return result_pair(handle_new(27, (uint64_t)c_pool));
 }
 static PyObject *call_cuDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
@@ -7879,7 +7873,7 @@ static PyObject *call_cuDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     status = table.cuDeviceGetDefaultMemPool(&c_pool_out, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool_out)}, 1);
+    return result_pair(handle_new(27, (uint64_t)c_pool_out));
 }
 static PyObject *call_cuDeviceGetExecAffinitySupport(CALL_PARAMETERS) {
     (void)self;
@@ -7898,7 +7892,7 @@ static PyObject *call_cuDeviceGetExecAffinitySupport(CALL_PARAMETERS) {
     status = table.cuDeviceGetExecAffinitySupport(&c_pi, (CUexecAffinityType)c_type, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
+    return result_pair(PyLong_FromLongLong(c_pi));
 }
 static PyObject *call_cuFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
     (void)self;
@@ -7934,7 +7928,7 @@ static PyObject *call_cuDeviceGetProperties(CALL_PARAMETERS) {
     status = table.cuDeviceGetProperties(record_data(c_prop), (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_prop)}, 1);
+    result = result_pair(Py_NewRef(c_prop));
 done:
     Py_XDECREF(c_prop);
     return result;
@@ -7972,7 +7966,7 @@ static PyObject *call_cuDevicePrimaryCtxRetain(CALL_PARAMETERS) {
     status = table.cuDevicePrimaryCtxRetain(&c_pctx, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
 static PyObject *call_cuDevicePrimaryCtxRelease(CALL_PARAMETERS) {
     (void)self;
@@ -8058,7 +8052,7 @@ static PyObject *call_cuCtxCreate(CALL_PARAMETERS) {
     status = table.cuCtxCreate(&c_pctx, c_ctxCreateParams, (unsigned int)c_flags, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
 static PyObject *call_cuCtxDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -8104,7 +8098,7 @@ static PyObject *call_cuCtxPopCurrent(CALL_PARAMETERS) {
     status = table.cuCtxPopCurrent(&c_pctx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
 static PyObject *call_cuCtxSetCurrent(CALL_PARAMETERS) {
     (void)self;
@@ -8131,11 +8125,9 @@ static PyObject *call_cuCtxGetCurrent(CALL_PARAMETERS) {
     (void)args;
     CUcontext c_pctx = 0;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxGetCurrent(&c_pctx);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
 static PyObject *call_cuCtxGetDevice(CALL_PARAMETERS) {
     (void)self;
@@ -8151,7 +8143,7 @@ static PyObject *call_cuCtxGetDevice(CALL_PARAMETERS) {
     status = table.cuCtxGetDevice(&c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
+    return result_pair(handle_new(5, (uint64_t)c_device));
 }
 static PyObject *call_cuCtxGetDevice_v2(CALL_PARAMETERS) {
     (void)self;
@@ -8168,7 +8160,7 @@ static PyObject *call_cuCtxGetDevice_v2(CALL_PARAMETERS) {
     status = table.cuCtxGetDevice_v2(&c_device, (CUcontext)c_ctx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
+    return result_pair(handle_new(5, (uint64_t)c_device));
 }
 static PyObject *call_cuCtxGetFlags(CALL_PARAMETERS) {
     (void)self;
@@ -8184,7 +8176,7 @@ static PyObject *call_cuCtxGetFlags(CALL_PARAMETERS) {
     status = table.cuCtxGetFlags(&c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
 static PyObject *call_cuCtxSetFlags(CALL_PARAMETERS) {
     (void)self;
@@ -8216,7 +8208,7 @@ static PyObject *call_cuCtxGetId(CALL_PARAMETERS) {
     status = table.cuCtxGetId((CUcontext)c_ctx, &c_ctxId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ctxId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_ctxId));
 }
 static PyObject *call_cuCtxSynchronize(CALL_PARAMETERS) {
     (void)self;
@@ -8279,7 +8271,7 @@ static PyObject *call_cuCtxGetLimit(CALL_PARAMETERS) {
     status = table.cuCtxGetLimit(&c_pvalue, (CUlimit)c_limit);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pvalue)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_pvalue));
 }
 static PyObject *call_cuCtxGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
@@ -8295,7 +8287,7 @@ static PyObject *call_cuCtxGetCacheConfig(CALL_PARAMETERS) {
     status = table.cuCtxGetCacheConfig(&c_pconfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(28, c_pconfig)}, 1);
+    return result_pair(enum_value(28, c_pconfig));
 }
 static PyObject *call_cuCtxSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
@@ -8327,7 +8319,7 @@ static PyObject *call_cuCtxGetApiVersion(CALL_PARAMETERS) {
     status = table.cuCtxGetApiVersion((CUcontext)c_ctx, &c_version);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_version)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_version));
 }
 static PyObject *call_cuCtxGetStreamPriorityRange(CALL_PARAMETERS) {
     (void)self;
@@ -8377,7 +8369,7 @@ static PyObject *call_cuCtxGetExecAffinity(CALL_PARAMETERS) {
     status = table.cuCtxGetExecAffinity(record_data(c_pExecAffinity), (CUexecAffinityType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pExecAffinity)}, 1);
+    result = result_pair(Py_NewRef(c_pExecAffinity));
 done:
     Py_XDECREF(c_pExecAffinity);
     return result;
@@ -8431,7 +8423,7 @@ static PyObject *call_cuCtxAttach(CALL_PARAMETERS) {
     status = table.cuCtxAttach(&c_pctx, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
 static PyObject *call_cuCtxDetach(CALL_PARAMETERS) {
     (void)self;
@@ -8462,7 +8454,7 @@ static PyObject *call_cuCtxGetSharedMemConfig(CALL_PARAMETERS) {
     status = table.cuCtxGetSharedMemConfig(&c_pConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(29, c_pConfig)}, 1);
+    return result_pair(enum_value(29, c_pConfig));
 }
 static PyObject *call_cuCtxSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
@@ -8497,7 +8489,7 @@ static PyObject *call_cuModuleLoad(CALL_PARAMETERS) {
     status = table.cuModuleLoad(&c_module, c_fname);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_module)}, 1);
+    result = result_pair(handle_new(7, (uint64_t)c_module));
 done:
     scratch_free(&scratch);
     return result;
@@ -8520,7 +8512,7 @@ static PyObject *call_cuModuleLoadData(CALL_PARAMETERS) {
     status = table.cuModuleLoadData(&c_module, (const void *)c_image);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_module)}, 1);
+    result = result_pair(handle_new(7, (uint64_t)c_module));
 done:
     scratch_free(&scratch);
     return result;
@@ -8549,7 +8541,7 @@ static PyObject *call_cuModuleLoadDataEx(CALL_PARAMETERS) {
     status = table.cuModuleLoadDataEx(&c_module, (const void *)c_image, (unsigned int)c_numOptions, c_options, c_optionValues);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_module)}, 1);
+    result = result_pair(handle_new(7, (uint64_t)c_module));
 done:
     scratch_free(&scratch);
     return result;
@@ -8572,7 +8564,7 @@ static PyObject *call_cuModuleLoadFatBinary(CALL_PARAMETERS) {
     status = table.cuModuleLoadFatBinary(&c_module, (const void *)c_fatCubin);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_module)}, 1);
+    result = result_pair(handle_new(7, (uint64_t)c_module));
 done:
     scratch_free(&scratch);
     return result;
@@ -8606,7 +8598,7 @@ static PyObject *call_cuModuleGetLoadingMode(CALL_PARAMETERS) {
     status = table.cuModuleGetLoadingMode(&c_mode);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(106, c_mode)}, 1);
+    return result_pair(enum_value(106, c_mode));
 }
 static PyObject *call_cuModuleGetFunction(CALL_PARAMETERS) {
     (void)self;
@@ -8628,7 +8620,7 @@ static PyObject *call_cuModuleGetFunction(CALL_PARAMETERS) {
     status = table.cuModuleGetFunction(&c_hfunc, (CUmodule)c_hmod, c_name);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_hfunc)}, 1);
+    result = result_pair(handle_new(8, (uint64_t)c_hfunc));
 done:
     scratch_free(&scratch);
     return result;
@@ -8648,7 +8640,7 @@ static PyObject *call_cuModuleGetFunctionCount(CALL_PARAMETERS) {
     status = table.cuModuleGetFunctionCount(&c_count, (CUmodule)c_mod);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_count)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
 static PyObject *call_cuModuleEnumerateFunctions(CALL_PARAMETERS) {
     (void)self;
@@ -8671,7 +8663,7 @@ static PyObject *call_cuModuleEnumerateFunctions(CALL_PARAMETERS) {
     status = table.cuModuleEnumerateFunctions(c_functions, (unsigned int)c_numFunctions, (CUmodule)c_mod);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_HANDLE, 8, 8}, c_functions, c_numFunctions > 0 ? (size_t)c_numFunctions : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_HANDLE, 8, 8}, c_functions, c_numFunctions > 0 ? (size_t)c_numFunctions : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -8724,7 +8716,7 @@ static PyObject *call_cuLinkCreate(CALL_PARAMETERS) {
     status = table.cuLinkCreate((unsigned int)c_numOptions, c_options, c_optionValues, &c_stateOut);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(34, (uint64_t)c_stateOut)}, 1);
+    result = result_pair(handle_new(34, (uint64_t)c_stateOut));
 done:
     scratch_free(&scratch);
     return result;
@@ -8848,7 +8840,7 @@ static PyObject *call_cuModuleGetTexRef(CALL_PARAMETERS) {
     status = table.cuModuleGetTexRef(&c_pTexRef, (CUmodule)c_hmod, c_name);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pTexRef)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pTexRef));
 done:
     scratch_free(&scratch);
     return result;
@@ -8873,7 +8865,7 @@ static PyObject *call_cuModuleGetSurfRef(CALL_PARAMETERS) {
     status = table.cuModuleGetSurfRef(&c_pSurfRef, (CUmodule)c_hmod, c_name);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(14, (uint64_t)c_pSurfRef)}, 1);
+    result = result_pair(handle_new(14, (uint64_t)c_pSurfRef));
 done:
     scratch_free(&scratch);
     return result;
@@ -8908,7 +8900,7 @@ static PyObject *call_cuLibraryLoadData(CALL_PARAMETERS) {
     status = table.cuLibraryLoadData(&c_library, (const void *)c_code, c_jitOptions, c_jitOptionsValues, (unsigned int)c_numJitOptions, c_libraryOptions, c_libraryOptionValues, (unsigned int)c_numLibraryOptions);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_library)}, 1);
+    result = result_pair(handle_new(9, (uint64_t)c_library));
 done:
     scratch_free(&scratch);
     return result;
@@ -8943,7 +8935,7 @@ static PyObject *call_cuLibraryLoadFromFile(CALL_PARAMETERS) {
     status = table.cuLibraryLoadFromFile(&c_library, c_fileName, c_jitOptions, c_jitOptionsValues, (unsigned int)c_numJitOptions, c_libraryOptions, c_libraryOptionValues, (unsigned int)c_numLibraryOptions);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_library)}, 1);
+    result = result_pair(handle_new(9, (uint64_t)c_library));
 done:
     scratch_free(&scratch);
     return result;
@@ -8983,7 +8975,7 @@ static PyObject *call_cuLibraryGetKernel(CALL_PARAMETERS) {
     status = table.cuLibraryGetKernel(&c_pKernel, (CUlibrary)c_library, c_name);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(10, (uint64_t)c_pKernel)}, 1);
+    result = result_pair(handle_new(10, (uint64_t)c_pKernel));
 done:
     scratch_free(&scratch);
     return result;
@@ -9003,7 +8995,7 @@ static PyObject *call_cuLibraryGetKernelCount(CALL_PARAMETERS) {
     status = table.cuLibraryGetKernelCount(&c_count, (CUlibrary)c_lib);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_count)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
 static PyObject *call_cuLibraryEnumerateKernels(CALL_PARAMETERS) {
     (void)self;
@@ -9026,7 +9018,7 @@ static PyObject *call_cuLibraryEnumerateKernels(CALL_PARAMETERS) {
     status = table.cuLibraryEnumerateKernels(c_kernels, (unsigned int)c_numKernels, (CUlibrary)c_lib);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_HANDLE, 10, 8}, c_kernels, c_numKernels > 0 ? (size_t)c_numKernels : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_HANDLE, 10, 8}, c_kernels, c_numKernels > 0 ? (size_t)c_numKernels : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -9046,7 +9038,7 @@ static PyObject *call_cuLibraryGetModule(CALL_PARAMETERS) {
     status = table.cuLibraryGetModule(&c_pMod, (CUlibrary)c_library);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_pMod)}, 1);
+    return result_pair(handle_new(7, (uint64_t)c_pMod));
 }
 static PyObject *call_cuKernelGetFunction(CALL_PARAMETERS) {
     (void)self;
@@ -9063,7 +9055,7 @@ static PyObject *call_cuKernelGetFunction(CALL_PARAMETERS) {
     status = table.cuKernelGetFunction(&c_pFunc, (CUkernel)c_kernel);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_pFunc)}, 1);
+    return result_pair(handle_new(8, (uint64_t)c_pFunc));
 }
 static PyObject *call_cuKernelGetLibrary(CALL_PARAMETERS) {
     (void)self;
@@ -9080,7 +9072,7 @@ static PyObject *call_cuKernelGetLibrary(CALL_PARAMETERS) {
     status = table.cuKernelGetLibrary(&c_pLib, (CUkernel)c_kernel);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_pLib)}, 1);
+    return result_pair(handle_new(9, (uint64_t)c_pLib));
 }
 static PyObject *call_cuLibraryGetGlobal(CALL_PARAMETERS) {
     (void)self;
@@ -9154,7 +9146,7 @@ static PyObject *call_cuLibraryGetUnifiedFunction(CALL_PARAMETERS) {
     status = table.cuLibraryGetUnifiedFunction(&c_fptr, (CUlibrary)c_library, c_symbol);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_fptr)}, 1);
+    result = result_pair(PyLong_FromVoidPtr((void *)c_fptr));
 done:
     scratch_free(&scratch);
     return result;
@@ -9178,7 +9170,7 @@ static PyObject *call_cuKernelGetAttribute(CALL_PARAMETERS) {
     status = table.cuKernelGetAttribute(&c_pi, (CUfunction_attribute)c_attrib, (CUkernel)c_kernel, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
+    return result_pair(PyLong_FromLongLong(c_pi));
 }
 static PyObject *call_cuKernelSetAttribute(CALL_PARAMETERS) {
     (void)self;
@@ -9235,7 +9227,7 @@ static PyObject *call_cuKernelGetName(CALL_PARAMETERS) {
     status = table.cuKernelGetName(&c_name, (CUkernel)c_hfunc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){text_from(c_name)}, 1);
+    return result_pair(text_from(c_name));
 }
 static PyObject *call_cuKernelGetParamInfo(CALL_PARAMETERS) {
     (void)self;
@@ -9272,7 +9264,7 @@ static PyObject *call_cuKernelGetParamCount(CALL_PARAMETERS) {
     status = table.cuKernelGetParamCount((CUkernel)c_kernel, &c_paramCount);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramCount)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_paramCount));
 }
 static PyObject *call_cuMemGetInfo(CALL_PARAMETERS) {
     (void)self;
@@ -9306,7 +9298,7 @@ static PyObject *call_cuMemAlloc(CALL_PARAMETERS) {
     status = table.cuMemAlloc(&c_dptr, (size_t)c_bytesize);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
 static PyObject *call_cuMemAllocPitch(CALL_PARAMETERS) {
     (void)self;
@@ -9378,7 +9370,7 @@ static PyObject *call_cuMemAllocHost(CALL_PARAMETERS) {
     status = table.cuMemAllocHost(&c_pp, (size_t)c_bytesize);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_pp)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_pp));
 }
 static PyObject *call_cuMemFreeHost(CALL_PARAMETERS) {
     (void)self;
@@ -9418,7 +9410,7 @@ static PyObject *call_cuMemHostAlloc(CALL_PARAMETERS) {
     status = table.cuMemHostAlloc(&c_pp, (size_t)c_bytesize, (unsigned int)c_Flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_pp)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_pp));
 }
 static PyObject *call_cuMemHostGetDevicePointer(CALL_PARAMETERS) {
     (void)self;
@@ -9440,7 +9432,7 @@ static PyObject *call_cuMemHostGetDevicePointer(CALL_PARAMETERS) {
     status = table.cuMemHostGetDevicePointer(&c_pdptr, (void *)c_p, (unsigned int)c_Flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pdptr)}, 1);
+    result = result_pair(handle_new(3, (uint64_t)c_pdptr));
 done:
     scratch_free(&scratch);
     return result;
@@ -9463,7 +9455,7 @@ static PyObject *call_cuMemHostGetFlags(CALL_PARAMETERS) {
     status = table.cuMemHostGetFlags(&c_pFlags, (void *)c_p);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pFlags)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_pFlags));
 done:
     scratch_free(&scratch);
     return result;
@@ -9485,7 +9477,7 @@ static PyObject *call_cuMemAllocManaged(CALL_PARAMETERS) {
     status = table.cuMemAllocManaged(&c_dptr, (size_t)c_bytesize, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
 static PyObject *call_cuDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
@@ -9509,7 +9501,7 @@ static PyObject *call_cuDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
     status = table.cuDeviceRegisterAsyncNotification((CUdevice)c_device, (CUasyncCallback)c_callbackFunc, (void *)c_userData, &c_callback);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(31, (uint64_t)c_callback)}, 1);
+    result = result_pair(handle_new(31, (uint64_t)c_callback));
 done:
     scratch_free(&scratch);
     return result;
@@ -9549,7 +9541,7 @@ static PyObject *call_cuDeviceGetByPCIBusId(CALL_PARAMETERS) {
     status = table.cuDeviceGetByPCIBusId(&c_dev, c_pciBusId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_dev)}, 1);
+    result = result_pair(handle_new(5, (uint64_t)c_dev));
 done:
     scratch_free(&scratch);
     return result;
@@ -9579,7 +9571,7 @@ static PyObject *call_cuDeviceGetPCIBusId(CALL_PARAMETERS) {
     status = table.cuDeviceGetPCIBusId(c_pciBusId, (int)c_len, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyBytes_FromStringAndSize(c_pciBusId, c_len)}, 1);
+    result = result_pair(PyBytes_FromStringAndSize(c_pciBusId, c_len));
 done:
     scratch_free(&scratch);
     return result;
@@ -9601,7 +9593,7 @@ static PyObject *call_cuIpcGetEventHandle(CALL_PARAMETERS) {
     status = table.cuIpcGetEventHandle(record_data(c_pHandle), (CUevent)c_event);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pHandle)}, 1);
+    result = result_pair(Py_NewRef(c_pHandle));
 done:
     Py_XDECREF(c_pHandle);
     return result;
@@ -9621,7 +9613,7 @@ static PyObject *call_cuIpcOpenEventHandle(CALL_PARAMETERS) {
     status = table.cuIpcOpenEventHandle(&c_phEvent, *(CUipcEventHandle *)c_handle);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_phEvent)}, 1);
+    return result_pair(handle_new(15, (uint64_t)c_phEvent));
 }
 static PyObject *call_cuIpcGetMemHandle(CALL_PARAMETERS) {
     (void)self;
@@ -9640,7 +9632,7 @@ static PyObject *call_cuIpcGetMemHandle(CALL_PARAMETERS) {
     status = table.cuIpcGetMemHandle(record_data(c_pHandle), (CUdeviceptr)c_dptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pHandle)}, 1);
+    result = result_pair(Py_NewRef(c_pHandle));
 done:
     Py_XDECREF(c_pHandle);
     return result;
@@ -9662,7 +9654,7 @@ static PyObject *call_cuIpcOpenMemHandle(CALL_PARAMETERS) {
     status = table.cuIpcOpenMemHandle(&c_pdptr, *(CUipcMemHandle *)c_handle, (unsigned int)c_Flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pdptr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_pdptr));
 }
 static PyObject *call_cuIpcCloseMemHandle(CALL_PARAMETERS) {
     (void)self;
@@ -10628,7 +10620,7 @@ static PyObject *call_cuArrayCreate(CALL_PARAMETERS) {
     status = table.cuArrayCreate(&c_pHandle, c_pAllocateArray);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pHandle)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_pHandle));
 }
 static PyObject *call_cuArrayGetDescriptor(CALL_PARAMETERS) {
     (void)self;
@@ -10647,7 +10639,7 @@ static PyObject *call_cuArrayGetDescriptor(CALL_PARAMETERS) {
     status = table.cuArrayGetDescriptor(record_data(c_pArrayDescriptor), (CUarray)c_hArray);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pArrayDescriptor)}, 1);
+    result = result_pair(Py_NewRef(c_pArrayDescriptor));
 done:
     Py_XDECREF(c_pArrayDescriptor);
     return result;
@@ -10669,7 +10661,7 @@ static PyObject *call_cuArrayGetSparseProperties(CALL_PARAMETERS) {
     status = table.cuArrayGetSparseProperties(record_data(c_sparseProperties), (CUarray)c_array);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_sparseProperties)}, 1);
+    result = result_pair(Py_NewRef(c_sparseProperties));
 done:
     Py_XDECREF(c_sparseProperties);
     return result;
@@ -10691,7 +10683,7 @@ static PyObject *call_cuMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
     status = table.cuMipmappedArrayGetSparseProperties(record_data(c_sparseProperties), (CUmipmappedArray)c_mipmap);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_sparseProperties)}, 1);
+    result = result_pair(Py_NewRef(c_sparseProperties));
 done:
     Py_XDECREF(c_sparseProperties);
     return result;
@@ -10715,7 +10707,7 @@ static PyObject *call_cuArrayGetMemoryRequirements(CALL_PARAMETERS) {
     status = table.cuArrayGetMemoryRequirements(record_data(c_memoryRequirements), (CUarray)c_array, (CUdevice)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_memoryRequirements)}, 1);
+    result = result_pair(Py_NewRef(c_memoryRequirements));
 done:
     Py_XDECREF(c_memoryRequirements);
     return result;
@@ -10739,7 +10731,7 @@ static PyObject *call_cuMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
     status = table.cuMipmappedArrayGetMemoryRequirements(record_data(c_memoryRequirements), (CUmipmappedArray)c_mipmap, (CUdevice)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_memoryRequirements)}, 1);
+    result = result_pair(Py_NewRef(c_memoryRequirements));
 done:
     Py_XDECREF(c_memoryRequirements);
     return result;
@@ -10761,7 +10753,7 @@ static PyObject *call_cuArrayGetPlane(CALL_PARAMETERS) {
     status = table.cuArrayGetPlane(&c_pPlaneArray, (CUarray)c_hArray, (unsigned int)c_planeIdx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pPlaneArray)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_pPlaneArray));
 }
 static PyObject *call_cuArrayDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -10793,7 +10785,7 @@ static PyObject *call_cuArray3DCreate(CALL_PARAMETERS) {
     status = table.cuArray3DCreate(&c_pHandle, c_pAllocateArray);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pHandle)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_pHandle));
 }
 static PyObject *call_cuArray3DGetDescriptor(CALL_PARAMETERS) {
     (void)self;
@@ -10812,7 +10804,7 @@ static PyObject *call_cuArray3DGetDescriptor(CALL_PARAMETERS) {
     status = table.cuArray3DGetDescriptor(record_data(c_pArrayDescriptor), (CUarray)c_hArray);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pArrayDescriptor)}, 1);
+    result = result_pair(Py_NewRef(c_pArrayDescriptor));
 done:
     Py_XDECREF(c_pArrayDescriptor);
     return result;
@@ -10834,7 +10826,7 @@ static PyObject *call_cuMipmappedArrayCreate(CALL_PARAMETERS) {
     status = table.cuMipmappedArrayCreate(&c_pHandle, c_pMipmappedArrayDesc, (unsigned int)c_numMipmapLevels);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pHandle)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_pHandle));
 }
 static PyObject *call_cuMipmappedArrayGetLevel(CALL_PARAMETERS) {
     (void)self;
@@ -10853,7 +10845,7 @@ static PyObject *call_cuMipmappedArrayGetLevel(CALL_PARAMETERS) {
     status = table.cuMipmappedArrayGetLevel(&c_pLevelArray, (CUmipmappedArray)c_hMipmappedArray, (unsigned int)c_level);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pLevelArray)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_pLevelArray));
 }
 static PyObject *call_cuMipmappedArrayDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -10896,7 +10888,7 @@ static PyObject *call_cuMemGetHandleForAddressRange(CALL_PARAMETERS) {
     status = table.cuMemGetHandleForAddressRange(c_handle, (CUdeviceptr)c_dptr, (size_t)c_size, (CUmemRangeHandleType)c_handleType, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_range_handle, c_handleType, c_handle, size_handle)}, 1);
+    result = result_pair(attribute_from(&attributes_range_handle, c_handleType, c_handle, size_handle));
 done:
     scratch_free(&scratch);
     return result;
@@ -10925,7 +10917,7 @@ static PyObject *call_cuMemBatchDecompressAsync(CALL_PARAMETERS) {
     status = table.cuMemBatchDecompressAsync(c_paramsArray, (size_t)c_count, (unsigned int)c_flags, &c_errorIndex, (CUstream)c_stream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_errorIndex)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_errorIndex));
 done:
     scratch_free(&scratch);
     return result;
@@ -10951,7 +10943,7 @@ static PyObject *call_cuMemAddressReserve(CALL_PARAMETERS) {
     status = table.cuMemAddressReserve(&c_ptr, (size_t)c_size, (size_t)c_alignment, (CUdeviceptr)c_addr, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_ptr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_ptr));
 }
 static PyObject *call_cuMemAddressFree(CALL_PARAMETERS) {
     (void)self;
@@ -10989,7 +10981,7 @@ static PyObject *call_cuMemCreate(CALL_PARAMETERS) {
     status = table.cuMemCreate(&c_handle, (size_t)c_size, c_prop, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(39, (uint64_t)c_handle)}, 1);
+    return result_pair(handle_new(39, (uint64_t)c_handle));
 }
 static PyObject *call_cuMemRelease(CALL_PARAMETERS) {
     (void)self;
@@ -11115,7 +11107,7 @@ static PyObject *call_cuMemGetAccess(CALL_PARAMETERS) {
     status = table.cuMemGetAccess(&c_flags, c_location, (CUdeviceptr)c_ptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
 static PyObject *call_cuMemExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
@@ -11141,7 +11133,7 @@ static PyObject *call_cuMemExportToShareableHandle(CALL_PARAMETERS) {
     status = table.cuMemExportToShareableHandle(c_shareableHandle, (CUmemGenericAllocationHandle)c_handle, (CUmemAllocationHandleType)c_handleType, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_shareable_handle, c_handleType, c_shareableHandle, size_shareableHandle)}, 1);
+    result = result_pair(attribute_from(&attributes_shareable_handle, c_handleType, c_shareableHandle, size_shareableHandle));
 done:
     scratch_free(&scratch);
     return result;
@@ -11166,7 +11158,7 @@ static PyObject *call_cuMemImportFromShareableHandle(CALL_PARAMETERS) {
     status = table.cuMemImportFromShareableHandle(&c_handle, (void *)c_osHandle, (CUmemAllocationHandleType)c_shHandleType);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(39, (uint64_t)c_handle)}, 1);
+    result = result_pair(handle_new(39, (uint64_t)c_handle));
 done:
     scratch_free(&scratch);
     return result;
@@ -11188,7 +11180,7 @@ static PyObject *call_cuMemGetAllocationGranularity(CALL_PARAMETERS) {
     status = table.cuMemGetAllocationGranularity(&c_granularity, c_prop, (CUmemAllocationGranularity_flags)c_option);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_granularity)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_granularity));
 }
 static PyObject *call_cuMemGetAllocationPropertiesFromHandle(CALL_PARAMETERS) {
     (void)self;
@@ -11207,7 +11199,7 @@ static PyObject *call_cuMemGetAllocationPropertiesFromHandle(CALL_PARAMETERS) {
     status = table.cuMemGetAllocationPropertiesFromHandle(record_data(c_prop), (CUmemGenericAllocationHandle)c_handle);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_prop)}, 1);
+    result = result_pair(Py_NewRef(c_prop));
 done:
     Py_XDECREF(c_prop);
     return result;
@@ -11230,7 +11222,7 @@ static PyObject *call_cuMemRetainAllocationHandle(CALL_PARAMETERS) {
     status = table.cuMemRetainAllocationHandle(&c_handle, (void *)c_addr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(39, (uint64_t)c_handle)}, 1);
+    result = result_pair(handle_new(39, (uint64_t)c_handle));
 done:
     scratch_free(&scratch);
     return result;
@@ -11269,7 +11261,7 @@ static PyObject *call_cuMemAllocAsync(CALL_PARAMETERS) {
     status = table.cuMemAllocAsync(&c_dptr, (size_t)c_bytesize, (CUstream)c_hStream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
 static PyObject *call_cuMemPoolTrimTo(CALL_PARAMETERS) {
     (void)self;
@@ -11336,7 +11328,7 @@ static PyObject *call_cuMemPoolGetAttribute(CALL_PARAMETERS) {
     status = table.cuMemPoolGetAttribute((CUmemoryPool)c_pool, (CUmemPool_attribute)c_attr, c_value);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_pool, c_attr, c_value, size_value)}, 1);
+    result = result_pair(attribute_from(&attributes_pool, c_attr, c_value, size_value));
 done:
     scratch_free(&scratch);
     return result;
@@ -11383,7 +11375,7 @@ static PyObject *call_cuMemPoolGetAccess(CALL_PARAMETERS) {
     status = table.cuMemPoolGetAccess(&c_flags, (CUmemoryPool)c_memPool, c_location);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(78, c_flags)}, 1);
+    return result_pair(enum_value(78, c_flags));
 }
 static PyObject *call_cuMemPoolCreate(CALL_PARAMETERS) {
     (void)self;
@@ -11400,7 +11392,7 @@ static PyObject *call_cuMemPoolCreate(CALL_PARAMETERS) {
     status = table.cuMemPoolCreate(&c_pool, c_poolProps);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool)}, 1);
+    return result_pair(handle_new(27, (uint64_t)c_pool));
 }
 static PyObject *call_cuMemPoolDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -11434,7 +11426,7 @@ static PyObject *call_cuMemGetDefaultMemPool(CALL_PARAMETERS) {
     status = table.cuMemGetDefaultMemPool(&c_pool_out, c_location, (CUmemAllocationType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool_out)}, 1);
+    return result_pair(handle_new(27, (uint64_t)c_pool_out));
 }
 static PyObject *call_cuMemGetMemPool(CALL_PARAMETERS) {
     (void)self;
@@ -11453,7 +11445,7 @@ static PyObject *call_cuMemGetMemPool(CALL_PARAMETERS) {
     status = table.cuMemGetMemPool(&c_pool, c_location, (CUmemAllocationType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool)}, 1);
+    return result_pair(handle_new(27, (uint64_t)c_pool));
 }
 static PyObject *call_cuMemSetMemPool(CALL_PARAMETERS) {
     (void)self;
@@ -11493,7 +11485,7 @@ static PyObject *call_cuMemAllocFromPoolAsync(CALL_PARAMETERS) {
     status = table.cuMemAllocFromPoolAsync(&c_dptr, (size_t)c_bytesize, (CUmemoryPool)c_pool, (CUstream)c_hStream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
 static PyObject *call_cuMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
@@ -11519,7 +11511,7 @@ static PyObject *call_cuMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     status = table.cuMemPoolExportToShareableHandle(c_handle_out, (CUmemoryPool)c_pool, (CUmemAllocationHandleType)c_handleType, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_shareable_handle, c_handleType, c_handle_out, size_handle_out)}, 1);
+    result = result_pair(attribute_from(&attributes_shareable_handle, c_handleType, c_handle_out, size_handle_out));
 done:
     scratch_free(&scratch);
     return result;
@@ -11546,7 +11538,7 @@ static PyObject *call_cuMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
     status = table.cuMemPoolImportFromShareableHandle(&c_pool_out, (void *)c_handle, (CUmemAllocationHandleType)c_handleType, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pool_out)}, 1);
+    result = result_pair(handle_new(27, (uint64_t)c_pool_out));
 done:
     scratch_free(&scratch);
     return result;
@@ -11568,7 +11560,7 @@ static PyObject *call_cuMemPoolExportPointer(CALL_PARAMETERS) {
     status = table.cuMemPoolExportPointer(record_data(c_shareData_out), (CUdeviceptr)c_ptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_shareData_out)}, 1);
+    result = result_pair(Py_NewRef(c_shareData_out));
 done:
     Py_XDECREF(c_shareData_out);
     return result;
@@ -11590,7 +11582,7 @@ static PyObject *call_cuMemPoolImportPointer(CALL_PARAMETERS) {
     status = table.cuMemPoolImportPointer(&c_ptr_out, (CUmemoryPool)c_pool, c_shareData);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_ptr_out)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_ptr_out));
 }
 static PyObject *call_cuMulticastCreate(CALL_PARAMETERS) {
     (void)self;
@@ -11607,7 +11599,7 @@ static PyObject *call_cuMulticastCreate(CALL_PARAMETERS) {
     status = table.cuMulticastCreate(&c_mcHandle, c_prop);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(39, (uint64_t)c_mcHandle)}, 1);
+    return result_pair(handle_new(39, (uint64_t)c_mcHandle));
 }
 static PyObject *call_cuMulticastAddDevice(CALL_PARAMETERS) {
     (void)self;
@@ -11764,7 +11756,7 @@ static PyObject *call_cuMulticastGetGranularity(CALL_PARAMETERS) {
     status = table.cuMulticastGetGranularity(&c_granularity, c_prop, (CUmulticastGranularity_flags)c_option);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_granularity)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_granularity));
 }
 static PyObject *call_cuDeviceGetFabricClusterUuid(CALL_PARAMETERS) {
     (void)self;
@@ -11783,7 +11775,7 @@ static PyObject *call_cuDeviceGetFabricClusterUuid(CALL_PARAMETERS) {
     status = table.cuDeviceGetFabricClusterUuid(record_data(c_uuid), (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_uuid)}, 1);
+    result = result_pair(Py_NewRef(c_uuid));
 done:
     Py_XDECREF(c_uuid);
     return result;
@@ -11803,7 +11795,7 @@ static PyObject *call_cuDeviceGetCliqueCount(CALL_PARAMETERS) {
     status = table.cuDeviceGetCliqueCount(&c_count, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_count)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
 static PyObject *call_cuDeviceGetCliqueInfo(CALL_PARAMETERS) {
     (void)self;
@@ -11852,7 +11844,7 @@ static PyObject *call_cuLogicalEndpointIdReserve(CALL_PARAMETERS) {
     status = table.cuLogicalEndpointIdReserve(&c_baseLeId, (cuuint32_t)c_count);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(41, (uint64_t)c_baseLeId)}, 1);
+    return result_pair(handle_new(41, (uint64_t)c_baseLeId));
 }
 static PyObject *call_cuLogicalEndpointIdRelease(CALL_PARAMETERS) {
     (void)self;
@@ -12021,7 +12013,7 @@ static PyObject *call_cuLogicalEndpointExport(CALL_PARAMETERS) {
     status = table.cuLogicalEndpointExport(c_handle, (CUlogicalEndpointId)c_leId, (CUlogicalEndpointIpcHandleType)c_handleType);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_endpoint_handle, c_handleType, c_handle, size_handle)}, 1);
+    result = result_pair(attribute_from(&attributes_endpoint_handle, c_handleType, c_handle, size_handle));
 done:
     scratch_free(&scratch);
     return result;
@@ -12086,7 +12078,7 @@ static PyObject *call_cuLogicalEndpointQuery(CALL_PARAMETERS) {
     status = table.cuLogicalEndpointQuery((CUlogicalEndpointId)c_leId, (cuuint32_t)c_count, &c_queryStatus);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_queryStatus)}, 1);
+    return result_pair(PyLong_FromLongLong(c_queryStatus));
 }
 static PyObject *call_cuFabricCpyBatchAsync(CALL_PARAMETERS) {
     (void)self;
@@ -12137,7 +12129,7 @@ static PyObject *call_cuPointerGetAttribute(CALL_PARAMETERS) {
     status = table.cuPointerGetAttribute(c_data, (CUpointer_attribute)c_attribute, (CUdeviceptr)c_ptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_pointer, c_attribute, c_data, size_data)}, 1);
+    result = result_pair(attribute_from(&attributes_pointer, c_attribute, c_data, size_data));
 done:
     scratch_free(&scratch);
     return result;
@@ -12335,7 +12327,7 @@ static PyObject *call_cuMemRangeGetAttribute(CALL_PARAMETERS) {
     status = table.cuMemRangeGetAttribute(c_data, (size_t)c_dataSize, (CUmem_range_attribute)c_attribute, (CUdeviceptr)c_devPtr, (size_t)c_count);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_range, c_attribute, c_data, c_dataSize)}, 1);
+    result = result_pair(attribute_from(&attributes_range, c_attribute, c_data, c_dataSize));
 done:
     scratch_free(&scratch);
     return result;
@@ -12367,7 +12359,7 @@ static PyObject *call_cuMemRangeGetAttributes(CALL_PARAMETERS) {
     status = table.cuMemRangeGetAttributes(c_data, c_dataSizes, c_attributes, (size_t)c_numAttributes, (CUdeviceptr)c_devPtr, (size_t)c_count);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attributes_from(&attributes_range, c_attributes, c_data, (long long)c_numAttributes, c_dataSizes)}, 1);
+    result = result_pair(attributes_from(&attributes_range, c_attributes, c_data, (long long)c_numAttributes, c_dataSizes));
 done:
     scratch_free(&scratch);
     return result;
@@ -12421,7 +12413,7 @@ static PyObject *call_cuPointerGetAttributes(CALL_PARAMETERS) {
     status = table.cuPointerGetAttributes((unsigned int)c_numAttributes, c_attributes, c_data, (CUdeviceptr)c_ptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attributes_from(&attributes_pointer, c_attributes, c_data, (long long)c_numAttributes, NULL)}, 1);
+    result = result_pair(attributes_from(&attributes_pointer, c_attributes, c_data, (long long)c_numAttributes, NULL));
 done:
     scratch_free(&scratch);
     return result;
@@ -12441,7 +12433,7 @@ static PyObject *call_cuStreamCreate(CALL_PARAMETERS) {
     status = table.cuStreamCreate(&c_phStream, (unsigned int)c_Flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(16, (uint64_t)c_phStream)}, 1);
+    return result_pair(handle_new(16, (uint64_t)c_phStream));
 }
 static PyObject *call_cuStreamCreateWithPriority(CALL_PARAMETERS) {
     (void)self;
@@ -12460,7 +12452,7 @@ static PyObject *call_cuStreamCreateWithPriority(CALL_PARAMETERS) {
     status = table.cuStreamCreateWithPriority(&c_phStream, (unsigned int)c_flags, (int)c_priority);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(16, (uint64_t)c_phStream)}, 1);
+    return result_pair(handle_new(16, (uint64_t)c_phStream));
 }
 static PyObject *call_cuStreamBeginCaptureToCig(CALL_PARAMETERS) {
     (void)self;
@@ -12509,7 +12501,7 @@ static PyObject *call_cuStreamGetPriority(CALL_PARAMETERS) {
     status = table.cuStreamGetPriority((CUstream)c_hStream, &c_priority);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_priority)}, 1);
+    return result_pair(PyLong_FromLongLong(c_priority));
 }
 static PyObject *call_cuStreamGetDevice(CALL_PARAMETERS) {
     (void)self;
@@ -12526,7 +12518,7 @@ static PyObject *call_cuStreamGetDevice(CALL_PARAMETERS) {
     status = table.cuStreamGetDevice((CUstream)c_hStream, &c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_device)}, 1);
+    return result_pair(handle_new(5, (uint64_t)c_device));
 }
 static PyObject *call_cuStreamGetFlags(CALL_PARAMETERS) {
     (void)self;
@@ -12543,7 +12535,7 @@ static PyObject *call_cuStreamGetFlags(CALL_PARAMETERS) {
     status = table.cuStreamGetFlags((CUstream)c_hStream, &c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
 static PyObject *call_cuStreamGetId(CALL_PARAMETERS) {
     (void)self;
@@ -12560,7 +12552,7 @@ static PyObject *call_cuStreamGetId(CALL_PARAMETERS) {
     status = table.cuStreamGetId((CUstream)c_hStream, &c_streamId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_streamId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_streamId));
 }
 static PyObject *call_cuStreamGetCtx(CALL_PARAMETERS) {
     (void)self;
@@ -12577,7 +12569,7 @@ static PyObject *call_cuStreamGetCtx(CALL_PARAMETERS) {
     status = table.cuStreamGetCtx((CUstream)c_hStream, &c_pctx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
 static PyObject *call_cuStreamGetCtx_v2(CALL_PARAMETERS) {
     (void)self;
@@ -12736,7 +12728,7 @@ static PyObject *call_cuThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     status = table.cuThreadExchangeStreamCaptureMode(&io_mode);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(57, io_mode)}, 1);
+    return result_pair(enum_value(57, io_mode));
 }
 static PyObject *call_cuStreamEndCapture(CALL_PARAMETERS) {
     (void)self;
@@ -12753,7 +12745,7 @@ static PyObject *call_cuStreamEndCapture(CALL_PARAMETERS) {
     status = table.cuStreamEndCapture((CUstream)c_hStream, &c_phGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
+    return result_pair(handle_new(24, (uint64_t)c_phGraph));
 }
 static PyObject *call_cuStreamIsCapturing(CALL_PARAMETERS) {
     (void)self;
@@ -12770,7 +12762,7 @@ static PyObject *call_cuStreamIsCapturing(CALL_PARAMETERS) {
     status = table.cuStreamIsCapturing((CUstream)c_hStream, &c_captureStatus);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(56, c_captureStatus)}, 1);
+    return result_pair(enum_value(56, c_captureStatus));
 }
 static PyObject *call_cuStreamGetCaptureInfo(CALL_PARAMETERS) {
     (void)self;
@@ -12925,7 +12917,7 @@ static PyObject *call_cuStreamGetAttribute(CALL_PARAMETERS) {
     status = table.cuStreamGetAttribute((CUstream)c_hStream, (CUstreamAttrID)c_attr, record_data(c_value_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_value_out)}, 1);
+    result = result_pair(Py_NewRef(c_value_out));
 done:
     Py_XDECREF(c_value_out);
     return result;
@@ -12964,7 +12956,7 @@ static PyObject *call_cuEventCreate(CALL_PARAMETERS) {
     status = table.cuEventCreate(&c_phEvent, (unsigned int)c_Flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_phEvent)}, 1);
+    return result_pair(handle_new(15, (uint64_t)c_phEvent));
 }
 static PyObject *call_cuEventRecord(CALL_PARAMETERS) {
     (void)self;
@@ -13064,7 +13056,7 @@ static PyObject *call_cuEventElapsedTime(CALL_PARAMETERS) {
     status = table.cuEventElapsedTime(&c_pMilliseconds, (CUevent)c_hStart, (CUevent)c_hEnd);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(c_pMilliseconds)}, 1);
+    return result_pair(PyFloat_FromDouble(c_pMilliseconds));
 }
 static PyObject *call_cuImportExternalMemory(CALL_PARAMETERS) {
     (void)self;
@@ -13081,7 +13073,7 @@ static PyObject *call_cuImportExternalMemory(CALL_PARAMETERS) {
     status = table.cuImportExternalMemory(&c_extMem_out, c_memHandleDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(22, (uint64_t)c_extMem_out)}, 1);
+    return result_pair(handle_new(22, (uint64_t)c_extMem_out));
 }
 static PyObject *call_cuExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     (void)self;
@@ -13100,7 +13092,7 @@ static PyObject *call_cuExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     status = table.cuExternalMemoryGetMappedBuffer(&c_devPtr, (CUexternalMemory)c_extMem, c_bufferDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_devPtr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_devPtr));
 }
 static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
@@ -13119,7 +13111,7 @@ static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     status = table.cuExternalMemoryGetMappedMipmappedArray(&c_mipmap, (CUexternalMemory)c_extMem, c_mipmapDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_mipmap)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_mipmap));
 }
 static PyObject *call_cuDestroyExternalMemory(CALL_PARAMETERS) {
     (void)self;
@@ -13151,7 +13143,7 @@ static PyObject *call_cuImportExternalSemaphore(CALL_PARAMETERS) {
     status = table.cuImportExternalSemaphore(&c_extSem_out, c_semHandleDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(23, (uint64_t)c_extSem_out)}, 1);
+    return result_pair(handle_new(23, (uint64_t)c_extSem_out));
 }
 static PyObject *call_cuSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
@@ -13350,7 +13342,7 @@ static PyObject *call_cuFuncGetAttribute(CALL_PARAMETERS) {
     status = table.cuFuncGetAttribute(&c_pi, (CUfunction_attribute)c_attrib, (CUfunction)c_hfunc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pi)}, 1);
+    return result_pair(PyLong_FromLongLong(c_pi));
 }
 static PyObject *call_cuFuncSetAttribute(CALL_PARAMETERS) {
     (void)self;
@@ -13403,7 +13395,7 @@ static PyObject *call_cuFuncGetModule(CALL_PARAMETERS) {
     status = table.cuFuncGetModule(&c_hmod, (CUfunction)c_hfunc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_hmod)}, 1);
+    return result_pair(handle_new(7, (uint64_t)c_hmod));
 }
 static PyObject *call_cuFuncGetName(CALL_PARAMETERS) {
     (void)self;
@@ -13420,7 +13412,7 @@ static PyObject *call_cuFuncGetName(CALL_PARAMETERS) {
     status = table.cuFuncGetName(&c_name, (CUfunction)c_hfunc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){text_from(c_name)}, 1);
+    return result_pair(text_from(c_name));
 }
 static PyObject *call_cuFuncGetParamInfo(CALL_PARAMETERS) {
     (void)self;
@@ -13457,7 +13449,7 @@ static PyObject *call_cuFuncGetParamCount(CALL_PARAMETERS) {
     status = table.cuFuncGetParamCount((CUfunction)c_func, &c_paramCount);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramCount)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_paramCount));
 }
 static PyObject *call_cuFuncIsLoaded(CALL_PARAMETERS) {
     (void)self;
@@ -13474,7 +13466,7 @@ static PyObject *call_cuFuncIsLoaded(CALL_PARAMETERS) {
     status = table.cuFuncIsLoaded(&c_state, (CUfunction)c_function);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(114, c_state)}, 1);
+    return result_pair(enum_value(114, c_state));
 }
 static PyObject *call_cuFuncLoad(CALL_PARAMETERS) {
     (void)self;
@@ -13901,7 +13893,7 @@ static PyObject *call_cuGraphCreate(CALL_PARAMETERS) {
     status = table.cuGraphCreate(&c_phGraph, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
+    return result_pair(handle_new(24, (uint64_t)c_phGraph));
 }
 static PyObject *call_cuGraphAddKernelNode(CALL_PARAMETERS) {
     (void)self;
@@ -13927,7 +13919,7 @@ static PyObject *call_cuGraphAddKernelNode(CALL_PARAMETERS) {
     status = table.cuGraphAddKernelNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -13949,7 +13941,7 @@ static PyObject *call_cuGraphKernelNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphKernelNodeGetParams((CUgraphNode)c_hNode, record_data(c_nodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_nodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_nodeParams));
 done:
     Py_XDECREF(c_nodeParams);
     return result;
@@ -13997,7 +13989,7 @@ static PyObject *call_cuGraphAddMemcpyNode(CALL_PARAMETERS) {
     status = table.cuGraphAddMemcpyNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_copyParams, (CUcontext)c_ctx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14019,7 +14011,7 @@ static PyObject *call_cuGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphMemcpyNodeGetParams((CUgraphNode)c_hNode, record_data(c_nodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_nodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_nodeParams));
 done:
     Py_XDECREF(c_nodeParams);
     return result;
@@ -14067,7 +14059,7 @@ static PyObject *call_cuGraphAddMemsetNode(CALL_PARAMETERS) {
     status = table.cuGraphAddMemsetNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_memsetParams, (CUcontext)c_ctx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14089,7 +14081,7 @@ static PyObject *call_cuGraphMemsetNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphMemsetNodeGetParams((CUgraphNode)c_hNode, record_data(c_nodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_nodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_nodeParams));
 done:
     Py_XDECREF(c_nodeParams);
     return result;
@@ -14135,7 +14127,7 @@ static PyObject *call_cuGraphAddHostNode(CALL_PARAMETERS) {
     status = table.cuGraphAddHostNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14157,7 +14149,7 @@ static PyObject *call_cuGraphHostNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphHostNodeGetParams((CUgraphNode)c_hNode, record_data(c_nodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_nodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_nodeParams));
 done:
     Py_XDECREF(c_nodeParams);
     return result;
@@ -14203,7 +14195,7 @@ static PyObject *call_cuGraphAddChildGraphNode(CALL_PARAMETERS) {
     status = table.cuGraphAddChildGraphNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, (CUgraph)c_childGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14223,7 +14215,7 @@ static PyObject *call_cuGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     status = table.cuGraphChildGraphNodeGetGraph((CUgraphNode)c_hNode, &c_phGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
+    return result_pair(handle_new(24, (uint64_t)c_phGraph));
 }
 static PyObject *call_cuGraphAddEmptyNode(CALL_PARAMETERS) {
     (void)self;
@@ -14247,7 +14239,7 @@ static PyObject *call_cuGraphAddEmptyNode(CALL_PARAMETERS) {
     status = table.cuGraphAddEmptyNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14276,7 +14268,7 @@ static PyObject *call_cuGraphAddEventRecordNode(CALL_PARAMETERS) {
     status = table.cuGraphAddEventRecordNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, (CUevent)c_event);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14296,7 +14288,7 @@ static PyObject *call_cuGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     status = table.cuGraphEventRecordNodeGetEvent((CUgraphNode)c_hNode, &c_event_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_event_out)}, 1);
+    return result_pair(handle_new(15, (uint64_t)c_event_out));
 }
 static PyObject *call_cuGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
@@ -14339,7 +14331,7 @@ static PyObject *call_cuGraphAddEventWaitNode(CALL_PARAMETERS) {
     status = table.cuGraphAddEventWaitNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, (CUevent)c_event);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14359,7 +14351,7 @@ static PyObject *call_cuGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     status = table.cuGraphEventWaitNodeGetEvent((CUgraphNode)c_hNode, &c_event_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_event_out)}, 1);
+    return result_pair(handle_new(15, (uint64_t)c_event_out));
 }
 static PyObject *call_cuGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
@@ -14402,7 +14394,7 @@ static PyObject *call_cuGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) {
     status = table.cuGraphAddExternalSemaphoresSignalNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14424,7 +14416,7 @@ static PyObject *call_cuGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAMETE
     status = table.cuGraphExternalSemaphoresSignalNodeGetParams((CUgraphNode)c_hNode, record_data(c_params_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_params_out)}, 1);
+    result = result_pair(Py_NewRef(c_params_out));
 done:
     Py_XDECREF(c_params_out);
     return result;
@@ -14470,7 +14462,7 @@ static PyObject *call_cuGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
     status = table.cuGraphAddExternalSemaphoresWaitNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14492,7 +14484,7 @@ static PyObject *call_cuGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETERS
     status = table.cuGraphExternalSemaphoresWaitNodeGetParams((CUgraphNode)c_hNode, record_data(c_params_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_params_out)}, 1);
+    result = result_pair(Py_NewRef(c_params_out));
 done:
     Py_XDECREF(c_params_out);
     return result;
@@ -14538,7 +14530,7 @@ static PyObject *call_cuGraphAddBatchMemOpNode(CALL_PARAMETERS) {
     status = table.cuGraphAddBatchMemOpNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14560,7 +14552,7 @@ static PyObject *call_cuGraphBatchMemOpNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphBatchMemOpNodeGetParams((CUgraphNode)c_hNode, record_data(c_nodeParams_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_nodeParams_out)}, 1);
+    result = result_pair(Py_NewRef(c_nodeParams_out));
 done:
     Py_XDECREF(c_nodeParams_out);
     return result;
@@ -14625,7 +14617,7 @@ static PyObject *call_cuGraphAddMemAllocNode(CALL_PARAMETERS) {
     status = table.cuGraphAddMemAllocNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14647,7 +14639,7 @@ static PyObject *call_cuGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphMemAllocNodeGetParams((CUgraphNode)c_hNode, record_data(c_params_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_params_out)}, 1);
+    result = result_pair(Py_NewRef(c_params_out));
 done:
     Py_XDECREF(c_params_out);
     return result;
@@ -14676,7 +14668,7 @@ static PyObject *call_cuGraphAddMemFreeNode(CALL_PARAMETERS) {
     status = table.cuGraphAddMemFreeNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, (size_t)c_numDependencies, (CUdeviceptr)c_dptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -14696,7 +14688,7 @@ static PyObject *call_cuGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphMemFreeNodeGetParams((CUgraphNode)c_hNode, &c_dptr_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr_out)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_dptr_out));
 }
 static PyObject *call_cuDeviceGraphMemTrim(CALL_PARAMETERS) {
     (void)self;
@@ -14735,7 +14727,7 @@ static PyObject *call_cuDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
     status = table.cuDeviceGetGraphMemAttribute((CUdevice)c_device, (CUgraphMem_attribute)c_attr, c_value);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_graph_memory, c_attr, c_value, size_value)}, 1);
+    result = result_pair(attribute_from(&attributes_graph_memory, c_attr, c_value, size_value));
 done:
     scratch_free(&scratch);
     return result;
@@ -14781,7 +14773,7 @@ static PyObject *call_cuGraphClone(CALL_PARAMETERS) {
     status = table.cuGraphClone(&c_phGraphClone, (CUgraph)c_originalGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraphClone)}, 1);
+    return result_pair(handle_new(24, (uint64_t)c_phGraphClone));
 }
 static PyObject *call_cuGraphNodeFindInClone(CALL_PARAMETERS) {
     (void)self;
@@ -14800,7 +14792,7 @@ static PyObject *call_cuGraphNodeFindInClone(CALL_PARAMETERS) {
     status = table.cuGraphNodeFindInClone(&c_phNode, (CUgraphNode)c_hOriginalNode, (CUgraph)c_hClonedGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phNode)}, 1);
+    return result_pair(handle_new(25, (uint64_t)c_phNode));
 }
 static PyObject *call_cuGraphNodeGetType(CALL_PARAMETERS) {
     (void)self;
@@ -14817,7 +14809,7 @@ static PyObject *call_cuGraphNodeGetType(CALL_PARAMETERS) {
     status = table.cuGraphNodeGetType((CUgraphNode)c_hNode, &c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(47, c_type)}, 1);
+    return result_pair(enum_value(47, c_type));
 }
 static PyObject *call_cuGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     (void)self;
@@ -14834,7 +14826,7 @@ static PyObject *call_cuGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     status = table.cuGraphNodeGetContainingGraph((CUgraphNode)c_hNode, &c_phGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_phGraph)}, 1);
+    return result_pair(handle_new(24, (uint64_t)c_phGraph));
 }
 static PyObject *call_cuGraphNodeGetLocalId(CALL_PARAMETERS) {
     (void)self;
@@ -14851,7 +14843,7 @@ static PyObject *call_cuGraphNodeGetLocalId(CALL_PARAMETERS) {
     status = table.cuGraphNodeGetLocalId((CUgraphNode)c_hNode, &c_nodeId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_nodeId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_nodeId));
 }
 static PyObject *call_cuGraphNodeGetToolsId(CALL_PARAMETERS) {
     (void)self;
@@ -14868,7 +14860,7 @@ static PyObject *call_cuGraphNodeGetToolsId(CALL_PARAMETERS) {
     status = table.cuGraphNodeGetToolsId((CUgraphNode)c_hNode, &c_toolsNodeId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_toolsNodeId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_toolsNodeId));
 }
 static PyObject *call_cuGraphGetId(CALL_PARAMETERS) {
     (void)self;
@@ -14885,7 +14877,7 @@ static PyObject *call_cuGraphGetId(CALL_PARAMETERS) {
     status = table.cuGraphGetId((CUgraph)c_hGraph, &c_graphId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_graphId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_graphId));
 }
 static PyObject *call_cuGraphExecGetId(CALL_PARAMETERS) {
     (void)self;
@@ -14902,7 +14894,7 @@ static PyObject *call_cuGraphExecGetId(CALL_PARAMETERS) {
     status = table.cuGraphExecGetId((CUgraphExec)c_hGraphExec, &c_graphId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_graphId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_graphId));
 }
 static PyObject *call_cuGraphGetNodes(CALL_PARAMETERS) {
     (void)self;
@@ -15162,7 +15154,7 @@ static PyObject *call_cuGraphInstantiate(CALL_PARAMETERS) {
     status = table.cuGraphInstantiate(&c_phGraphExec, (CUgraph)c_hGraph, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(26, (uint64_t)c_phGraphExec)}, 1);
+    return result_pair(handle_new(26, (uint64_t)c_phGraphExec));
 }
 static PyObject *call_cuGraphInstantiateWithParams(CALL_PARAMETERS) {
     (void)self;
@@ -15181,7 +15173,7 @@ static PyObject *call_cuGraphInstantiateWithParams(CALL_PARAMETERS) {
     status = table.cuGraphInstantiateWithParams(&c_phGraphExec, (CUgraph)c_hGraph, c_instantiateParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(26, (uint64_t)c_phGraphExec)}, 1);
+    return result_pair(handle_new(26, (uint64_t)c_phGraphExec));
 }
 static PyObject *call_cuGraphExecGetFlags(CALL_PARAMETERS) {
     (void)self;
@@ -15198,7 +15190,7 @@ static PyObject *call_cuGraphExecGetFlags(CALL_PARAMETERS) {
     status = table.cuGraphExecGetFlags((CUgraphExec)c_hGraphExec, &c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(1, (uint64_t)c_flags)}, 1);
+    return result_pair(handle_new(1, (uint64_t)c_flags));
 }
 static PyObject *call_cuGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
@@ -15411,7 +15403,7 @@ static PyObject *call_cuGraphNodeGetEnabled(CALL_PARAMETERS) {
     status = table.cuGraphNodeGetEnabled((CUgraphExec)c_hGraphExec, (CUgraphNode)c_hNode, &c_isEnabled);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_isEnabled)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_isEnabled));
 }
 static PyObject *call_cuGraphUpload(CALL_PARAMETERS) {
     (void)self;
@@ -15537,7 +15529,7 @@ static PyObject *call_cuGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
     status = table.cuGraphKernelNodeGetAttribute((CUgraphNode)c_hNode, (CUkernelNodeAttrID)c_attr, record_data(c_value_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_value_out)}, 1);
+    result = result_pair(Py_NewRef(c_value_out));
 done:
     Py_XDECREF(c_value_out);
     return result;
@@ -15610,7 +15602,7 @@ static PyObject *call_cuUserObjectCreate(CALL_PARAMETERS) {
     status = table.cuUserObjectCreate(&c_object_out, (void *)c_ptr, (CUhostFn)c_destroy, (unsigned int)c_initialRefcount, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(28, (uint64_t)c_object_out)}, 1);
+    result = result_pair(handle_new(28, (uint64_t)c_object_out));
 done:
     scratch_free(&scratch);
     return result;
@@ -15715,7 +15707,7 @@ static PyObject *call_cuGraphAddNode(CALL_PARAMETERS) {
     status = table.cuGraphAddNode(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, c_dependencyData, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -15746,7 +15738,7 @@ static PyObject *call_cuGraphAddNode_v3(CALL_PARAMETERS) {
     status = table.cuGraphAddNode_v3(&c_phGraphNode, (CUgraph)c_hGraph, c_dependencies, c_dependencyData, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_phGraphNode)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)c_phGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -15802,7 +15794,7 @@ static PyObject *call_cuGraphNodeGetParams(CALL_PARAMETERS) {
     status = table.cuGraphNodeGetParams((CUgraphNode)c_hNode, record_data(c_nodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_nodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_nodeParams));
 done:
     Py_XDECREF(c_nodeParams);
     return result;
@@ -15847,7 +15839,7 @@ static PyObject *call_cuGraphConditionalHandleCreate(CALL_PARAMETERS) {
     status = table.cuGraphConditionalHandleCreate(&c_pHandle_out, (CUgraph)c_hGraph, (CUcontext)c_ctx, (unsigned int)c_defaultLaunchValue, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(29, (uint64_t)c_pHandle_out)}, 1);
+    return result_pair(handle_new(29, (uint64_t)c_pHandle_out));
 }
 static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETERS) {
     (void)self;
@@ -15868,7 +15860,7 @@ static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETER
     status = table.cuOccupancyMaxActiveBlocksPerMultiprocessor(&c_numBlocks, (CUfunction)c_func, (int)c_blockSize, (size_t)c_dynamicSMemSize);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numBlocks)}, 1);
+    return result_pair(PyLong_FromLongLong(c_numBlocks));
 }
 static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_PARAMETERS) {
     (void)self;
@@ -15891,7 +15883,7 @@ static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_
     status = table.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&c_numBlocks, (CUfunction)c_func, (int)c_blockSize, (size_t)c_dynamicSMemSize, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numBlocks)}, 1);
+    return result_pair(PyLong_FromLongLong(c_numBlocks));
 }
 static PyObject *call_cuOccupancyMaxPotentialBlockSize(CALL_PARAMETERS) {
     (void)self;
@@ -15962,7 +15954,7 @@ static PyObject *call_cuOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
     status = table.cuOccupancyAvailableDynamicSMemPerBlock(&c_dynamicSmemSize, (CUfunction)c_func, (int)c_numBlocks, (int)c_blockSize);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_dynamicSmemSize)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_dynamicSmemSize));
 }
 static PyObject *call_cuOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     (void)self;
@@ -15981,7 +15973,7 @@ static PyObject *call_cuOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     status = table.cuOccupancyMaxPotentialClusterSize(&c_clusterSize, (CUfunction)c_func, c_config);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_clusterSize)}, 1);
+    return result_pair(PyLong_FromLongLong(c_clusterSize));
 }
 static PyObject *call_cuOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     (void)self;
@@ -16000,7 +15992,7 @@ static PyObject *call_cuOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     status = table.cuOccupancyMaxActiveClusters(&c_numClusters, (CUfunction)c_func, c_config);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numClusters)}, 1);
+    return result_pair(PyLong_FromLongLong(c_numClusters));
 }
 static PyObject *call_cuTexRefSetArray(CALL_PARAMETERS) {
     (void)self;
@@ -16059,7 +16051,7 @@ static PyObject *call_cuTexRefSetAddress(CALL_PARAMETERS) {
     status = table.cuTexRefSetAddress(&c_ByteOffset, (CUtexref)c_hTexRef, (CUdeviceptr)c_dptr, (size_t)c_bytes);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ByteOffset)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_ByteOffset));
 }
 static PyObject *call_cuTexRefSetAddress2D(CALL_PARAMETERS) {
     (void)self;
@@ -16262,7 +16254,7 @@ static PyObject *call_cuTexRefGetAddress(CALL_PARAMETERS) {
     status = table.cuTexRefGetAddress(&c_pdptr, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pdptr)}, 1);
+    return result_pair(handle_new(3, (uint64_t)c_pdptr));
 }
 static PyObject *call_cuTexRefGetArray(CALL_PARAMETERS) {
     (void)self;
@@ -16279,7 +16271,7 @@ static PyObject *call_cuTexRefGetArray(CALL_PARAMETERS) {
     status = table.cuTexRefGetArray(&c_phArray, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_phArray)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_phArray));
 }
 static PyObject *call_cuTexRefGetMipmappedArray(CALL_PARAMETERS) {
     (void)self;
@@ -16296,7 +16288,7 @@ static PyObject *call_cuTexRefGetMipmappedArray(CALL_PARAMETERS) {
     status = table.cuTexRefGetMipmappedArray(&c_phMipmappedArray, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_phMipmappedArray)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_phMipmappedArray));
 }
 static PyObject *call_cuTexRefGetAddressMode(CALL_PARAMETERS) {
     (void)self;
@@ -16315,7 +16307,7 @@ static PyObject *call_cuTexRefGetAddressMode(CALL_PARAMETERS) {
     status = table.cuTexRefGetAddressMode(&c_pam, (CUtexref)c_hTexRef, (int)c_dim);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(23, c_pam)}, 1);
+    return result_pair(enum_value(23, c_pam));
 }
 static PyObject *call_cuTexRefGetFilterMode(CALL_PARAMETERS) {
     (void)self;
@@ -16332,7 +16324,7 @@ static PyObject *call_cuTexRefGetFilterMode(CALL_PARAMETERS) {
     status = table.cuTexRefGetFilterMode(&c_pfm, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(24, c_pfm)}, 1);
+    return result_pair(enum_value(24, c_pfm));
 }
 static PyObject *call_cuTexRefGetFormat(CALL_PARAMETERS) {
     (void)self;
@@ -16367,7 +16359,7 @@ static PyObject *call_cuTexRefGetMipmapFilterMode(CALL_PARAMETERS) {
     status = table.cuTexRefGetMipmapFilterMode(&c_pfm, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(24, c_pfm)}, 1);
+    return result_pair(enum_value(24, c_pfm));
 }
 static PyObject *call_cuTexRefGetMipmapLevelBias(CALL_PARAMETERS) {
     (void)self;
@@ -16384,7 +16376,7 @@ static PyObject *call_cuTexRefGetMipmapLevelBias(CALL_PARAMETERS) {
     status = table.cuTexRefGetMipmapLevelBias(&c_pbias, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(c_pbias)}, 1);
+    return result_pair(PyFloat_FromDouble(c_pbias));
 }
 static PyObject *call_cuTexRefGetMipmapLevelClamp(CALL_PARAMETERS) {
     (void)self;
@@ -16419,7 +16411,7 @@ static PyObject *call_cuTexRefGetMaxAnisotropy(CALL_PARAMETERS) {
     status = table.cuTexRefGetMaxAnisotropy(&c_pmaxAniso, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_pmaxAniso)}, 1);
+    return result_pair(PyLong_FromLongLong(c_pmaxAniso));
 }
 static PyObject *call_cuTexRefGetBorderColor(CALL_PARAMETERS) {
     (void)self;
@@ -16440,7 +16432,7 @@ static PyObject *call_cuTexRefGetBorderColor(CALL_PARAMETERS) {
     status = table.cuTexRefGetBorderColor(c_pBorderColor, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_F32, 0, 4}, c_pBorderColor, 4)}, 1);
+    result = result_pair(list_from((ValueType){KIND_F32, 0, 4}, c_pBorderColor, 4));
 done:
     scratch_free(&scratch);
     return result;
@@ -16460,7 +16452,7 @@ static PyObject *call_cuTexRefGetFlags(CALL_PARAMETERS) {
     status = table.cuTexRefGetFlags(&c_pFlags, (CUtexref)c_hTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pFlags)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_pFlags));
 }
 static PyObject *call_cuTexRefCreate(CALL_PARAMETERS) {
     (void)self;
@@ -16476,7 +16468,7 @@ static PyObject *call_cuTexRefCreate(CALL_PARAMETERS) {
     status = table.cuTexRefCreate(&c_pTexRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pTexRef)}, 1);
+    return result_pair(handle_new(13, (uint64_t)c_pTexRef));
 }
 static PyObject *call_cuTexRefDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -16527,7 +16519,7 @@ static PyObject *call_cuSurfRefGetArray(CALL_PARAMETERS) {
     status = table.cuSurfRefGetArray(&c_phArray, (CUsurfref)c_hSurfRef);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_phArray)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_phArray));
 }
 static PyObject *call_cuTexObjectCreate(CALL_PARAMETERS) {
     (void)self;
@@ -16548,7 +16540,7 @@ static PyObject *call_cuTexObjectCreate(CALL_PARAMETERS) {
     status = table.cuTexObjectCreate(&c_pTexObject, c_pResDesc, c_pTexDesc, c_pResViewDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_pTexObject)}, 1);
+    return result_pair(handle_new(19, (uint64_t)c_pTexObject));
 }
 static PyObject *call_cuTexObjectDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -16582,7 +16574,7 @@ static PyObject *call_cuTexObjectGetResourceDesc(CALL_PARAMETERS) {
     status = table.cuTexObjectGetResourceDesc(record_data(c_pResDesc), (CUtexObject)c_texObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pResDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pResDesc));
 done:
     Py_XDECREF(c_pResDesc);
     return result;
@@ -16604,7 +16596,7 @@ static PyObject *call_cuTexObjectGetTextureDesc(CALL_PARAMETERS) {
     status = table.cuTexObjectGetTextureDesc(record_data(c_pTexDesc), (CUtexObject)c_texObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pTexDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pTexDesc));
 done:
     Py_XDECREF(c_pTexDesc);
     return result;
@@ -16626,7 +16618,7 @@ static PyObject *call_cuTexObjectGetResourceViewDesc(CALL_PARAMETERS) {
     status = table.cuTexObjectGetResourceViewDesc(record_data(c_pResViewDesc), (CUtexObject)c_texObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pResViewDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pResViewDesc));
 done:
     Py_XDECREF(c_pResViewDesc);
     return result;
@@ -16646,7 +16638,7 @@ static PyObject *call_cuSurfObjectCreate(CALL_PARAMETERS) {
     status = table.cuSurfObjectCreate(&c_pSurfObject, c_pResDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(21, (uint64_t)c_pSurfObject)}, 1);
+    return result_pair(handle_new(21, (uint64_t)c_pSurfObject));
 }
 static PyObject *call_cuSurfObjectDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -16680,7 +16672,7 @@ static PyObject *call_cuSurfObjectGetResourceDesc(CALL_PARAMETERS) {
     status = table.cuSurfObjectGetResourceDesc(record_data(c_pResDesc), (CUsurfObject)c_surfObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pResDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pResDesc));
 done:
     Py_XDECREF(c_pResDesc);
     return result;
@@ -16724,7 +16716,7 @@ static PyObject *call_cuTensorMapEncodeTiled(CALL_PARAMETERS) {
     status = table.cuTensorMapEncodeTiled(record_data(c_tensorMap), (CUtensorMapDataType)c_tensorDataType, (cuuint32_t)c_tensorRank, (void *)c_globalAddress, c_globalDim, c_globalStrides, c_boxDim, c_elementStrides, (CUtensorMapInterleave)c_interleave, (CUtensorMapSwizzle)c_swizzle, (CUtensorMapL2promotion)c_l2Promotion, (CUtensorMapFloatOOBfill)c_oobFill);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_tensorMap)}, 1);
+    result = result_pair(Py_NewRef(c_tensorMap));
 done:
     scratch_free(&scratch);
     Py_XDECREF(c_tensorMap);
@@ -16775,7 +16767,7 @@ static PyObject *call_cuTensorMapEncodeIm2col(CALL_PARAMETERS) {
     status = table.cuTensorMapEncodeIm2col(record_data(c_tensorMap), (CUtensorMapDataType)c_tensorDataType, (cuuint32_t)c_tensorRank, (void *)c_globalAddress, c_globalDim, c_globalStrides, c_pixelBoxLowerCorner, c_pixelBoxUpperCorner, (cuuint32_t)c_channelsPerPixel, (cuuint32_t)c_pixelsPerColumn, c_elementStrides, (CUtensorMapInterleave)c_interleave, (CUtensorMapSwizzle)c_swizzle, (CUtensorMapL2promotion)c_l2Promotion, (CUtensorMapFloatOOBfill)c_oobFill);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_tensorMap)}, 1);
+    result = result_pair(Py_NewRef(c_tensorMap));
 done:
     scratch_free(&scratch);
     Py_XDECREF(c_tensorMap);
@@ -16828,7 +16820,7 @@ static PyObject *call_cuTensorMapEncodeIm2colWide(CALL_PARAMETERS) {
     status = table.cuTensorMapEncodeIm2colWide(record_data(c_tensorMap), (CUtensorMapDataType)c_tensorDataType, (cuuint32_t)c_tensorRank, (void *)c_globalAddress, c_globalDim, c_globalStrides, (int)c_pixelBoxLowerCornerWidth, (int)c_pixelBoxUpperCornerWidth, (cuuint32_t)c_channelsPerPixel, (cuuint32_t)c_pixelsPerColumn, c_elementStrides, (CUtensorMapInterleave)c_interleave, (CUtensorMapIm2ColWideMode)c_mode, (CUtensorMapSwizzle)c_swizzle, (CUtensorMapL2promotion)c_l2Promotion, (CUtensorMapFloatOOBfill)c_oobFill);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_tensorMap)}, 1);
+    result = result_pair(Py_NewRef(c_tensorMap));
 done:
     scratch_free(&scratch);
     Py_XDECREF(c_tensorMap);
@@ -16874,7 +16866,7 @@ static PyObject *call_cuTensorMapSetAllocationClass(CALL_PARAMETERS) {
     status = table.cuTensorMapSetAllocationClass(c_tensorMap, (CUtensorMapAllocClass)c_allocClass, &c_outAllocClass);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(73, c_outAllocClass)}, 1);
+    return result_pair(enum_value(73, c_outAllocClass));
 }
 static PyObject *call_cuDeviceCanAccessPeer(CALL_PARAMETERS) {
     (void)self;
@@ -16893,7 +16885,7 @@ static PyObject *call_cuDeviceCanAccessPeer(CALL_PARAMETERS) {
     status = table.cuDeviceCanAccessPeer(&c_canAccessPeer, (CUdevice)c_dev, (CUdevice)c_peerDev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_canAccessPeer)}, 1);
+    return result_pair(PyLong_FromLongLong(c_canAccessPeer));
 }
 static PyObject *call_cuCtxEnablePeerAccess(CALL_PARAMETERS) {
     (void)self;
@@ -16946,7 +16938,7 @@ static PyObject *call_cuDeviceGetP2PAttribute(CALL_PARAMETERS) {
     status = table.cuDeviceGetP2PAttribute(&c_value, (CUdevice_P2PAttribute)c_attrib, (CUdevice)c_srcDevice, (CUdevice)c_dstDevice);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_value)}, 1);
+    return result_pair(PyLong_FromLongLong(c_value));
 }
 static PyObject *call_cuDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
@@ -16973,7 +16965,7 @@ static PyObject *call_cuDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     status = table.cuDeviceGetP2PAtomicCapabilities(c_capabilities, c_operations, (unsigned int)c_count, (CUdevice)c_srcDevice, (CUdevice)c_dstDevice);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -17012,7 +17004,7 @@ static PyObject *call_cuGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     status = table.cuGraphicsSubResourceGetMappedArray(&c_pArray, (CUgraphicsResource)c_resource, (unsigned int)c_arrayIndex, (unsigned int)c_mipLevel);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_pArray)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_pArray));
 }
 static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
@@ -17029,7 +17021,7 @@ static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS)
     status = table.cuGraphicsResourceGetMappedMipmappedArray(&c_pMipmappedArray, (CUgraphicsResource)c_resource);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pMipmappedArray)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_pMipmappedArray));
 }
 static PyObject *call_cuGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
     (void)self;
@@ -17220,7 +17212,7 @@ static PyObject *call_cuCoredumpSetAttribute(CALL_PARAMETERS) {
     status = table.cuCoredumpSetAttribute((CUcoredumpSettings)c_attrib, c_value, &c_size);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_size)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_size));
 done:
     scratch_free(&scratch);
     return result;
@@ -17247,7 +17239,7 @@ static PyObject *call_cuCoredumpSetAttributeGlobal(CALL_PARAMETERS) {
     status = table.cuCoredumpSetAttributeGlobal((CUcoredumpSettings)c_attrib, c_value, &c_size);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_size)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_size));
 done:
     scratch_free(&scratch);
     return result;
@@ -17272,7 +17264,7 @@ static PyObject *call_cuCoredumpRegisterStartCallback(CALL_PARAMETERS) {
     status = table.cuCoredumpRegisterStartCallback((CUcoredumpStatusCallback)c_callback, (void *)c_userData, &c_callbackOut);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(43, (uint64_t)c_callbackOut)}, 1);
+    result = result_pair(handle_new(43, (uint64_t)c_callbackOut));
 done:
     scratch_free(&scratch);
     return result;
@@ -17297,7 +17289,7 @@ static PyObject *call_cuCoredumpRegisterCompleteCallback(CALL_PARAMETERS) {
     status = table.cuCoredumpRegisterCompleteCallback((CUcoredumpStatusCallback)c_callback, (void *)c_userData, &c_callbackOut);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(43, (uint64_t)c_callbackOut)}, 1);
+    result = result_pair(handle_new(43, (uint64_t)c_callbackOut));
 done:
     scratch_free(&scratch);
     return result;
@@ -17347,7 +17339,7 @@ static PyObject *call_cuGetExportTable(CALL_PARAMETERS) {
     status = table.cuGetExportTable(&c_ppExportTable, c_pExportTableId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_ppExportTable)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_ppExportTable));
 }
 static PyObject *call_cuGreenCtxCreate(CALL_PARAMETERS) {
     (void)self;
@@ -17368,7 +17360,7 @@ static PyObject *call_cuGreenCtxCreate(CALL_PARAMETERS) {
     status = table.cuGreenCtxCreate(&c_phCtx, (CUdevResourceDesc)c_desc, (CUdevice)c_dev, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(32, (uint64_t)c_phCtx)}, 1);
+    return result_pair(handle_new(32, (uint64_t)c_phCtx));
 }
 static PyObject *call_cuGreenCtxDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -17400,7 +17392,7 @@ static PyObject *call_cuCtxFromGreenCtx(CALL_PARAMETERS) {
     status = table.cuCtxFromGreenCtx(&c_pContext, (CUgreenCtx)c_hCtx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pContext)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pContext));
 }
 static PyObject *call_cuDeviceGetDevResource(CALL_PARAMETERS) {
     (void)self;
@@ -17421,7 +17413,7 @@ static PyObject *call_cuDeviceGetDevResource(CALL_PARAMETERS) {
     status = table.cuDeviceGetDevResource((CUdevice)c_device, record_data(c_resource), (CUdevResourceType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resource)}, 1);
+    result = result_pair(Py_NewRef(c_resource));
 done:
     Py_XDECREF(c_resource);
     return result;
@@ -17445,7 +17437,7 @@ static PyObject *call_cuCtxGetDevResource(CALL_PARAMETERS) {
     status = table.cuCtxGetDevResource((CUcontext)c_hCtx, record_data(c_resource), (CUdevResourceType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resource)}, 1);
+    result = result_pair(Py_NewRef(c_resource));
 done:
     Py_XDECREF(c_resource);
     return result;
@@ -17469,7 +17461,7 @@ static PyObject *call_cuGreenCtxGetDevResource(CALL_PARAMETERS) {
     status = table.cuGreenCtxGetDevResource((CUgreenCtx)c_hCtx, record_data(c_resource), (CUdevResourceType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resource)}, 1);
+    result = result_pair(Py_NewRef(c_resource));
 done:
     Py_XDECREF(c_resource);
     return result;
@@ -17566,7 +17558,7 @@ static PyObject *call_cuDevResourceGenerateDesc(CALL_PARAMETERS) {
     status = table.cuDevResourceGenerateDesc(&c_phDesc, c_resources, (unsigned int)c_nbResources);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(45, (uint64_t)c_phDesc)}, 1);
+    result = result_pair(handle_new(45, (uint64_t)c_phDesc));
 done:
     scratch_free(&scratch);
     return result;
@@ -17620,7 +17612,7 @@ static PyObject *call_cuStreamGetGreenCtx(CALL_PARAMETERS) {
     status = table.cuStreamGetGreenCtx((CUstream)c_hStream, &c_phCtx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(32, (uint64_t)c_phCtx)}, 1);
+    return result_pair(handle_new(32, (uint64_t)c_phCtx));
 }
 static PyObject *call_cuGreenCtxStreamCreate(CALL_PARAMETERS) {
     (void)self;
@@ -17641,7 +17633,7 @@ static PyObject *call_cuGreenCtxStreamCreate(CALL_PARAMETERS) {
     status = table.cuGreenCtxStreamCreate(&c_phStream, (CUgreenCtx)c_greenCtx, (unsigned int)c_flags, (int)c_priority);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(16, (uint64_t)c_phStream)}, 1);
+    return result_pair(handle_new(16, (uint64_t)c_phStream));
 }
 static PyObject *call_cuGreenCtxGetId(CALL_PARAMETERS) {
     (void)self;
@@ -17658,7 +17650,7 @@ static PyObject *call_cuGreenCtxGetId(CALL_PARAMETERS) {
     status = table.cuGreenCtxGetId((CUgreenCtx)c_greenCtx, &c_greenCtxId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_greenCtxId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_greenCtxId));
 }
 static PyObject *call_cuStreamGetDevResource(CALL_PARAMETERS) {
     (void)self;
@@ -17679,7 +17671,7 @@ static PyObject *call_cuStreamGetDevResource(CALL_PARAMETERS) {
     status = table.cuStreamGetDevResource((CUstream)c_hStream, record_data(c_resource), (CUdevResourceType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resource)}, 1);
+    result = result_pair(Py_NewRef(c_resource));
 done:
     Py_XDECREF(c_resource);
     return result;
@@ -17704,7 +17696,7 @@ static PyObject *call_cuLogsRegisterCallback(CALL_PARAMETERS) {
     status = table.cuLogsRegisterCallback((CUlogsCallback)c_callbackFunc, (void *)c_userData, &c_callback_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(46, (uint64_t)c_callback_out)}, 1);
+    result = result_pair(handle_new(46, (uint64_t)c_callback_out));
 done:
     scratch_free(&scratch);
     return result;
@@ -17739,7 +17731,7 @@ static PyObject *call_cuLogsCurrent(CALL_PARAMETERS) {
     status = table.cuLogsCurrent(&c_iterator_out, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(48, (uint64_t)c_iterator_out)}, 1);
+    return result_pair(handle_new(48, (uint64_t)c_iterator_out));
 }
 static PyObject *call_cuLogsDumpToFile(CALL_PARAMETERS) {
     (void)self;
@@ -17764,7 +17756,7 @@ static PyObject *call_cuLogsDumpToFile(CALL_PARAMETERS) {
     status = table.cuLogsDumpToFile(&io_iterator, c_pathToFile, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(48, (uint64_t)io_iterator)}, 1);
+    result = result_pair(handle_new(48, (uint64_t)io_iterator));
 done:
     scratch_free(&scratch);
     return result;
@@ -17820,7 +17812,7 @@ static PyObject *call_cuCheckpointProcessGetRestoreThreadId(CALL_PARAMETERS) {
     status = table.cuCheckpointProcessGetRestoreThreadId((int)c_pid, &c_tid);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_tid)}, 1);
+    return result_pair(PyLong_FromLongLong(c_tid));
 }
 static PyObject *call_cuCheckpointProcessGetState(CALL_PARAMETERS) {
     (void)self;
@@ -17837,7 +17829,7 @@ static PyObject *call_cuCheckpointProcessGetState(CALL_PARAMETERS) {
     status = table.cuCheckpointProcessGetState((int)c_pid, &c_state);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(105, c_state)}, 1);
+    return result_pair(enum_value(105, c_state));
 }
 static PyObject *call_cuCheckpointProcessLock(CALL_PARAMETERS) {
     (void)self;
@@ -17939,7 +17931,7 @@ static PyObject *call_cuGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     status = table.cuGraphicsGLRegisterBuffer(&c_pCudaResource, (GLuint)c_buffer, (unsigned int)c_Flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
+    return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
 static PyObject *call_cuGraphicsGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
@@ -17960,7 +17952,7 @@ static PyObject *call_cuGraphicsGLRegisterImage(CALL_PARAMETERS) {
     status = table.cuGraphicsGLRegisterImage(&c_pCudaResource, (GLuint)c_image, (GLenum)c_target, (unsigned int)c_Flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
+    return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
 static PyObject *call_cuGLGetDevices(CALL_PARAMETERS) {
     (void)self;
@@ -18006,7 +17998,7 @@ static PyObject *call_cuGLCtxCreate(CALL_PARAMETERS) {
     status = table.cuGLCtxCreate(&c_pCtx, (unsigned int)c_Flags, (CUdevice)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pCtx)}, 1);
+    return result_pair(handle_new(6, (uint64_t)c_pCtx));
 }
 static PyObject *call_cuGLInit(CALL_PARAMETERS) {
     (void)self;
@@ -18156,7 +18148,7 @@ static PyObject *call_cuGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     status = table.cuGraphicsEGLRegisterImage(&c_pCudaResource, (EGLImageKHR)c_image, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
+    return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
 static PyObject *call_cuEGLStreamConsumerConnect(CALL_PARAMETERS) {
     (void)self;
@@ -18173,7 +18165,7 @@ static PyObject *call_cuEGLStreamConsumerConnect(CALL_PARAMETERS) {
     status = table.cuEGLStreamConsumerConnect(&c_conn, (EGLStreamKHR)c_stream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(55, (uint64_t)c_conn)}, 1);
+    return result_pair(handle_new(55, (uint64_t)c_conn));
 }
 static PyObject *call_cuEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     (void)self;
@@ -18192,7 +18184,7 @@ static PyObject *call_cuEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     status = table.cuEGLStreamConsumerConnectWithFlags(&c_conn, (EGLStreamKHR)c_stream, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(55, (uint64_t)c_conn)}, 1);
+    return result_pair(handle_new(55, (uint64_t)c_conn));
 }
 static PyObject *call_cuEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
     (void)self;
@@ -18286,7 +18278,7 @@ static PyObject *call_cuEGLStreamProducerConnect(CALL_PARAMETERS) {
     status = table.cuEGLStreamProducerConnect(&c_conn, (EGLStreamKHR)c_stream, (EGLint)c_width, (EGLint)c_height);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(55, (uint64_t)c_conn)}, 1);
+    return result_pair(handle_new(55, (uint64_t)c_conn));
 }
 static PyObject *call_cuEGLStreamProducerDisconnect(CALL_PARAMETERS) {
     (void)self;
@@ -18380,7 +18372,7 @@ static PyObject *call_cuGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
     status = table.cuGraphicsResourceGetMappedEglFrame(record_data(c_eglFrame), (CUgraphicsResource)c_resource, (unsigned int)c_index, (unsigned int)c_mipLevel);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_eglFrame)}, 1);
+    result = result_pair(Py_NewRef(c_eglFrame));
 done:
     Py_XDECREF(c_eglFrame);
     return result;
@@ -18402,7 +18394,7 @@ static PyObject *call_cuEventCreateFromEGLSync(CALL_PARAMETERS) {
     status = table.cuEventCreateFromEGLSync(&c_phEvent, (EGLSyncKHR)c_eglSync, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_phEvent)}, 1);
+    return result_pair(handle_new(15, (uint64_t)c_phEvent));
 }
 static PyObject *call_cuVDPAUGetDevice(CALL_PARAMETERS) {
     (void)self;
@@ -18424,7 +18416,7 @@ static PyObject *call_cuVDPAUGetDevice(CALL_PARAMETERS) {
     status = table.cuVDPAUGetDevice(&c_pDevice, (VdpDevice)c_vdpDevice, (VdpGetProcAddress *)c_vdpGetProcAddress);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(5, (uint64_t)c_pDevice)}, 1);
+    result = result_pair(handle_new(5, (uint64_t)c_pDevice));
 done:
     scratch_free(&scratch);
     return result;
@@ -18453,7 +18445,7 @@ static PyObject *call_cuVDPAUCtxCreate(CALL_PARAMETERS) {
     status = table.cuVDPAUCtxCreate(&c_pCtx, (unsigned int)c_flags, (CUdevice)c_device, (VdpDevice)c_vdpDevice, (VdpGetProcAddress *)c_vdpGetProcAddress);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pCtx)}, 1);
+    result = result_pair(handle_new(6, (uint64_t)c_pCtx));
 done:
     scratch_free(&scratch);
     return result;
@@ -18475,7 +18467,7 @@ static PyObject *call_cuGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     status = table.cuGraphicsVDPAURegisterVideoSurface(&c_pCudaResource, (VdpVideoSurface)c_vdpSurface, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
+    return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
 static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     (void)self;
@@ -18494,7 +18486,7 @@ static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     status = table.cuGraphicsVDPAURegisterOutputSurface(&c_pCudaResource, (VdpOutputSurface)c_vdpSurface, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pCudaResource)}, 1);
+    return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
 static PyObject *call_cuProfilerStart(CALL_PARAMETERS) {
     (void)self;
@@ -18548,7 +18540,7 @@ static PyObject *call_cuCtxCreate_v3(CALL_PARAMETERS) {
     status = table.cuCtxCreate_v3(&c_pctx, c_paramsArray, (int)c_numParams, (unsigned int)c_flags, (CUdevice)c_dev);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pctx)}, 1);
+    result = result_pair(handle_new(6, (uint64_t)c_pctx));
 done:
     scratch_free(&scratch);
     return result;
@@ -23372,7 +23364,7 @@ static PyMethodDef functions[] = {
      "    Array of sizes for memcpy operations.\n"
      "count : int\n"
      "    Size of `dsts`, `srcs` and `sizes` arrays\n"
-     "attrs : Sequence[CUmemcpyAttributes] | None\n"
+     "attrs : Sequence[CUmemcpyAttributes] | array | None\n"
      "    Array of memcpy attributes.\n"
      "attrsIdxs : Sequence[int] | None\n"
      "    Array of indices to specify which copies each entry in the `attrs` array applies to. The\n"
@@ -23445,7 +23437,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "numOps : int\n"
      "    Total number of memcpy operations.\n"
-     "opList : Sequence[CUDA_MEMCPY3D_BATCH_OP] | None\n"
+     "opList : Sequence[CUDA_MEMCPY3D_BATCH_OP] | array | None\n"
      "    Array of size `numOps` containing the actual memcpy operations.\n"
      "flags : int\n"
      "    Flags for future use, must be zero now.\n"
@@ -24747,7 +24739,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Parameters\n"
      "----------\n"
-     "paramsArray : Sequence[CUmemDecompressParams] | None\n"
+     "paramsArray : Sequence[CUmemDecompressParams] | array | None\n"
      "    The array of structures describing the independent decompression operations.\n"
      "count : int\n"
      "    The number of entries in `paramsArray` array.\n"
@@ -25105,7 +25097,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Parameters\n"
      "----------\n"
-     "mapInfoList : Sequence[CUarrayMapInfo] | None\n"
+     "mapInfoList : Sequence[CUarrayMapInfo] | array | None\n"
      "    List of CUarrayMapInfo\n"
      "count : int\n"
      "    Count of CUarrayMapInfo in `mapInfoList`\n"
@@ -25171,7 +25163,7 @@ static PyMethodDef functions[] = {
      "    Starting address for the virtual address range\n"
      "size : int\n"
      "    Length of the virtual address range\n"
-     "desc : Sequence[CUmemAccessDesc] | None\n"
+     "desc : Sequence[CUmemAccessDesc] | array | None\n"
      "    Array of CUmemAccessDesc that describe how to change the - mapping for each location specified\n"
      "count : int\n"
      "    Number of CUmemAccessDesc in `desc`\n"
@@ -25565,7 +25557,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "pool : CUmemoryPool | int | None\n"
      "    The pool being modified\n"
-     "map : Sequence[CUmemAccessDesc] | None\n"
+     "map : Sequence[CUmemAccessDesc] | array | None\n"
      "    Array of access descriptors. Each descriptor instructs the access to enable for a single gpu.\n"
      "count : int\n"
      "    Number of descriptors in the map array.\n"
@@ -26956,7 +26948,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "numOps : int\n"
      "    Total number of copy operations.\n"
-     "opList : Sequence[CUDA_FABRIC_COPY_BATCH_OP] | None\n"
+     "opList : Sequence[CUDA_FABRIC_COPY_BATCH_OP] | array | None\n"
      "    Array of size `numOps` containing the copy operations.\n"
      "flags : int\n"
      "    Flags for future use, must be zero.\n"
@@ -27400,7 +27392,7 @@ static PyMethodDef functions[] = {
      "    Array of sizes for memory prefetch operations.\n"
      "count : int\n"
      "    Size of `dptrs` and `sizes` arrays.\n"
-     "prefetchLocs : Sequence[CUmemLocation] | None\n"
+     "prefetchLocs : Sequence[CUmemLocation] | array | None\n"
      "    Array of locations to prefetch to.\n"
      "prefetchLocIdxs : Sequence[int] | None\n"
      "    Array of indices to specify which operands each entry in the `prefetchLocs` array applies to.\n"
@@ -27506,7 +27498,7 @@ static PyMethodDef functions[] = {
      "    Array of sizes for memory discard operations.\n"
      "count : int\n"
      "    Size of `dptrs` and `sizes` arrays.\n"
-     "prefetchLocs : Sequence[CUmemLocation] | None\n"
+     "prefetchLocs : Sequence[CUmemLocation] | array | None\n"
      "    Array of locations to prefetch to.\n"
      "prefetchLocIdxs : Sequence[int] | None\n"
      "    Array of indices to specify which operands each entry in the `prefetchLocs` array applies to.\n"
@@ -28333,7 +28325,7 @@ static PyMethodDef functions[] = {
      "    Graph to capture into.\n"
      "dependencies : Sequence[CUgraphNode | int | None] | None\n"
      "    Dependencies of the first node captured in the stream. Can be NULL if numDependencies is 0.\n"
-     "dependencyData : Sequence[CUgraphEdgeData] | None\n"
+     "dependencyData : Sequence[CUgraphEdgeData] | array | None\n"
      "    Optional array of data associated with each dependency.\n"
      "numDependencies : int\n"
      "    Number of dependencies.\n"
@@ -28545,7 +28537,7 @@ static PyMethodDef functions[] = {
      "    The stream to update\n"
      "dependencies : Sequence[CUgraphNode | int | None] | None\n"
      "    The set of dependencies to add\n"
-     "dependencyData : Sequence[CUgraphEdgeData] | None\n"
+     "dependencyData : Sequence[CUgraphEdgeData] | array | None\n"
      "    Optional array of data associated with each dependency.\n"
      "numDependencies : int\n"
      "    The size of the dependencies array\n"
@@ -29516,7 +29508,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "extSemArray : Sequence[CUexternalSemaphore | int | None] | None\n"
      "    Set of external semaphores to be signaled\n"
-     "paramsArray : Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | None\n"
+     "paramsArray : Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | array | None\n"
      "    Array of semaphore parameters\n"
      "numExtSems : int\n"
      "    Number of semaphores to signal\n"
@@ -29592,7 +29584,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "extSemArray : Sequence[CUexternalSemaphore | int | None] | None\n"
      "    External semaphores to be waited on\n"
-     "paramsArray : Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | None\n"
+     "paramsArray : Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | array | None\n"
      "    Array of semaphore parameters\n"
      "numExtSems : int\n"
      "    Number of semaphores to wait on\n"
@@ -29795,7 +29787,7 @@ static PyMethodDef functions[] = {
      "    The stream to enqueue the operations in.\n"
      "count : int\n"
      "    The number of operations in the array. Must be less than 256.\n"
-     "paramArray : Sequence[CUstreamBatchMemOpParams] | None\n"
+     "paramArray : Sequence[CUstreamBatchMemOpParams] | array | None\n"
      "    The types and parameters of the individual operations.\n"
      "flags : int\n"
      "    Reserved for future expansion; must be 0.\n"
@@ -31053,7 +31045,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Parameters\n"
      "----------\n"
-     "launchParamsList : Sequence[CUDA_LAUNCH_PARAMS] | None\n"
+     "launchParamsList : Sequence[CUDA_LAUNCH_PARAMS] | array | None\n"
      "    List of launch parameters, one per device\n"
      "numDevices : int\n"
      "    Size of the `launchParamsList` array\n"
@@ -32703,7 +32695,7 @@ static PyMethodDef functions[] = {
      "    Array of nodes that provide the dependencies\n"
      "to : Sequence[CUgraphNode | int | None] | None\n"
      "    Array of dependent nodes\n"
-     "edgeData : Sequence[CUgraphEdgeData] | None\n"
+     "edgeData : Sequence[CUgraphEdgeData] | array | None\n"
      "    Optional array of edge data. If NULL, default (zeroed) edge data is assumed.\n"
      "numDependencies : int\n"
      "    Number of dependencies to be added\n"
@@ -32739,7 +32731,7 @@ static PyMethodDef functions[] = {
      "    Array of nodes that provide the dependencies\n"
      "to : Sequence[CUgraphNode | int | None] | None\n"
      "    Array of dependent nodes\n"
-     "edgeData : Sequence[CUgraphEdgeData] | None\n"
+     "edgeData : Sequence[CUgraphEdgeData] | array | None\n"
      "    Optional array of edge data. If NULL, edge data is assumed to be default (zeroed).\n"
      "numDependencies : int\n"
      "    Number of dependencies to be removed\n"
@@ -33803,7 +33795,7 @@ static PyMethodDef functions[] = {
      "    Graph to which to add the node\n"
      "dependencies : Sequence[CUgraphNode | int | None] | None\n"
      "    Dependencies of the node\n"
-     "dependencyData : Sequence[CUgraphEdgeData] | None\n"
+     "dependencyData : Sequence[CUgraphEdgeData] | array | None\n"
      "    Optional edge data for the dependencies. If NULL, the data is assumed to be default (zeroed) for\n"
      "    all dependencies.\n"
      "numDependencies : int\n"
@@ -33850,7 +33842,7 @@ static PyMethodDef functions[] = {
      "    Graph to which to add the node\n"
      "dependencies : Sequence[CUgraphNode | int | None] | None\n"
      "    Dependencies of the node\n"
-     "dependencyData : Sequence[CUgraphEdgeData] | None\n"
+     "dependencyData : Sequence[CUgraphEdgeData] | array | None\n"
      "    Optional edge data for the dependencies. If NULL, the data is assumed to be default (zeroed) for\n"
      "    all dependencies.\n"
      "numDependencies : int\n"
@@ -37316,7 +37308,7 @@ static PyMethodDef functions[] = {
      "    Input SM resource to be split. Must be a valid `CU_DEV_RESOURCE_TYPE_SM` resource.\n"
      "flags : int\n"
      "    Flags specifying how the API should behave. The value should be 0 for now.\n"
-     "groupParams : Sequence[CU_DEV_SM_RESOURCE_GROUP_PARAMS] | None\n"
+     "groupParams : Sequence[CU_DEV_SM_RESOURCE_GROUP_PARAMS] | array | None\n"
      "    Description of how the SMs should be split and assigned to the corresponding result entry.\n"
      "\n"
      "Returns\n"
@@ -37354,7 +37346,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Parameters\n"
      "----------\n"
-     "resources : Sequence[CUdevResource] | None\n"
+     "resources : Sequence[CUdevResource] | array | None\n"
      "    Array of resources to be included in the descriptor\n"
      "nbResources : int\n"
      "    Number of resources passed in `resources`\n"
@@ -38979,7 +38971,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Parameters\n"
      "----------\n"
-     "paramsArray : Sequence[CUexecAffinityParam] | None\n"
+     "paramsArray : Sequence[CUexecAffinityParam] | array | None\n"
      "    Execution affinity parameters\n"
      "numParams : int\n"
      "    Number of execution affinity parameters\n"

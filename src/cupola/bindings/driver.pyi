@@ -4,8 +4,17 @@
 Every function returns a tuple: its status, then its outputs, which are None after a failure.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+from cupola.bindings import Inspection
+
+class _Array(Protocol):
+    """A NumPy array."""
+
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
 
 class _EnumType(type):
     @property
@@ -32,6 +41,11 @@ class _Handle:
 
 class _Record:
     def __init__(self, _ptr: int = 0, **fields: Any) -> None: ...
+    dtype: ClassVar[Any]
+    @classmethod
+    def to_array(cls, records: Iterable[Self], /) -> Any: ...
+    @classmethod
+    def from_array(cls, array: _Array, /) -> list[Self]: ...
     def getPtr(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -43,6 +57,10 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
+
+def inspect() -> Inspection:
+    """What was loaded and which of the module's functions it has; loads the library, like a call."""
+
 
 CUDA_VERSION: int
 CU_IPC_HANDLE_SIZE: int
@@ -1945,7 +1963,7 @@ class CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st(_Record):
     @property
     def paramArray(self) -> list[CUstreamBatchMemOpParams]: ...
     @paramArray.setter
-    def paramArray(self, value: Sequence[CUstreamBatchMemOpParams] | int) -> None: ...
+    def paramArray(self, value: Sequence[CUstreamBatchMemOpParams] | _Array | int) -> None: ...
     flags: int
 
 class CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st(_Record):
@@ -1958,7 +1976,7 @@ class CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st(_Record):
     @property
     def paramArray(self) -> list[CUstreamBatchMemOpParams]: ...
     @paramArray.setter
-    def paramArray(self, value: Sequence[CUstreamBatchMemOpParams] | int) -> None: ...
+    def paramArray(self, value: Sequence[CUstreamBatchMemOpParams] | _Array | int) -> None: ...
     flags: int
 
 class CUasyncNotificationInfo_st_info_overBudget(_Record):
@@ -2308,7 +2326,7 @@ class CUlaunchConfig_st(_Record):
     @property
     def attrs(self) -> list[CUlaunchAttribute]: ...
     @attrs.setter
-    def attrs(self, value: Sequence[CUlaunchAttribute] | int) -> None: ...
+    def attrs(self, value: Sequence[CUlaunchAttribute] | _Array | int) -> None: ...
     numAttrs: int
 
 class CUexecAffinitySmCount_st(_Record):
@@ -2343,12 +2361,12 @@ class CUctxCreateParams_st(_Record):
     @property
     def execAffinityParams(self) -> list[CUexecAffinityParam]: ...
     @execAffinityParams.setter
-    def execAffinityParams(self, value: Sequence[CUexecAffinityParam] | int) -> None: ...
+    def execAffinityParams(self, value: Sequence[CUexecAffinityParam] | _Array | int) -> None: ...
     numExecAffinityParams: int
     @property
     def cigParams(self) -> list[CUctxCigParam]: ...
     @cigParams.setter
-    def cigParams(self, value: Sequence[CUctxCigParam] | int) -> None: ...
+    def cigParams(self, value: Sequence[CUctxCigParam] | _Array | int) -> None: ...
 
 class CUstreamCigParam_st(_Record):
     """CIG Stream Capture Params"""
@@ -2366,7 +2384,7 @@ class CUstreamCigCaptureParams_st(_Record):
     @property
     def streamCigParams(self) -> list[CUstreamCigParam]: ...
     @streamCigParams.setter
-    def streamCigParams(self, value: Sequence[CUstreamCigParam] | int) -> None: ...
+    def streamCigParams(self, value: Sequence[CUstreamCigParam] | _Array | int) -> None: ...
 
 class CUlibraryHostUniversalFunctionAndDataTable_st(_Record):
     @property
@@ -2827,7 +2845,7 @@ class CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st(_Record):
     @property
     def paramsArray(self) -> list[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | int) -> None: ...
+    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | _Array | int) -> None: ...
     numExtSems: int
 
 class CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st(_Record):
@@ -2839,7 +2857,7 @@ class CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st(_Record):
     @property
     def paramsArray(self) -> list[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | int) -> None: ...
+    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | _Array | int) -> None: ...
     numExtSems: int
     @property
     def ctx(self) -> CUcontext: ...
@@ -2859,7 +2877,7 @@ class CUDA_EXT_SEM_WAIT_NODE_PARAMS_st(_Record):
     @property
     def paramsArray(self) -> list[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | int) -> None: ...
+    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | _Array | int) -> None: ...
     numExtSems: int
 
 class CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st(_Record):
@@ -2871,7 +2889,7 @@ class CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st(_Record):
     @property
     def paramsArray(self) -> list[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | int) -> None: ...
+    def paramsArray(self, value: Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | _Array | int) -> None: ...
     numExtSems: int
     @property
     def ctx(self) -> CUcontext: ...
@@ -3097,7 +3115,7 @@ class CUDA_MEM_ALLOC_NODE_PARAMS_v1_st(_Record):
     @property
     def accessDescs(self) -> list[CUmemAccessDesc]: ...
     @accessDescs.setter
-    def accessDescs(self, value: Sequence[CUmemAccessDesc] | int) -> None: ...
+    def accessDescs(self, value: Sequence[CUmemAccessDesc] | _Array | int) -> None: ...
     accessDescCount: int
     bytesize: int
     @property
@@ -3111,7 +3129,7 @@ class CUDA_MEM_ALLOC_NODE_PARAMS_v2_st(_Record):
     @property
     def accessDescs(self) -> list[CUmemAccessDesc]: ...
     @accessDescs.setter
-    def accessDescs(self, value: Sequence[CUmemAccessDesc] | int) -> None: ...
+    def accessDescs(self, value: Sequence[CUmemAccessDesc] | _Array | int) -> None: ...
     accessDescCount: int
     bytesize: int
     @property
@@ -3177,7 +3195,7 @@ class CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st(_Record):
     @property
     def attrs(self) -> list[CUmemcpyAttributes]: ...
     @attrs.setter
-    def attrs(self, value: Sequence[CUmemcpyAttributes] | int) -> None: ...
+    def attrs(self, value: Sequence[CUmemcpyAttributes] | _Array | int) -> None: ...
     @property
     def attrsIdxs(self) -> list[int]: ...
     @attrsIdxs.setter
@@ -3201,7 +3219,7 @@ class CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st(_Record):
     @property
     def opList(self) -> list[CUDA_FABRIC_COPY_BATCH_OP]: ...
     @opList.setter
-    def opList(self, value: Sequence[CUDA_FABRIC_COPY_BATCH_OP] | int) -> None: ...
+    def opList(self, value: Sequence[CUDA_FABRIC_COPY_BATCH_OP] | _Array | int) -> None: ...
     flags: int
     @property
     def ctx(self) -> CUcontext: ...
@@ -3261,7 +3279,7 @@ class CUcheckpointCustomStorageInfo_st(_Record):
     @property
     def perDeviceData(self) -> list[CUcheckpointCustomStoragePerDeviceData]: ...
     @perDeviceData.setter
-    def perDeviceData(self, value: Sequence[CUcheckpointCustomStoragePerDeviceData] | int) -> None: ...
+    def perDeviceData(self, value: Sequence[CUcheckpointCustomStoragePerDeviceData] | _Array | int) -> None: ...
     deviceCount: int
 
 class CUcheckpointLockArgs_st(_Record):
@@ -3285,7 +3303,7 @@ class CUcheckpointRestoreArgs_st(_Record):
     @property
     def gpuPairs(self) -> list[CUcheckpointGpuPair]: ...
     @gpuPairs.setter
-    def gpuPairs(self, value: Sequence[CUcheckpointGpuPair] | int) -> None: ...
+    def gpuPairs(self, value: Sequence[CUcheckpointGpuPair] | _Array | int) -> None: ...
     gpuPairsCount: int
     @property
     def customStorageInfo_out(self) -> int: ...
@@ -3440,7 +3458,7 @@ class CUdevResource_st(_Record):
     @property
     def nextResource(self) -> list[CUdevResource_st]: ...
     @nextResource.setter
-    def nextResource(self, value: Sequence[CUdevResource_st] | int) -> None: ...
+    def nextResource(self, value: Sequence[CUdevResource_st] | _Array | int) -> None: ...
 
 class CUeglFrame_st_frame(_Record):
     @property
@@ -4376,10 +4394,10 @@ def cuMemcpy3DAsync(pCopy: CUDA_MEMCPY3D | None, hStream: CUstream | int | None)
 def cuMemcpy3DPeerAsync(pCopy: CUDA_MEMCPY3D_PEER | None, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Copies memory between contexts asynchronously."""
 
-def cuMemcpyBatchAsync(dsts: Sequence[CUdeviceptr | int | None] | None, srcs: Sequence[CUdeviceptr | int | None] | None, sizes: Sequence[int] | None, count: int, attrs: Sequence[CUmemcpyAttributes] | None, attrsIdxs: Sequence[int] | None, numAttrs: int, hStream: CUstream | int | None) -> tuple[CUresult]:
+def cuMemcpyBatchAsync(dsts: Sequence[CUdeviceptr | int | None] | None, srcs: Sequence[CUdeviceptr | int | None] | None, sizes: Sequence[int] | None, count: int, attrs: Sequence[CUmemcpyAttributes] | _Array | None, attrsIdxs: Sequence[int] | None, numAttrs: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Performs a batch of memory copies asynchronously."""
 
-def cuMemcpy3DBatchAsync(numOps: int, opList: Sequence[CUDA_MEMCPY3D_BATCH_OP] | None, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
+def cuMemcpy3DBatchAsync(numOps: int, opList: Sequence[CUDA_MEMCPY3D_BATCH_OP] | _Array | None, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Performs a batch of 3D memory copies asynchronously."""
 
 def cuMemcpyWithAttributesAsync(dst: CUdeviceptr | int | None, src: CUdeviceptr | int | None, size: int, attr: CUmemcpyAttributes | None, hStream: CUstream | int | None) -> tuple[CUresult]:
@@ -4466,7 +4484,7 @@ def cuMipmappedArrayDestroy(hMipmappedArray: CUmipmappedArray | int | None) -> t
 def cuMemGetHandleForAddressRange(dptr: CUdeviceptr | int | None, size: int, handleType: CUmemRangeHandleType | int, flags: int) -> tuple[CUresult, Any]:
     """Retrieve handle for an address range"""
 
-def cuMemBatchDecompressAsync(paramsArray: Sequence[CUmemDecompressParams] | None, count: int, flags: int, stream: CUstream | int | None) -> tuple[CUresult, int | Any]:
+def cuMemBatchDecompressAsync(paramsArray: Sequence[CUmemDecompressParams] | _Array | None, count: int, flags: int, stream: CUstream | int | None) -> tuple[CUresult, int | Any]:
     """Submit a batch of `count` independent decompression operations."""
 
 def cuMemAddressReserve(size: int, alignment: int, addr: CUdeviceptr | int | None, flags: int) -> tuple[CUresult, CUdeviceptr | Any]:
@@ -4486,13 +4504,13 @@ def cuMemRelease(handle: CUmemGenericAllocationHandle | int | None) -> tuple[CUr
 def cuMemMap(ptr: CUdeviceptr | int | None, size: int, offset: int, handle: CUmemGenericAllocationHandle | int | None, flags: int) -> tuple[CUresult]:
     """Maps an allocation handle to a reserved virtual address range."""
 
-def cuMemMapArrayAsync(mapInfoList: Sequence[CUarrayMapInfo] | None, count: int, hStream: CUstream | int | None) -> tuple[CUresult]:
+def cuMemMapArrayAsync(mapInfoList: Sequence[CUarrayMapInfo] | _Array | None, count: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Maps or unmaps subregions of sparse CUDA arrays and sparse CUDA mipmapped arrays"""
 
 def cuMemUnmap(ptr: CUdeviceptr | int | None, size: int) -> tuple[CUresult]:
     """Unmap the backing memory of a given address range."""
 
-def cuMemSetAccess(ptr: CUdeviceptr | int | None, size: int, desc: Sequence[CUmemAccessDesc] | None, count: int) -> tuple[CUresult]:
+def cuMemSetAccess(ptr: CUdeviceptr | int | None, size: int, desc: Sequence[CUmemAccessDesc] | _Array | None, count: int) -> tuple[CUresult]:
     """Set the access flags for each location specified in `desc` for the given virtual address
     range"""
 
@@ -4529,7 +4547,7 @@ def cuMemPoolSetAttribute(pool: CUmemoryPool | int | None, attr: CUmemPool_attri
 def cuMemPoolGetAttribute(pool: CUmemoryPool | int | None, attr: CUmemPool_attribute | int) -> tuple[CUresult, Any]:
     """Gets attributes of a memory pool"""
 
-def cuMemPoolSetAccess(pool: CUmemoryPool | int | None, map: Sequence[CUmemAccessDesc] | None, count: int) -> tuple[CUresult]:
+def cuMemPoolSetAccess(pool: CUmemoryPool | int | None, map: Sequence[CUmemAccessDesc] | _Array | None, count: int) -> tuple[CUresult]:
     """Controls visibility of pools between devices"""
 
 def cuMemPoolGetAccess(memPool: CUmemoryPool | int | None, location: CUmemLocation | None) -> tuple[CUresult, CUmemAccess_flags | Any]:
@@ -4639,7 +4657,7 @@ def cuLogicalEndpointGetLimits(prop: CUlogicalEndpointProp | None) -> tuple[CUre
 def cuLogicalEndpointQuery(leId: CUlogicalEndpointId | int | None, count: cuuint32_t | int | None) -> tuple[CUresult, int | Any]:
     """Determines if all logical endpoints in the range have been successfully constructed"""
 
-def cuFabricCpyBatchAsync(numOps: int, opList: Sequence[CUDA_FABRIC_COPY_BATCH_OP] | None, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
+def cuFabricCpyBatchAsync(numOps: int, opList: Sequence[CUDA_FABRIC_COPY_BATCH_OP] | _Array | None, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Performs a batch of copies over a fabric asynchronously."""
 
 def cuPointerGetAttribute(attribute: CUpointer_attribute | int, ptr: CUdeviceptr | int | None) -> tuple[CUresult, Any]:
@@ -4651,13 +4669,13 @@ def cuMemPrefetchAsync(devPtr: CUdeviceptr | int | None, count: int, location: C
 def cuMemAdvise(devPtr: CUdeviceptr | int | None, count: int, advice: CUmem_advise | int, location: CUmemLocation) -> tuple[CUresult]:
     """Advise about the usage of a given memory range"""
 
-def cuMemPrefetchBatchAsync(dptrs: Sequence[CUdeviceptr | int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[CUmemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
+def cuMemPrefetchBatchAsync(dptrs: Sequence[CUdeviceptr | int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[CUmemLocation] | _Array | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Performs a batch of memory prefetches asynchronously"""
 
 def cuMemDiscardBatchAsync(dptrs: Sequence[CUdeviceptr | int | None] | None, sizes: Sequence[int] | None, count: int, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Performs a batch of memory discards asynchronously"""
 
-def cuMemDiscardAndPrefetchBatchAsync(dptrs: Sequence[CUdeviceptr | int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[CUmemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
+def cuMemDiscardAndPrefetchBatchAsync(dptrs: Sequence[CUdeviceptr | int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[CUmemLocation] | _Array | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Performs a batch of memory discards and prefetches asynchronously"""
 
 def cuMemGetLocationInfo(ptr: CUdeviceptr | int | None, size: int, summaryGranularity: int, samplingGranularity: int, location_out: CUmemLocation | None) -> tuple[CUresult]:
@@ -4717,7 +4735,7 @@ def cuStreamBeginCapture(hStream: CUstream | int | None, mode: CUstreamCaptureMo
 def cuStreamBeginRecaptureToGraph(hStream: CUstream | int | None, mode: CUstreamCaptureMode | int, hGraph: CUgraph | int | None, callbackFunc: CUgraphRecaptureCallback | int | None, userData: Any) -> tuple[CUresult]:
     """Begin graph capture on a stream to an existing graph."""
 
-def cuStreamBeginCaptureToGraph(hStream: CUstream | int | None, hGraph: CUgraph | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | None, numDependencies: int, mode: CUstreamCaptureMode | int) -> tuple[CUresult]:
+def cuStreamBeginCaptureToGraph(hStream: CUstream | int | None, hGraph: CUgraph | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | _Array | None, numDependencies: int, mode: CUstreamCaptureMode | int) -> tuple[CUresult]:
     """Begins graph capture on a stream to an existing graph"""
 
 def cuThreadExchangeStreamCaptureMode(mode: CUstreamCaptureMode | int) -> tuple[CUresult, CUstreamCaptureMode | Any]:
@@ -4732,7 +4750,7 @@ def cuStreamIsCapturing(hStream: CUstream | int | None) -> tuple[CUresult, CUstr
 def cuStreamGetCaptureInfo(hStream: CUstream | int | None) -> tuple[CUresult, CUstreamCaptureStatus | Any, cuuint64_t | Any, CUgraph | Any, list[CUgraphNode] | Any, list[CUgraphEdgeData] | Any, int | Any]:
     """Query a stream's capture state"""
 
-def cuStreamUpdateCaptureDependencies(hStream: CUstream | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | None, numDependencies: int, flags: int) -> tuple[CUresult]:
+def cuStreamUpdateCaptureDependencies(hStream: CUstream | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | _Array | None, numDependencies: int, flags: int) -> tuple[CUresult]:
     """Update the set of dependencies in a capturing stream"""
 
 def cuStreamAttachMemAsync(hStream: CUstream | int | None, dptr: CUdeviceptr | int | None, length: int, flags: int) -> tuple[CUresult]:
@@ -4792,10 +4810,10 @@ def cuDestroyExternalMemory(extMem: CUexternalMemory | int | None) -> tuple[CUre
 def cuImportExternalSemaphore(semHandleDesc: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC | None) -> tuple[CUresult, CUexternalSemaphore | Any]:
     """Imports an external semaphore"""
 
-def cuSignalExternalSemaphoresAsync(extSemArray: Sequence[CUexternalSemaphore | int | None] | None, paramsArray: Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | None, numExtSems: int, stream: CUstream | int | None) -> tuple[CUresult]:
+def cuSignalExternalSemaphoresAsync(extSemArray: Sequence[CUexternalSemaphore | int | None] | None, paramsArray: Sequence[CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS] | _Array | None, numExtSems: int, stream: CUstream | int | None) -> tuple[CUresult]:
     """Signals a set of external semaphore objects"""
 
-def cuWaitExternalSemaphoresAsync(extSemArray: Sequence[CUexternalSemaphore | int | None] | None, paramsArray: Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | None, numExtSems: int, stream: CUstream | int | None) -> tuple[CUresult]:
+def cuWaitExternalSemaphoresAsync(extSemArray: Sequence[CUexternalSemaphore | int | None] | None, paramsArray: Sequence[CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS] | _Array | None, numExtSems: int, stream: CUstream | int | None) -> tuple[CUresult]:
     """Waits on a set of external semaphore objects"""
 
 def cuDestroyExternalSemaphore(extSem: CUexternalSemaphore | int | None) -> tuple[CUresult]:
@@ -4813,7 +4831,7 @@ def cuStreamWriteValue32(stream: CUstream | int | None, addr: CUdeviceptr | int 
 def cuStreamWriteValue64(stream: CUstream | int | None, addr: CUdeviceptr | int | None, value: cuuint64_t | int | None, flags: int) -> tuple[CUresult]:
     """Write a value to memory"""
 
-def cuStreamBatchMemOp(stream: CUstream | int | None, count: int, paramArray: Sequence[CUstreamBatchMemOpParams] | None, flags: int) -> tuple[CUresult]:
+def cuStreamBatchMemOp(stream: CUstream | int | None, count: int, paramArray: Sequence[CUstreamBatchMemOpParams] | _Array | None, flags: int) -> tuple[CUresult]:
     """Batch operations to synchronize the stream via memory operations"""
 
 def cuFuncGetAttribute(attrib: CUfunction_attribute | int, hfunc: CUfunction | int | None) -> tuple[CUresult, int | Any]:
@@ -4887,7 +4905,7 @@ def cuLaunchGrid(f: CUfunction | int | None, grid_width: int, grid_height: int) 
 def cuLaunchGridAsync(f: CUfunction | int | None, grid_width: int, grid_height: int, hStream: CUstream | int | None) -> tuple[CUresult]:
     """Launches a CUDA function"""
 
-def cuLaunchCooperativeKernelMultiDevice(launchParamsList: Sequence[CUDA_LAUNCH_PARAMS] | None, numDevices: int, flags: int) -> tuple[CUresult]:
+def cuLaunchCooperativeKernelMultiDevice(launchParamsList: Sequence[CUDA_LAUNCH_PARAMS] | _Array | None, numDevices: int, flags: int) -> tuple[CUresult]:
     """Launches CUDA functions on multiple devices where thread blocks can cooperate and synchronize
     as they execute"""
 
@@ -5054,10 +5072,10 @@ def cuGraphNodeGetDependencies(hNode: CUgraphNode | int | None, numDependencies:
 def cuGraphNodeGetDependentNodes(hNode: CUgraphNode | int | None, numDependentNodes: int = 0) -> tuple[CUresult, list[CUgraphNode] | Any, list[CUgraphEdgeData] | Any, int | Any]:
     """Returns a node's dependent nodes"""
 
-def cuGraphAddDependencies(hGraph: CUgraph | int | None, from_: Sequence[CUgraphNode | int | None] | None, to: Sequence[CUgraphNode | int | None] | None, edgeData: Sequence[CUgraphEdgeData] | None, numDependencies: int) -> tuple[CUresult]:
+def cuGraphAddDependencies(hGraph: CUgraph | int | None, from_: Sequence[CUgraphNode | int | None] | None, to: Sequence[CUgraphNode | int | None] | None, edgeData: Sequence[CUgraphEdgeData] | _Array | None, numDependencies: int) -> tuple[CUresult]:
     """Adds dependency edges to a graph"""
 
-def cuGraphRemoveDependencies(hGraph: CUgraph | int | None, from_: Sequence[CUgraphNode | int | None] | None, to: Sequence[CUgraphNode | int | None] | None, edgeData: Sequence[CUgraphEdgeData] | None, numDependencies: int) -> tuple[CUresult]:
+def cuGraphRemoveDependencies(hGraph: CUgraph | int | None, from_: Sequence[CUgraphNode | int | None] | None, to: Sequence[CUgraphNode | int | None] | None, edgeData: Sequence[CUgraphEdgeData] | _Array | None, numDependencies: int) -> tuple[CUresult]:
     """Removes dependency edges from a graph"""
 
 def cuGraphDestroyNode(hNode: CUgraphNode | int | None) -> tuple[CUresult]:
@@ -5148,10 +5166,10 @@ def cuGraphRetainUserObject(graph: CUgraph | int | None, object: CUuserObject | 
 def cuGraphReleaseUserObject(graph: CUgraph | int | None, object: CUuserObject | int | None, count: int) -> tuple[CUresult]:
     """Release a user object reference from a graph"""
 
-def cuGraphAddNode(hGraph: CUgraph | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | None, numDependencies: int, nodeParams: CUgraphNodeParams | None) -> tuple[CUresult, CUgraphNode | Any]:
+def cuGraphAddNode(hGraph: CUgraph | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | _Array | None, numDependencies: int, nodeParams: CUgraphNodeParams | None) -> tuple[CUresult, CUgraphNode | Any]:
     """Adds a node of arbitrary type to a graph"""
 
-def cuGraphAddNode_v3(hGraph: CUgraph | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | None, numDependencies: int, nodeParams: CUgraphNodeParams | None) -> tuple[CUresult, CUgraphNode | Any]:
+def cuGraphAddNode_v3(hGraph: CUgraph | int | None, dependencies: Sequence[CUgraphNode | int | None] | None, dependencyData: Sequence[CUgraphEdgeData] | _Array | None, numDependencies: int, nodeParams: CUgraphNodeParams | None) -> tuple[CUresult, CUgraphNode | Any]:
     """Adds a node of arbitrary type to a graph"""
 
 def cuGraphNodeSetParams(hNode: CUgraphNode | int | None, nodeParams: CUgraphNodeParams | None) -> tuple[CUresult]:
@@ -5407,10 +5425,10 @@ def cuGreenCtxGetDevResource(hCtx: CUgreenCtx | int | None, typename: CUdevResou
 def cuDevSmResourceSplitByCount(nbGroups: int, input_: CUdevResource | None, flags: int, minCount: int) -> tuple[CUresult, list[CUdevResource] | Any, int | Any, CUdevResource | Any]:
     """Splits `CU_DEV_RESOURCE_TYPE_SM` resources."""
 
-def cuDevSmResourceSplit(nbGroups: int, input_: CUdevResource | None, flags: int, groupParams: Sequence[CU_DEV_SM_RESOURCE_GROUP_PARAMS] | None) -> tuple[CUresult, list[CUdevResource] | Any, CUdevResource | Any]:
+def cuDevSmResourceSplit(nbGroups: int, input_: CUdevResource | None, flags: int, groupParams: Sequence[CU_DEV_SM_RESOURCE_GROUP_PARAMS] | _Array | None) -> tuple[CUresult, list[CUdevResource] | Any, CUdevResource | Any]:
     """Splits a `CU_DEV_RESOURCE_TYPE_SM` resource into structured groups."""
 
-def cuDevResourceGenerateDesc(resources: Sequence[CUdevResource] | None, nbResources: int) -> tuple[CUresult, CUdevResourceDesc | Any]:
+def cuDevResourceGenerateDesc(resources: Sequence[CUdevResource] | _Array | None, nbResources: int) -> tuple[CUresult, CUdevResourceDesc | Any]:
     """Generate a resource descriptor"""
 
 def cuGreenCtxRecordEvent(hCtx: CUgreenCtx | int | None, hEvent: CUevent | int | None) -> tuple[CUresult]:
@@ -5558,7 +5576,7 @@ def cuProfilerStart() -> tuple[CUresult]:
 def cuProfilerStop() -> tuple[CUresult]:
     """Disable profiling"""
 
-def cuCtxCreate_v3(paramsArray: Sequence[CUexecAffinityParam] | None, numParams: int, flags: int, dev: CUdevice | int | None) -> tuple[CUresult, CUcontext | Any]:
+def cuCtxCreate_v3(paramsArray: Sequence[CUexecAffinityParam] | _Array | None, numParams: int, flags: int, dev: CUdevice | int | None) -> tuple[CUresult, CUcontext | Any]:
     """Create a CUDA context with execution affinity"""
 
 def cuStreamGetCaptureInfo_v2(hStream: CUstream | int | None) -> tuple[CUresult, CUstreamCaptureStatus | Any, cuuint64_t | Any, CUgraph | Any, list[CUgraphNode] | Any, int | Any]:

@@ -58,10 +58,21 @@ int to_handle_slow(PyObject *object, int index, uint64_t *out) {
     return convert(object, index < 0 ? KIND_U64 : module_info.handles[index].kind, out);
 }
 
+/* Handles come and go with every call, so the memory of some is kept. All have the same size. */
+enum { MAX_SPARE = 64 };
+static HandleObject *spare[MAX_SPARE];
+static int spare_count;
+
 PyObject *handle_new(int index, uint64_t value) {
     PyTypeObject *type = handle_type(index);
-    HandleObject *self = type ? PyObject_New(HandleObject, type) : NULL;
-    if (!self) return NULL;
+    if (UNLIKELY(!type)) return NULL;
+    HandleObject *self;
+    if (LIKELY(spare_count > 0)) {
+        self = spare[--spare_count];
+        PyObject_Init((PyObject *)self, type);
+    } else if (!(self = PyObject_New(HandleObject, type))) {
+        return NULL;
+    }
     self->data = &self->value;
     self->value = value;
     self->info = &module_info.handles[index];
@@ -114,7 +125,13 @@ error:
 
 static void destroy(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    type->tp_free(self);
+    /* Not of a class derived in Python. What a class of the runtime inherits from one of the driver may have made it. */
+    size_t index = (size_t)(((HandleObject *)self)->info - module_info.handles);
+    bool ours = index < module_info.handle_count && type == handle_types[index];
+    if (LIKELY(ours && spare_count < MAX_SPARE))
+        spare[spare_count++] = (HandleObject *)self;
+    else
+        type->tp_free(self);
     Py_DECREF(type);
 }
 

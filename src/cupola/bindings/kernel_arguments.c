@@ -33,8 +33,14 @@ static int own_memory(PyObject *value, char *slot, void **pointer) {
     return -1;
 }
 
-/* The letter by which ctypes knows a scalar type, or 0 with TypeError set. */
+/* The letter by which ctypes knows a scalar type, or 0 with TypeError set. The types of earlier launches are known. */
 static char code_of(PyObject *type) {
+    static struct {
+        PyObject *type;
+        char letter;
+    } known[64];
+    size_t place = ((uintptr_t)type >> 4 ^ (uintptr_t)type >> 10) % COUNT_OF(known);
+    if (LIKELY(known[place].type == type)) return known[place].letter;
     PyObject *code = PyObject_GetAttrString(type, "_type_");
     char letter = 0;
     if (code && PyUnicode_Check(code) && PyUnicode_GET_LENGTH(code) == 1 &&
@@ -45,6 +51,10 @@ static char code_of(PyObject *type) {
         PyErr_Format(PyExc_TypeError, "Unsupported type: %R", type);
         return 0;
     }
+    PyObject *forgotten = known[place].type;
+    known[place].type = Py_NewRef(type);
+    known[place].letter = letter;
+    Py_XDECREF(forgotten);
     return letter;
 }
 
@@ -87,6 +97,11 @@ static int fill_one(PyObject *value, PyObject *type, char *slot, void **pointer)
     char code = code_of(type);
     if (!code) return -1;
     *pointer = slot;
+    if (LIKELY(PyLong_CheckExact(value) || PyFloat_CheckExact(value))) return convert(value, code, slot);
+    if (code == 'P' && is_handle(value)) {
+        *(uint64_t *)slot = handle_load((HandleObject *)value);
+        return 0;
+    }
     /* An instance of a ctypes scalar, not necessarily of the same type, holds its number in `value`. */
     if (!PyLong_Check(value) && !PyFloat_Check(value) && !is_handle(value) && !is_record(value) &&
         PyObject_HasAttrString((PyObject *)Py_TYPE(value), "_type_")) {

@@ -19,7 +19,7 @@ static PyObject *find_class(const char *name) {
         const char *texts = module_info.records[i].texts;
         if (module_info.records[i].hidden) continue;
         if (!strcmp(texts, name)) return Py_XNewRef((PyObject *)record_type(i));
-        if (!strcmp(text_after(text_after(texts)), name)) return struct_dtype(i);
+        if (!strcmp(text_after(text_after(texts)), name)) return record_dtype(i);
     }
     return NULL;
 }
@@ -112,7 +112,9 @@ static PyObject *module_getattr(PyObject *module, PyObject *name) {
 
 static PyObject *module_dir(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
-    return all_names();
+    PyObject *list = all_names();
+    if (list && append(list, "inspect") < 0) Py_CLEAR(list); /* not in __all__, where it would hide Python's own */
+    return list;
 }
 
 static PyObject *size_of(PyObject *module, PyObject *cls) {

@@ -296,11 +296,9 @@ static PyObject *call_nvrtcGetErrorString(CALL_PARAMETERS) {
     int c_result = 0;
     if (UNLIKELY(to_enum(args[0], &c_result) < 0)) return bad_argument("nvrtcGetErrorString()", "result");
     const char *returned;
-    Py_BEGIN_ALLOW_THREADS
     returned = table.nvrtcGetErrorString((nvrtcResult)c_result);
-    Py_END_ALLOW_THREADS
     if (!returned && table_raise_pending() < 0) return NULL;
-    return result_tuple(0, (PyObject *[]){text_from(returned)}, 1);
+    return result_pair(text_from(returned));
 }
 static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
     (void)self;
@@ -313,9 +311,7 @@ static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
     int c_major = 0;
     int c_minor = 0;
     nvrtcResult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.nvrtcVersion(&c_major, &c_minor);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_major), PyLong_FromLongLong(c_minor)}, 2);
 }
@@ -333,7 +329,7 @@ static PyObject *call_nvrtcGetNumSupportedArchs(CALL_PARAMETERS) {
     status = table.nvrtcGetNumSupportedArchs(&c_numArchs);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numArchs)}, 1);
+    return result_pair(PyLong_FromLongLong(c_numArchs));
 }
 static PyObject *call_nvrtcGetSupportedArchs(CALL_PARAMETERS) {
     (void)self;
@@ -356,7 +352,7 @@ static PyObject *call_nvrtcGetSupportedArchs(CALL_PARAMETERS) {
     status = table.nvrtcGetSupportedArchs(c_supportedArchs);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_I32, 0, 4}, c_supportedArchs, count_supportedArchs > 0 ? (size_t)count_supportedArchs : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_I32, 0, 4}, c_supportedArchs, count_supportedArchs > 0 ? (size_t)count_supportedArchs : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -387,7 +383,7 @@ static PyObject *call_nvrtcCreateProgram(CALL_PARAMETERS) {
     status = table.nvrtcCreateProgram(&c_prog, c_src, c_name, (int)c_numHeaders, c_headers, c_includeNames);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(0, (uint64_t)c_prog)}, 1);
+    result = result_pair(handle_new(0, (uint64_t)c_prog));
 done:
     scratch_free(&scratch);
     return result;
@@ -453,7 +449,7 @@ static PyObject *call_nvrtcGetPTXSize(CALL_PARAMETERS) {
     status = table.nvrtcGetPTXSize((nvrtcProgram)c_prog, &c_ptxSizeRet);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ptxSizeRet)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_ptxSizeRet));
 }
 static PyObject *call_nvrtcGetPTX(CALL_PARAMETERS) {
     (void)self;
@@ -493,7 +489,7 @@ static PyObject *call_nvrtcGetCUBINSize(CALL_PARAMETERS) {
     status = table.nvrtcGetCUBINSize((nvrtcProgram)c_prog, &c_cubinSizeRet);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_cubinSizeRet)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_cubinSizeRet));
 }
 static PyObject *call_nvrtcGetCUBIN(CALL_PARAMETERS) {
     (void)self;
@@ -533,7 +529,7 @@ static PyObject *call_nvrtcGetLTOIRSize(CALL_PARAMETERS) {
     status = table.nvrtcGetLTOIRSize((nvrtcProgram)c_prog, &c_LTOIRSizeRet);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_LTOIRSizeRet)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_LTOIRSizeRet));
 }
 static PyObject *call_nvrtcGetLTOIR(CALL_PARAMETERS) {
     (void)self;
@@ -573,7 +569,7 @@ static PyObject *call_nvrtcGetOptiXIRSize(CALL_PARAMETERS) {
     status = table.nvrtcGetOptiXIRSize((nvrtcProgram)c_prog, &c_optixirSizeRet);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_optixirSizeRet)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_optixirSizeRet));
 }
 static PyObject *call_nvrtcGetOptiXIR(CALL_PARAMETERS) {
     (void)self;
@@ -613,7 +609,7 @@ static PyObject *call_nvrtcGetProgramLogSize(CALL_PARAMETERS) {
     status = table.nvrtcGetProgramLogSize((nvrtcProgram)c_prog, &c_logSizeRet);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_logSizeRet)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_logSizeRet));
 }
 static PyObject *call_nvrtcGetProgramLog(CALL_PARAMETERS) {
     (void)self;
@@ -681,7 +677,7 @@ static PyObject *call_nvrtcGetLoweredName(CALL_PARAMETERS) {
     status = table.nvrtcGetLoweredName((nvrtcProgram)c_prog, c_name_expression, &c_lowered_name);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){text_from(c_lowered_name)}, 1);
+    result = result_pair(text_from(c_lowered_name));
 done:
     scratch_free(&scratch);
     return result;
@@ -700,7 +696,7 @@ static PyObject *call_nvrtcGetPCHHeapSize(CALL_PARAMETERS) {
     status = table.nvrtcGetPCHHeapSize(&c_ret);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ret)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_ret));
 }
 static PyObject *call_nvrtcSetPCHHeapSize(CALL_PARAMETERS) {
     (void)self;
@@ -747,7 +743,7 @@ static PyObject *call_nvrtcGetPCHHeapSizeRequired(CALL_PARAMETERS) {
     status = table.nvrtcGetPCHHeapSizeRequired((nvrtcProgram)c_prog, &c_size);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_size)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_size));
 }
 static PyObject *call_nvrtcSetFlowCallback(CALL_PARAMETERS) {
     (void)self;
@@ -789,7 +785,7 @@ static PyObject *call_nvrtcGetTileIRSize(CALL_PARAMETERS) {
     status = table.nvrtcGetTileIRSize((nvrtcProgram)c_prog, &c_TileIRSizeRet);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_TileIRSizeRet)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_TileIRSizeRet));
 }
 static PyObject *call_nvrtcGetTileIR(CALL_PARAMETERS) {
     (void)self;
@@ -834,7 +830,7 @@ static PyObject *call_nvrtcInstallBundledHeaders(CALL_PARAMETERS) {
     status = table.nvrtcInstallBundledHeaders(c_installPath, (unsigned int)c_flags, &c_errorLog);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){text_from(c_errorLog)}, 1);
+    result = result_pair(text_from(c_errorLog));
 done:
     scratch_free(&scratch);
     return result;
@@ -879,7 +875,7 @@ static PyObject *call_nvrtcRemoveBundledHeaders(CALL_PARAMETERS) {
     status = table.nvrtcRemoveBundledHeaders(c_installPath, &c_errorLog);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){text_from(c_errorLog)}, 1);
+    result = result_pair(text_from(c_errorLog));
 done:
     scratch_free(&scratch);
     return result;
@@ -899,7 +895,7 @@ static PyObject *call_nvrtcGetNVVMSize(CALL_PARAMETERS) {
     status = table.nvrtcGetNVVMSize((nvrtcProgram)c_prog, &c_nvvmSizeRet);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_nvvmSizeRet)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_nvvmSizeRet));
 }
 static PyObject *call_nvrtcGetNVVM(CALL_PARAMETERS) {
     (void)self;

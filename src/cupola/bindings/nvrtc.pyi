@@ -4,8 +4,17 @@
 Every function returns a tuple: its status, then its outputs, which are None after a failure.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+from cupola.bindings import Inspection
+
+class _Array(Protocol):
+    """A NumPy array."""
+
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
 
 class _EnumType(type):
     @property
@@ -32,6 +41,11 @@ class _Handle:
 
 class _Record:
     def __init__(self, _ptr: int = 0, **fields: Any) -> None: ...
+    dtype: ClassVar[Any]
+    @classmethod
+    def to_array(cls, records: Iterable[Self], /) -> Any: ...
+    @classmethod
+    def from_array(cls, array: _Array, /) -> list[Self]: ...
     def getPtr(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -43,6 +57,10 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
+
+def inspect() -> Inspection:
+    """What was loaded and which of the module's functions it has; loads the library, like a call."""
+
 
 NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS: int
 NVRTC_INSTALL_HEADERS_FORCE_OVERWRITE: int

@@ -4,9 +4,18 @@
 Functions return their results directly and raise nvvmError on failure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from _typeshed import ReadableBuffer, WriteableBuffer
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
+
+from cupola.bindings import Inspection
+
+class _Array(Protocol):
+    """A NumPy array."""
+
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
 
 class _EnumType(type):
     @property
@@ -32,6 +41,10 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
+
+def inspect() -> Inspection:
+    """What was loaded and which of the module's functions it has; loads the library, like a call."""
+
 
 
 class Result(_Enum):

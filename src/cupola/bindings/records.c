@@ -1,7 +1,7 @@
 /* Classes for C structs and unions, made from tables of fields when they are first used. */
 #include "support.h"
 
-static PyTypeObject *record_types[1024];
+static PyTypeObject *record_types[MAX_RECORDS];
 
 static RecordObject *allocate(PyTypeObject *type, const RecordInfo *info) {
     RecordObject *self = (RecordObject *)type->tp_alloc(type, 0);
@@ -199,6 +199,13 @@ static int set_pointed(RecordObject *self, const FieldInfo *field, PyObject *val
         if (to_record(value, field->type.index, false, &data) < 0) return -1;
         *pointer = data;
         return storage_keep(self->storage, pointer, (PyObject *)((RecordObject *)value)->storage);
+    }
+    if (field->type.kind == KIND_RECORD && is_record_array(value)) {
+        PyObject *type = (PyObject *)record_type(field->type.index);
+        PyObject *items = type ? records_from_array(type, value) : NULL;
+        int status = items ? set_pointed(self, field, items) : -1;
+        Py_XDECREF(items);
+        return status;
     }
     if (!PyList_Check(value) && !PyTuple_Check(value)) {
         PyErr_Format(PyExc_TypeError, "expected a list or tuple, got %.200s", Py_TYPE(value)->tp_name);
@@ -423,6 +430,10 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 
 static PyMethodDef methods[] = {
     {"getPtr", get_pointer, METH_NOARGS, "getPtr($self, /)\n--\n\nAddress of the record."},
+    {"to_array", records_to_array, METH_O | METH_CLASS,
+     "to_array($type, records, /)\n--\n\nA NumPy array, of the class's `dtype`, with copies of the records."},
+    {"from_array", records_from_array, METH_O | METH_CLASS,
+     "from_array($type, array, /)\n--\n\nRecords over the elements of a NumPy array, whose memory they share."},
     {0},
 };
 static PyBufferProcs buffer_procs = {.bf_getbuffer = get_buffer};
@@ -477,6 +488,6 @@ int records_init(void) {
         PyErr_SetString(PyExc_SystemError, "too many records");
         return -1;
     }
-    if (PyType_Ready(&StorageType) < 0 || PyType_Ready(&RecordBase) < 0) return -1;
+    if (PyType_Ready(&StorageType) < 0 || PyType_Ready(&RecordBase) < 0 || arrays_init() < 0) return -1;
     return structs_init();
 }

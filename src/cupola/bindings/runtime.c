@@ -5693,7 +5693,7 @@ static PyObject *call_cudaDeviceGetLimit(CALL_PARAMETERS) {
     status = table.cudaDeviceGetLimit(&c_pValue, (enum cudaLimit)c_limit);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pValue)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_pValue));
 }
 static PyObject *call_cudaDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     (void)self;
@@ -5712,7 +5712,7 @@ static PyObject *call_cudaDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     status = table.cudaDeviceGetTexture1DLinearMaxWidth(&c_maxWidthInElements, c_fmtDesc, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_maxWidthInElements)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_maxWidthInElements));
 }
 static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
@@ -5728,7 +5728,7 @@ static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
     status = table.cudaDeviceGetCacheConfig(&c_pCacheConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(41, c_pCacheConfig)}, 1);
+    return result_pair(enum_value(41, c_pCacheConfig));
 }
 static PyObject *call_cudaDeviceGetStreamPriorityRange(CALL_PARAMETERS) {
     (void)self;
@@ -5780,7 +5780,7 @@ static PyObject *call_cudaDeviceGetByPCIBusId(CALL_PARAMETERS) {
     status = table.cudaDeviceGetByPCIBusId(&c_device, c_pciBusId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_device)}, 1);
+    result = result_pair(PyLong_FromLongLong(c_device));
 done:
     scratch_free(&scratch);
     return result;
@@ -5810,7 +5810,7 @@ static PyObject *call_cudaDeviceGetPCIBusId(CALL_PARAMETERS) {
     status = table.cudaDeviceGetPCIBusId(c_pciBusId, (int)c_len, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyBytes_FromStringAndSize(c_pciBusId, c_len)}, 1);
+    result = result_pair(PyBytes_FromStringAndSize(c_pciBusId, c_len));
 done:
     scratch_free(&scratch);
     return result;
@@ -5832,7 +5832,7 @@ static PyObject *call_cudaIpcGetEventHandle(CALL_PARAMETERS) {
     status = table.cudaIpcGetEventHandle(record_data(c_handle), (cudaEvent_t)c_event);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_handle)}, 1);
+    result = result_pair(Py_NewRef(c_handle));
 done:
     Py_XDECREF(c_handle);
     return result;
@@ -5852,7 +5852,7 @@ static PyObject *call_cudaIpcOpenEventHandle(CALL_PARAMETERS) {
     status = table.cudaIpcOpenEventHandle(&c_event, *(cudaIpcEventHandle_t *)c_handle);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_event)}, 1);
+    return result_pair(handle_new(8, (uint64_t)c_event));
 }
 static PyObject *call_cudaIpcGetMemHandle(CALL_PARAMETERS) {
     (void)self;
@@ -5873,7 +5873,7 @@ static PyObject *call_cudaIpcGetMemHandle(CALL_PARAMETERS) {
     status = table.cudaIpcGetMemHandle(record_data(c_handle), (void *)c_devPtr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_handle)}, 1);
+    result = result_pair(Py_NewRef(c_handle));
 done:
     scratch_free(&scratch);
     Py_XDECREF(c_handle);
@@ -5896,7 +5896,7 @@ static PyObject *call_cudaIpcOpenMemHandle(CALL_PARAMETERS) {
     status = table.cudaIpcOpenMemHandle(&c_devPtr, *(cudaIpcMemHandle_t *)c_handle, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
 static PyObject *call_cudaIpcCloseMemHandle(CALL_PARAMETERS) {
     (void)self;
@@ -5958,7 +5958,7 @@ static PyObject *call_cudaDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
     status = table.cudaDeviceRegisterAsyncNotification((int)c_device, (cudaAsyncCallback)c_callbackFunc, (void *)c_userData, &c_callback);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(22, (uint64_t)c_callback)}, 1);
+    result = result_pair(handle_new(22, (uint64_t)c_callback));
 done:
     scratch_free(&scratch);
     return result;
@@ -5994,7 +5994,7 @@ static PyObject *call_cudaDeviceGetSharedMemConfig(CALL_PARAMETERS) {
     status = table.cudaDeviceGetSharedMemConfig(&c_pConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(42, c_pConfig)}, 1);
+    return result_pair(enum_value(42, c_pConfig));
 }
 static PyObject *call_cudaDeviceSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
@@ -6049,11 +6049,9 @@ static PyObject *call_cudaGetErrorName(CALL_PARAMETERS) {
     int c_error = 0;
     if (UNLIKELY(to_enum(args[0], &c_error) < 0)) return bad_argument("cudaGetErrorName()", "error");
     const char *returned;
-    Py_BEGIN_ALLOW_THREADS
     returned = table.cudaGetErrorName((cudaError_t)c_error);
-    Py_END_ALLOW_THREADS
     if (!returned && table_raise_pending() < 0) return NULL;
-    return result_tuple(0, (PyObject *[]){text_from(returned)}, 1);
+    return result_pair(text_from(returned));
 }
 static PyObject *call_cudaGetErrorString(CALL_PARAMETERS) {
     (void)self;
@@ -6065,11 +6063,9 @@ static PyObject *call_cudaGetErrorString(CALL_PARAMETERS) {
     int c_error = 0;
     if (UNLIKELY(to_enum(args[0], &c_error) < 0)) return bad_argument("cudaGetErrorString()", "error");
     const char *returned;
-    Py_BEGIN_ALLOW_THREADS
     returned = table.cudaGetErrorString((cudaError_t)c_error);
-    Py_END_ALLOW_THREADS
     if (!returned && table_raise_pending() < 0) return NULL;
-    return result_tuple(0, (PyObject *[]){text_from(returned)}, 1);
+    return result_pair(text_from(returned));
 }
 static PyObject *call_cudaGetDeviceCount(CALL_PARAMETERS) {
     (void)self;
@@ -6085,7 +6081,7 @@ static PyObject *call_cudaGetDeviceCount(CALL_PARAMETERS) {
     status = table.cudaGetDeviceCount(&c_count);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_count)}, 1);
+    return result_pair(PyLong_FromLongLong(c_count));
 }
 static PyObject *call_cudaGetDeviceProperties(CALL_PARAMETERS) {
     (void)self;
@@ -6104,7 +6100,7 @@ static PyObject *call_cudaGetDeviceProperties(CALL_PARAMETERS) {
     status = table.cudaGetDeviceProperties(record_data(c_prop), (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_prop)}, 1);
+    result = result_pair(Py_NewRef(c_prop));
 done:
     Py_XDECREF(c_prop);
     return result;
@@ -6126,7 +6122,7 @@ static PyObject *call_cudaDeviceGetAttribute(CALL_PARAMETERS) {
     status = table.cudaDeviceGetAttribute(&c_value, (enum cudaDeviceAttr)c_attr, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_value)}, 1);
+    return result_pair(PyLong_FromLongLong(c_value));
 }
 static PyObject *call_cudaDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
@@ -6151,7 +6147,7 @@ static PyObject *call_cudaDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     status = table.cudaDeviceGetHostAtomicCapabilities(c_capabilities, c_operations, (unsigned int)c_count, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -6171,7 +6167,7 @@ static PyObject *call_cudaDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     status = table.cudaDeviceGetDefaultMemPool(&c_memPool, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_memPool)}, 1);
+    return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
 static PyObject *call_cudaDeviceSetMemPool(CALL_PARAMETERS) {
     (void)self;
@@ -6205,7 +6201,7 @@ static PyObject *call_cudaDeviceGetMemPool(CALL_PARAMETERS) {
     status = table.cudaDeviceGetMemPool(&c_memPool, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_memPool)}, 1);
+    return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
 static PyObject *call_cudaDeviceGetNvSciSyncAttributes(CALL_PARAMETERS) {
     (void)self;
@@ -6251,7 +6247,7 @@ static PyObject *call_cudaDeviceGetP2PAttribute(CALL_PARAMETERS) {
     status = table.cudaDeviceGetP2PAttribute(&c_value, (enum cudaDeviceP2PAttr)c_attr, (int)c_srcDevice, (int)c_dstDevice);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_value)}, 1);
+    return result_pair(PyLong_FromLongLong(c_value));
 }
 static PyObject *call_cudaDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
@@ -6278,7 +6274,7 @@ static PyObject *call_cudaDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     status = table.cudaDeviceGetP2PAtomicCapabilities(c_capabilities, c_operations, (unsigned int)c_count, (int)c_srcDevice, (int)c_dstDevice);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_U32, 0, 4}, c_capabilities, c_count > 0 ? (size_t)c_count : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -6298,7 +6294,7 @@ static PyObject *call_cudaChooseDevice(CALL_PARAMETERS) {
     status = table.cudaChooseDevice(&c_device, c_prop);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_device)}, 1);
+    return result_pair(PyLong_FromLongLong(c_device));
 }
 static PyObject *call_cudaInitDevice(CALL_PARAMETERS) {
     (void)self;
@@ -6348,7 +6344,7 @@ static PyObject *call_cudaGetDevice(CALL_PARAMETERS) {
     status = table.cudaGetDevice(&c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_device)}, 1);
+    return result_pair(PyLong_FromLongLong(c_device));
 }
 static PyObject *call_cudaSetValidDevices(CALL_PARAMETERS) {
     (void)self;
@@ -6402,7 +6398,7 @@ static PyObject *call_cudaGetDeviceFlags(CALL_PARAMETERS) {
     status = table.cudaGetDeviceFlags(&c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
 static PyObject *call_cudaStreamCreate(CALL_PARAMETERS) {
     (void)self;
@@ -6418,7 +6414,7 @@ static PyObject *call_cudaStreamCreate(CALL_PARAMETERS) {
     status = table.cudaStreamCreate(&c_pStream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_pStream)}, 1);
+    return result_pair(handle_new(7, (uint64_t)c_pStream));
 }
 static PyObject *call_cudaStreamCreateWithFlags(CALL_PARAMETERS) {
     (void)self;
@@ -6435,7 +6431,7 @@ static PyObject *call_cudaStreamCreateWithFlags(CALL_PARAMETERS) {
     status = table.cudaStreamCreateWithFlags(&c_pStream, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_pStream)}, 1);
+    return result_pair(handle_new(7, (uint64_t)c_pStream));
 }
 static PyObject *call_cudaStreamCreateWithPriority(CALL_PARAMETERS) {
     (void)self;
@@ -6454,7 +6450,7 @@ static PyObject *call_cudaStreamCreateWithPriority(CALL_PARAMETERS) {
     status = table.cudaStreamCreateWithPriority(&c_pStream, (unsigned int)c_flags, (int)c_priority);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_pStream)}, 1);
+    return result_pair(handle_new(7, (uint64_t)c_pStream));
 }
 static PyObject *call_cudaStreamGetPriority(CALL_PARAMETERS) {
     (void)self;
@@ -6471,7 +6467,7 @@ static PyObject *call_cudaStreamGetPriority(CALL_PARAMETERS) {
     status = table.cudaStreamGetPriority((cudaStream_t)c_hStream, &c_priority);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_priority)}, 1);
+    return result_pair(PyLong_FromLongLong(c_priority));
 }
 static PyObject *call_cudaStreamGetFlags(CALL_PARAMETERS) {
     (void)self;
@@ -6488,7 +6484,7 @@ static PyObject *call_cudaStreamGetFlags(CALL_PARAMETERS) {
     status = table.cudaStreamGetFlags((cudaStream_t)c_hStream, &c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
 static PyObject *call_cudaStreamGetId(CALL_PARAMETERS) {
     (void)self;
@@ -6505,7 +6501,7 @@ static PyObject *call_cudaStreamGetId(CALL_PARAMETERS) {
     status = table.cudaStreamGetId((cudaStream_t)c_hStream, &c_streamId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_streamId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_streamId));
 }
 static PyObject *call_cudaStreamGetDevice(CALL_PARAMETERS) {
     (void)self;
@@ -6522,7 +6518,7 @@ static PyObject *call_cudaStreamGetDevice(CALL_PARAMETERS) {
     status = table.cudaStreamGetDevice((cudaStream_t)c_hStream, &c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_device)}, 1);
+    return result_pair(PyLong_FromLongLong(c_device));
 }
 static PyObject *call_cudaCtxResetPersistingL2Cache(CALL_PARAMETERS) {
     (void)self;
@@ -6574,7 +6570,7 @@ static PyObject *call_cudaStreamGetAttribute(CALL_PARAMETERS) {
     status = table.cudaStreamGetAttribute((cudaStream_t)c_hStream, (cudaLaunchAttributeID)c_attr, record_data(c_value_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_value_out)}, 1);
+    result = result_pair(Py_NewRef(c_value_out));
 done:
     Py_XDECREF(c_value_out);
     return result;
@@ -6801,7 +6797,7 @@ static PyObject *call_cudaThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     status = table.cudaThreadExchangeStreamCaptureMode(&io_mode);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(28, io_mode)}, 1);
+    return result_pair(enum_value(28, io_mode));
 }
 static PyObject *call_cudaStreamEndCapture(CALL_PARAMETERS) {
     (void)self;
@@ -6818,7 +6814,7 @@ static PyObject *call_cudaStreamEndCapture(CALL_PARAMETERS) {
     status = table.cudaStreamEndCapture((cudaStream_t)c_stream, &c_pGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pGraph)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_pGraph));
 }
 static PyObject *call_cudaStreamIsCapturing(CALL_PARAMETERS) {
     (void)self;
@@ -6835,7 +6831,7 @@ static PyObject *call_cudaStreamIsCapturing(CALL_PARAMETERS) {
     status = table.cudaStreamIsCapturing((cudaStream_t)c_stream, &c_pCaptureStatus);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(26, c_pCaptureStatus)}, 1);
+    return result_pair(enum_value(26, c_pCaptureStatus));
 }
 static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
     (void)self;
@@ -6902,7 +6898,7 @@ static PyObject *call_cudaEventCreate(CALL_PARAMETERS) {
     status = table.cudaEventCreate(&c_event);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_event)}, 1);
+    return result_pair(handle_new(8, (uint64_t)c_event));
 }
 static PyObject *call_cudaEventCreateWithFlags(CALL_PARAMETERS) {
     (void)self;
@@ -6919,7 +6915,7 @@ static PyObject *call_cudaEventCreateWithFlags(CALL_PARAMETERS) {
     status = table.cudaEventCreateWithFlags(&c_event, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_event)}, 1);
+    return result_pair(handle_new(8, (uint64_t)c_event));
 }
 static PyObject *call_cudaEventRecord(CALL_PARAMETERS) {
     (void)self;
@@ -7019,7 +7015,7 @@ static PyObject *call_cudaEventElapsedTime(CALL_PARAMETERS) {
     status = table.cudaEventElapsedTime(&c_ms, (cudaEvent_t)c_start, (cudaEvent_t)c_end);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(c_ms)}, 1);
+    return result_pair(PyFloat_FromDouble(c_ms));
 }
 static PyObject *call_cudaImportExternalMemory(CALL_PARAMETERS) {
     (void)self;
@@ -7036,7 +7032,7 @@ static PyObject *call_cudaImportExternalMemory(CALL_PARAMETERS) {
     status = table.cudaImportExternalMemory(&c_extMem_out, c_memHandleDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(10, (uint64_t)c_extMem_out)}, 1);
+    return result_pair(handle_new(10, (uint64_t)c_extMem_out));
 }
 static PyObject *call_cudaExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     (void)self;
@@ -7055,7 +7051,7 @@ static PyObject *call_cudaExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     status = table.cudaExternalMemoryGetMappedBuffer(&c_devPtr, (cudaExternalMemory_t)c_extMem, c_bufferDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
 static PyObject *call_cudaExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
@@ -7074,7 +7070,7 @@ static PyObject *call_cudaExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS)
     status = table.cudaExternalMemoryGetMappedMipmappedArray(&c_mipmap, (cudaExternalMemory_t)c_extMem, c_mipmapDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(4, (uint64_t)c_mipmap)}, 1);
+    return result_pair(handle_new(4, (uint64_t)c_mipmap));
 }
 static PyObject *call_cudaDestroyExternalMemory(CALL_PARAMETERS) {
     (void)self;
@@ -7106,7 +7102,7 @@ static PyObject *call_cudaImportExternalSemaphore(CALL_PARAMETERS) {
     status = table.cudaImportExternalSemaphore(&c_extSem_out, c_semHandleDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(11, (uint64_t)c_extSem_out)}, 1);
+    return result_pair(handle_new(11, (uint64_t)c_extSem_out));
 }
 static PyObject *call_cudaSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
@@ -7306,7 +7302,7 @@ static PyObject *call_cudaFuncGetAttributes(CALL_PARAMETERS) {
     status = table.cudaFuncGetAttributes(record_data(c_attr), (const void *)c_func);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_attr)}, 1);
+    result = result_pair(Py_NewRef(c_attr));
 done:
     scratch_free(&scratch);
     Py_XDECREF(c_attr);
@@ -7355,7 +7351,7 @@ static PyObject *call_cudaFuncGetName(CALL_PARAMETERS) {
     status = table.cudaFuncGetName(&c_name, (const void *)c_func);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){text_from(c_name)}, 1);
+    result = result_pair(text_from(c_name));
 done:
     scratch_free(&scratch);
     return result;
@@ -7404,7 +7400,7 @@ static PyObject *call_cudaFuncGetParamCount(CALL_PARAMETERS) {
     status = table.cudaFuncGetParamCount((const void *)c_func, &c_paramCount);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramCount)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_paramCount));
 done:
     scratch_free(&scratch);
     return result;
@@ -7506,7 +7502,7 @@ static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMET
     status = table.cudaOccupancyMaxActiveBlocksPerMultiprocessor(&c_numBlocks, (const void *)c_func, (int)c_blockSize, (size_t)c_dynamicSMemSize);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numBlocks)}, 1);
+    result = result_pair(PyLong_FromLongLong(c_numBlocks));
 done:
     scratch_free(&scratch);
     return result;
@@ -7533,7 +7529,7 @@ static PyObject *call_cudaOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS)
     status = table.cudaOccupancyAvailableDynamicSMemPerBlock(&c_dynamicSmemSize, (const void *)c_func, (int)c_numBlocks, (int)c_blockSize);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_dynamicSmemSize)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_dynamicSmemSize));
 done:
     scratch_free(&scratch);
     return result;
@@ -7562,7 +7558,7 @@ static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CAL
     status = table.cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&c_numBlocks, (const void *)c_func, (int)c_blockSize, (size_t)c_dynamicSMemSize, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numBlocks)}, 1);
+    result = result_pair(PyLong_FromLongLong(c_numBlocks));
 done:
     scratch_free(&scratch);
     return result;
@@ -7587,7 +7583,7 @@ static PyObject *call_cudaOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     status = table.cudaOccupancyMaxPotentialClusterSize(&c_clusterSize, (const void *)c_func, c_launchConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_clusterSize)}, 1);
+    result = result_pair(PyLong_FromLongLong(c_clusterSize));
 done:
     scratch_free(&scratch);
     return result;
@@ -7612,7 +7608,7 @@ static PyObject *call_cudaOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     status = table.cudaOccupancyMaxActiveClusters(&c_numClusters, (const void *)c_func, c_launchConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_numClusters)}, 1);
+    result = result_pair(PyLong_FromLongLong(c_numClusters));
 done:
     scratch_free(&scratch);
     return result;
@@ -7634,7 +7630,7 @@ static PyObject *call_cudaMallocManaged(CALL_PARAMETERS) {
     status = table.cudaMallocManaged(&c_devPtr, (size_t)c_size, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
 static PyObject *call_cudaMalloc(CALL_PARAMETERS) {
     (void)self;
@@ -7651,7 +7647,7 @@ static PyObject *call_cudaMalloc(CALL_PARAMETERS) {
     status = table.cudaMalloc(&c_devPtr, (size_t)c_size);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
 static PyObject *call_cudaMallocHost(CALL_PARAMETERS) {
     (void)self;
@@ -7668,7 +7664,7 @@ static PyObject *call_cudaMallocHost(CALL_PARAMETERS) {
     status = table.cudaMallocHost(&c_ptr, (size_t)c_size);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_ptr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_ptr));
 }
 static PyObject *call_cudaMallocPitch(CALL_PARAMETERS) {
     (void)self;
@@ -7711,7 +7707,7 @@ static PyObject *call_cudaMallocArray(CALL_PARAMETERS) {
     status = table.cudaMallocArray(&c_array, c_desc, (size_t)c_width, (size_t)c_height, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(2, (uint64_t)c_array)}, 1);
+    return result_pair(handle_new(2, (uint64_t)c_array));
 }
 static PyObject *call_cudaFree(CALL_PARAMETERS) {
     (void)self;
@@ -7802,7 +7798,7 @@ static PyObject *call_cudaHostAlloc(CALL_PARAMETERS) {
     status = table.cudaHostAlloc(&c_pHost, (size_t)c_size, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_pHost)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_pHost));
 }
 static PyObject *call_cudaHostRegister(CALL_PARAMETERS) {
     (void)self;
@@ -7870,7 +7866,7 @@ static PyObject *call_cudaHostGetDevicePointer(CALL_PARAMETERS) {
     status = table.cudaHostGetDevicePointer(&c_pDevice, (void *)c_pHost, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_pDevice)}, 1);
+    result = result_pair(PyLong_FromVoidPtr((void *)c_pDevice));
 done:
     scratch_free(&scratch);
     return result;
@@ -7893,7 +7889,7 @@ static PyObject *call_cudaHostGetFlags(CALL_PARAMETERS) {
     status = table.cudaHostGetFlags(&c_pFlags, (void *)c_pHost);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pFlags)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_pFlags));
 done:
     scratch_free(&scratch);
     return result;
@@ -7915,7 +7911,7 @@ static PyObject *call_cudaMalloc3D(CALL_PARAMETERS) {
     status = table.cudaMalloc3D(record_data(c_pitchedDevPtr), *(struct cudaExtent *)c_extent);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pitchedDevPtr)}, 1);
+    result = result_pair(Py_NewRef(c_pitchedDevPtr));
 done:
     Py_XDECREF(c_pitchedDevPtr);
     return result;
@@ -7939,7 +7935,7 @@ static PyObject *call_cudaMalloc3DArray(CALL_PARAMETERS) {
     status = table.cudaMalloc3DArray(&c_array, c_desc, *(struct cudaExtent *)c_extent, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(2, (uint64_t)c_array)}, 1);
+    return result_pair(handle_new(2, (uint64_t)c_array));
 }
 static PyObject *call_cudaMallocMipmappedArray(CALL_PARAMETERS) {
     (void)self;
@@ -7962,7 +7958,7 @@ static PyObject *call_cudaMallocMipmappedArray(CALL_PARAMETERS) {
     status = table.cudaMallocMipmappedArray(&c_mipmappedArray, c_desc, *(struct cudaExtent *)c_extent, (unsigned int)c_numLevels, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(4, (uint64_t)c_mipmappedArray)}, 1);
+    return result_pair(handle_new(4, (uint64_t)c_mipmappedArray));
 }
 static PyObject *call_cudaGetMipmappedArrayLevel(CALL_PARAMETERS) {
     (void)self;
@@ -7981,7 +7977,7 @@ static PyObject *call_cudaGetMipmappedArrayLevel(CALL_PARAMETERS) {
     status = table.cudaGetMipmappedArrayLevel(&c_levelArray, (cudaMipmappedArray_const_t)c_mipmappedArray, (unsigned int)c_level);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(2, (uint64_t)c_levelArray)}, 1);
+    return result_pair(handle_new(2, (uint64_t)c_levelArray));
 }
 static PyObject *call_cudaMemcpy3D(CALL_PARAMETERS) {
     (void)self;
@@ -8107,7 +8103,7 @@ static PyObject *call_cudaArrayGetPlane(CALL_PARAMETERS) {
     status = table.cudaArrayGetPlane(&c_pPlaneArray, (cudaArray_t)c_hArray, (unsigned int)c_planeIdx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(2, (uint64_t)c_pPlaneArray)}, 1);
+    return result_pair(handle_new(2, (uint64_t)c_pPlaneArray));
 }
 static PyObject *call_cudaArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
@@ -8128,7 +8124,7 @@ static PyObject *call_cudaArrayGetMemoryRequirements(CALL_PARAMETERS) {
     status = table.cudaArrayGetMemoryRequirements(record_data(c_memoryRequirements), (cudaArray_t)c_array, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_memoryRequirements)}, 1);
+    result = result_pair(Py_NewRef(c_memoryRequirements));
 done:
     Py_XDECREF(c_memoryRequirements);
     return result;
@@ -8152,7 +8148,7 @@ static PyObject *call_cudaMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
     status = table.cudaMipmappedArrayGetMemoryRequirements(record_data(c_memoryRequirements), (cudaMipmappedArray_t)c_mipmap, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_memoryRequirements)}, 1);
+    result = result_pair(Py_NewRef(c_memoryRequirements));
 done:
     Py_XDECREF(c_memoryRequirements);
     return result;
@@ -8174,7 +8170,7 @@ static PyObject *call_cudaArrayGetSparseProperties(CALL_PARAMETERS) {
     status = table.cudaArrayGetSparseProperties(record_data(c_sparseProperties), (cudaArray_t)c_array);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_sparseProperties)}, 1);
+    result = result_pair(Py_NewRef(c_sparseProperties));
 done:
     Py_XDECREF(c_sparseProperties);
     return result;
@@ -8196,7 +8192,7 @@ static PyObject *call_cudaMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
     status = table.cudaMipmappedArrayGetSparseProperties(record_data(c_sparseProperties), (cudaMipmappedArray_t)c_mipmap);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_sparseProperties)}, 1);
+    result = result_pair(Py_NewRef(c_sparseProperties));
 done:
     Py_XDECREF(c_sparseProperties);
     return result;
@@ -8960,7 +8956,7 @@ static PyObject *call_cudaGetSymbolAddress(CALL_PARAMETERS) {
     status = table.cudaGetSymbolAddress(&c_devPtr, (const void *)c_symbol);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    result = result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 done:
     scratch_free(&scratch);
     return result;
@@ -8983,7 +8979,7 @@ static PyObject *call_cudaGetSymbolSize(CALL_PARAMETERS) {
     status = table.cudaGetSymbolSize(&c_size, (const void *)c_symbol);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_size)}, 1);
+    result = result_pair(PyLong_FromUnsignedLongLong(c_size));
 done:
     scratch_free(&scratch);
     return result;
@@ -9199,7 +9195,7 @@ static PyObject *call_cudaMemRangeGetAttribute(CALL_PARAMETERS) {
     status = table.cudaMemRangeGetAttribute(c_data, (size_t)c_dataSize, (enum cudaMemRangeAttribute)c_attribute, (const void *)c_devPtr, (size_t)c_count);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_range, c_attribute, c_data, c_dataSize)}, 1);
+    result = result_pair(attribute_from(&attributes_range, c_attribute, c_data, c_dataSize));
 done:
     scratch_free(&scratch);
     return result;
@@ -9231,7 +9227,7 @@ static PyObject *call_cudaMemRangeGetAttributes(CALL_PARAMETERS) {
     status = table.cudaMemRangeGetAttributes(c_data, c_dataSizes, c_attributes, (size_t)c_numAttributes, (const void *)c_devPtr, (size_t)c_count);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attributes_from(&attributes_range, c_attributes, c_data, (long long)c_numAttributes, c_dataSizes)}, 1);
+    result = result_pair(attributes_from(&attributes_range, c_attributes, c_data, (long long)c_numAttributes, c_dataSizes));
 done:
     scratch_free(&scratch);
     return result;
@@ -9410,7 +9406,7 @@ static PyObject *call_cudaMallocAsync(CALL_PARAMETERS) {
     status = table.cudaMallocAsync(&c_devPtr, (size_t)c_size, (cudaStream_t)c_hStream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
 static PyObject *call_cudaFreeAsync(CALL_PARAMETERS) {
     (void)self;
@@ -9500,7 +9496,7 @@ static PyObject *call_cudaMemPoolGetAttribute(CALL_PARAMETERS) {
     status = table.cudaMemPoolGetAttribute((cudaMemPool_t)c_memPool, (enum cudaMemPoolAttr)c_attr, c_value);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_pool, c_attr, c_value, size_value)}, 1);
+    result = result_pair(attribute_from(&attributes_pool, c_attr, c_value, size_value));
 done:
     scratch_free(&scratch);
     return result;
@@ -9547,7 +9543,7 @@ static PyObject *call_cudaMemPoolGetAccess(CALL_PARAMETERS) {
     status = table.cudaMemPoolGetAccess(&c_flags, (cudaMemPool_t)c_memPool, c_location);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(55, c_flags)}, 1);
+    return result_pair(enum_value(55, c_flags));
 }
 static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
     (void)self;
@@ -9564,7 +9560,7 @@ static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
     status = table.cudaMemPoolCreate(&c_memPool, c_poolProps);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_memPool)}, 1);
+    return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
 static PyObject *call_cudaMemPoolDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -9598,7 +9594,7 @@ static PyObject *call_cudaMemGetDefaultMemPool(CALL_PARAMETERS) {
     status = table.cudaMemGetDefaultMemPool(&c_memPool, c_location, (enum cudaMemAllocationType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_memPool)}, 1);
+    return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
 static PyObject *call_cudaMemGetMemPool(CALL_PARAMETERS) {
     (void)self;
@@ -9617,7 +9613,7 @@ static PyObject *call_cudaMemGetMemPool(CALL_PARAMETERS) {
     status = table.cudaMemGetMemPool(&c_memPool, c_location, (enum cudaMemAllocationType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_memPool)}, 1);
+    return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
 static PyObject *call_cudaMemSetMemPool(CALL_PARAMETERS) {
     (void)self;
@@ -9657,7 +9653,7 @@ static PyObject *call_cudaMallocFromPoolAsync(CALL_PARAMETERS) {
     status = table.cudaMallocFromPoolAsync(&c_ptr, (size_t)c_size, (cudaMemPool_t)c_memPool, (cudaStream_t)c_stream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_ptr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_ptr));
 }
 static PyObject *call_cudaMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
@@ -9683,7 +9679,7 @@ static PyObject *call_cudaMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     status = table.cudaMemPoolExportToShareableHandle(c_shareableHandle, (cudaMemPool_t)c_memPool, (enum cudaMemAllocationHandleType)c_handleType, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_shareable_handle, c_handleType, c_shareableHandle, size_shareableHandle)}, 1);
+    result = result_pair(attribute_from(&attributes_shareable_handle, c_handleType, c_shareableHandle, size_shareableHandle));
 done:
     scratch_free(&scratch);
     return result;
@@ -9710,7 +9706,7 @@ static PyObject *call_cudaMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
     status = table.cudaMemPoolImportFromShareableHandle(&c_memPool, (void *)c_shareableHandle, (enum cudaMemAllocationHandleType)c_handleType, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(19, (uint64_t)c_memPool)}, 1);
+    result = result_pair(handle_new(19, (uint64_t)c_memPool));
 done:
     scratch_free(&scratch);
     return result;
@@ -9734,7 +9730,7 @@ static PyObject *call_cudaMemPoolExportPointer(CALL_PARAMETERS) {
     status = table.cudaMemPoolExportPointer(record_data(c_exportData), (void *)c_ptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_exportData)}, 1);
+    result = result_pair(Py_NewRef(c_exportData));
 done:
     scratch_free(&scratch);
     Py_XDECREF(c_exportData);
@@ -9757,7 +9753,7 @@ static PyObject *call_cudaMemPoolImportPointer(CALL_PARAMETERS) {
     status = table.cudaMemPoolImportPointer(&c_ptr, (cudaMemPool_t)c_memPool, c_exportData);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_ptr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_ptr));
 }
 static PyObject *call_cudaPointerGetAttributes(CALL_PARAMETERS) {
     (void)self;
@@ -9778,7 +9774,7 @@ static PyObject *call_cudaPointerGetAttributes(CALL_PARAMETERS) {
     status = table.cudaPointerGetAttributes(record_data(c_attributes), (const void *)c_ptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_attributes)}, 1);
+    result = result_pair(Py_NewRef(c_attributes));
 done:
     scratch_free(&scratch);
     Py_XDECREF(c_attributes);
@@ -9801,7 +9797,7 @@ static PyObject *call_cudaDeviceCanAccessPeer(CALL_PARAMETERS) {
     status = table.cudaDeviceCanAccessPeer(&c_canAccessPeer, (int)c_device, (int)c_peerDevice);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_canAccessPeer)}, 1);
+    return result_pair(PyLong_FromLongLong(c_canAccessPeer));
 }
 static PyObject *call_cudaDeviceEnablePeerAccess(CALL_PARAMETERS) {
     (void)self;
@@ -9954,7 +9950,7 @@ static PyObject *call_cudaGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     status = table.cudaGraphicsSubResourceGetMappedArray(&c_array, (cudaGraphicsResource_t)c_resource, (unsigned int)c_arrayIndex, (unsigned int)c_mipLevel);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(2, (uint64_t)c_array)}, 1);
+    return result_pair(handle_new(2, (uint64_t)c_array));
 }
 static PyObject *call_cudaGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
@@ -9971,7 +9967,7 @@ static PyObject *call_cudaGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETER
     status = table.cudaGraphicsResourceGetMappedMipmappedArray(&c_mipmappedArray, (cudaGraphicsResource_t)c_resource);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(4, (uint64_t)c_mipmappedArray)}, 1);
+    return result_pair(handle_new(4, (uint64_t)c_mipmappedArray));
 }
 static PyObject *call_cudaGetChannelDesc(CALL_PARAMETERS) {
     (void)self;
@@ -9990,7 +9986,7 @@ static PyObject *call_cudaGetChannelDesc(CALL_PARAMETERS) {
     status = table.cudaGetChannelDesc(record_data(c_desc), (cudaArray_const_t)c_array);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_desc)}, 1);
+    result = result_pair(Py_NewRef(c_desc));
 done:
     Py_XDECREF(c_desc);
     return result;
@@ -10017,7 +10013,7 @@ static PyObject *call_cudaCreateChannelDesc(CALL_PARAMETERS) {
     returned = table.cudaCreateChannelDesc((int)c_x, (int)c_y, (int)c_z, (int)c_w, (enum cudaChannelFormatKind)c_f);
     Py_END_ALLOW_THREADS
     if (table_raise_pending() < 0) return NULL;
-    return result_tuple(0, (PyObject *[]){record_copy(1, &returned)}, 1);
+    return result_pair(record_copy(1, &returned));
 }
 static PyObject *call_cudaCreateTextureObject(CALL_PARAMETERS) {
     (void)self;
@@ -10038,7 +10034,7 @@ static PyObject *call_cudaCreateTextureObject(CALL_PARAMETERS) {
     status = table.cudaCreateTextureObject(&c_pTexObject, c_pResDesc, c_pTexDesc, c_pResViewDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(27, (uint64_t)c_pTexObject)}, 1);
+    return result_pair(handle_new(27, (uint64_t)c_pTexObject));
 }
 static PyObject *call_cudaDestroyTextureObject(CALL_PARAMETERS) {
     (void)self;
@@ -10072,7 +10068,7 @@ static PyObject *call_cudaGetTextureObjectResourceDesc(CALL_PARAMETERS) {
     status = table.cudaGetTextureObjectResourceDesc(record_data(c_pResDesc), (cudaTextureObject_t)c_texObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pResDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pResDesc));
 done:
     Py_XDECREF(c_pResDesc);
     return result;
@@ -10094,7 +10090,7 @@ static PyObject *call_cudaGetTextureObjectTextureDesc(CALL_PARAMETERS) {
     status = table.cudaGetTextureObjectTextureDesc(record_data(c_pTexDesc), (cudaTextureObject_t)c_texObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pTexDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pTexDesc));
 done:
     Py_XDECREF(c_pTexDesc);
     return result;
@@ -10116,7 +10112,7 @@ static PyObject *call_cudaGetTextureObjectResourceViewDesc(CALL_PARAMETERS) {
     status = table.cudaGetTextureObjectResourceViewDesc(record_data(c_pResViewDesc), (cudaTextureObject_t)c_texObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pResViewDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pResViewDesc));
 done:
     Py_XDECREF(c_pResViewDesc);
     return result;
@@ -10136,7 +10132,7 @@ static PyObject *call_cudaCreateSurfaceObject(CALL_PARAMETERS) {
     status = table.cudaCreateSurfaceObject(&c_pSurfObject, c_pResDesc);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(26, (uint64_t)c_pSurfObject)}, 1);
+    return result_pair(handle_new(26, (uint64_t)c_pSurfObject));
 }
 static PyObject *call_cudaDestroySurfaceObject(CALL_PARAMETERS) {
     (void)self;
@@ -10170,7 +10166,7 @@ static PyObject *call_cudaGetSurfaceObjectResourceDesc(CALL_PARAMETERS) {
     status = table.cudaGetSurfaceObjectResourceDesc(record_data(c_pResDesc), (cudaSurfaceObject_t)c_surfObject);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pResDesc)}, 1);
+    result = result_pair(Py_NewRef(c_pResDesc));
 done:
     Py_XDECREF(c_pResDesc);
     return result;
@@ -10189,7 +10185,7 @@ static PyObject *call_cudaDriverGetVersion(CALL_PARAMETERS) {
     status = table.cudaDriverGetVersion(&c_driverVersion);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_driverVersion)}, 1);
+    return result_pair(PyLong_FromLongLong(c_driverVersion));
 }
 static PyObject *call_cudaRuntimeGetVersion(CALL_PARAMETERS) {
     (void)self;
@@ -10205,7 +10201,7 @@ static PyObject *call_cudaRuntimeGetVersion(CALL_PARAMETERS) {
     status = table.cudaRuntimeGetVersion(&c_runtimeVersion);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_runtimeVersion)}, 1);
+    return result_pair(PyLong_FromLongLong(c_runtimeVersion));
 }
 static PyObject *call_cudaLogsRegisterCallback(CALL_PARAMETERS) {
     (void)self;
@@ -10227,7 +10223,7 @@ static PyObject *call_cudaLogsRegisterCallback(CALL_PARAMETERS) {
     status = table.cudaLogsRegisterCallback((cudaLogsCallback_t)c_callbackFunc, (void *)c_userData, &c_callback_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(24, (uint64_t)c_callback_out)}, 1);
+    result = result_pair(handle_new(24, (uint64_t)c_callback_out));
 done:
     scratch_free(&scratch);
     return result;
@@ -10262,7 +10258,7 @@ static PyObject *call_cudaLogsCurrent(CALL_PARAMETERS) {
     status = table.cudaLogsCurrent(&c_iterator_out, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)c_iterator_out)}, 1);
+    return result_pair(handle_new(25, (uint64_t)c_iterator_out));
 }
 static PyObject *call_cudaLogsDumpToFile(CALL_PARAMETERS) {
     (void)self;
@@ -10287,7 +10283,7 @@ static PyObject *call_cudaLogsDumpToFile(CALL_PARAMETERS) {
     status = table.cudaLogsDumpToFile(&io_iterator, c_pathToFile, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(25, (uint64_t)io_iterator)}, 1);
+    result = result_pair(handle_new(25, (uint64_t)io_iterator));
 done:
     scratch_free(&scratch);
     return result;
@@ -10343,7 +10339,7 @@ static PyObject *call_cudaGraphCreate(CALL_PARAMETERS) {
     status = table.cudaGraphCreate(&c_pGraph, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pGraph)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_pGraph));
 }
 static PyObject *call_cudaGraphAddKernelNode(CALL_PARAMETERS) {
     (void)self;
@@ -10369,7 +10365,7 @@ static PyObject *call_cudaGraphAddKernelNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddKernelNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, c_pNodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10391,7 +10387,7 @@ static PyObject *call_cudaGraphKernelNodeGetParams(CALL_PARAMETERS) {
     status = table.cudaGraphKernelNodeGetParams((cudaGraphNode_t)c_node, record_data(c_pNodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pNodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_pNodeParams));
 done:
     Py_XDECREF(c_pNodeParams);
     return result;
@@ -10449,7 +10445,7 @@ static PyObject *call_cudaGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
     status = table.cudaGraphKernelNodeGetAttribute((cudaGraphNode_t)c_hNode, (cudaLaunchAttributeID)c_attr, record_data(c_value_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_value_out)}, 1);
+    result = result_pair(Py_NewRef(c_value_out));
 done:
     Py_XDECREF(c_value_out);
     return result;
@@ -10497,7 +10493,7 @@ static PyObject *call_cudaGraphAddMemcpyNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddMemcpyNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, c_pCopyParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10534,7 +10530,7 @@ static PyObject *call_cudaGraphAddMemcpyNodeToSymbol(CALL_PARAMETERS) {
     status = table.cudaGraphAddMemcpyNodeToSymbol(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, (const void *)c_symbol, (const void *)c_src, (size_t)c_count, (size_t)c_offset, (enum cudaMemcpyKind)c_kind);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10571,7 +10567,7 @@ static PyObject *call_cudaGraphAddMemcpyNodeFromSymbol(CALL_PARAMETERS) {
     status = table.cudaGraphAddMemcpyNodeFromSymbol(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, (void *)c_dst, (const void *)c_symbol, (size_t)c_count, (size_t)c_offset, (enum cudaMemcpyKind)c_kind);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10606,7 +10602,7 @@ static PyObject *call_cudaGraphAddMemcpyNode1D(CALL_PARAMETERS) {
     status = table.cudaGraphAddMemcpyNode1D(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, (void *)c_dst, (const void *)c_src, (size_t)c_count, (enum cudaMemcpyKind)c_kind);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10628,7 +10624,7 @@ static PyObject *call_cudaGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
     status = table.cudaGraphMemcpyNodeGetParams((cudaGraphNode_t)c_node, record_data(c_pNodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pNodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_pNodeParams));
 done:
     Py_XDECREF(c_pNodeParams);
     return result;
@@ -10765,7 +10761,7 @@ static PyObject *call_cudaGraphAddMemsetNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddMemsetNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, c_pMemsetParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10787,7 +10783,7 @@ static PyObject *call_cudaGraphMemsetNodeGetParams(CALL_PARAMETERS) {
     status = table.cudaGraphMemsetNodeGetParams((cudaGraphNode_t)c_node, record_data(c_pNodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pNodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_pNodeParams));
 done:
     Py_XDECREF(c_pNodeParams);
     return result;
@@ -10833,7 +10829,7 @@ static PyObject *call_cudaGraphAddHostNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddHostNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, c_pNodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10855,7 +10851,7 @@ static PyObject *call_cudaGraphHostNodeGetParams(CALL_PARAMETERS) {
     status = table.cudaGraphHostNodeGetParams((cudaGraphNode_t)c_node, record_data(c_pNodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_pNodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_pNodeParams));
 done:
     Py_XDECREF(c_pNodeParams);
     return result;
@@ -10901,7 +10897,7 @@ static PyObject *call_cudaGraphAddChildGraphNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddChildGraphNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, (cudaGraph_t)c_childGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10921,7 +10917,7 @@ static PyObject *call_cudaGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     status = table.cudaGraphChildGraphNodeGetGraph((cudaGraphNode_t)c_node, &c_pGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pGraph)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_pGraph));
 }
 static PyObject *call_cudaGraphAddEmptyNode(CALL_PARAMETERS) {
     (void)self;
@@ -10945,7 +10941,7 @@ static PyObject *call_cudaGraphAddEmptyNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddEmptyNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10974,7 +10970,7 @@ static PyObject *call_cudaGraphAddEventRecordNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddEventRecordNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, (cudaEvent_t)c_event);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -10994,7 +10990,7 @@ static PyObject *call_cudaGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     status = table.cudaGraphEventRecordNodeGetEvent((cudaGraphNode_t)c_node, &c_event_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_event_out)}, 1);
+    return result_pair(handle_new(8, (uint64_t)c_event_out));
 }
 static PyObject *call_cudaGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
@@ -11037,7 +11033,7 @@ static PyObject *call_cudaGraphAddEventWaitNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddEventWaitNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, (cudaEvent_t)c_event);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -11057,7 +11053,7 @@ static PyObject *call_cudaGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     status = table.cudaGraphEventWaitNodeGetEvent((cudaGraphNode_t)c_node, &c_event_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_event_out)}, 1);
+    return result_pair(handle_new(8, (uint64_t)c_event_out));
 }
 static PyObject *call_cudaGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
@@ -11100,7 +11096,7 @@ static PyObject *call_cudaGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) 
     status = table.cudaGraphAddExternalSemaphoresSignalNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -11122,7 +11118,7 @@ static PyObject *call_cudaGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAME
     status = table.cudaGraphExternalSemaphoresSignalNodeGetParams((cudaGraphNode_t)c_hNode, record_data(c_params_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_params_out)}, 1);
+    result = result_pair(Py_NewRef(c_params_out));
 done:
     Py_XDECREF(c_params_out);
     return result;
@@ -11168,7 +11164,7 @@ static PyObject *call_cudaGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddExternalSemaphoresWaitNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -11190,7 +11186,7 @@ static PyObject *call_cudaGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETE
     status = table.cudaGraphExternalSemaphoresWaitNodeGetParams((cudaGraphNode_t)c_hNode, record_data(c_params_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_params_out)}, 1);
+    result = result_pair(Py_NewRef(c_params_out));
 done:
     Py_XDECREF(c_params_out);
     return result;
@@ -11236,7 +11232,7 @@ static PyObject *call_cudaGraphAddMemAllocNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddMemAllocNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -11258,7 +11254,7 @@ static PyObject *call_cudaGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
     status = table.cudaGraphMemAllocNodeGetParams((cudaGraphNode_t)c_node, record_data(c_params_out));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_params_out)}, 1);
+    result = result_pair(Py_NewRef(c_params_out));
 done:
     Py_XDECREF(c_params_out);
     return result;
@@ -11287,7 +11283,7 @@ static PyObject *call_cudaGraphAddMemFreeNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddMemFreeNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, (size_t)c_numDependencies, (void *)c_dptr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -11307,7 +11303,7 @@ static PyObject *call_cudaGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     status = table.cudaGraphMemFreeNodeGetParams((cudaGraphNode_t)c_node, &c_dptr_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_dptr_out)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_dptr_out));
 }
 static PyObject *call_cudaDeviceGraphMemTrim(CALL_PARAMETERS) {
     (void)self;
@@ -11346,7 +11342,7 @@ static PyObject *call_cudaDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
     status = table.cudaDeviceGetGraphMemAttribute((int)c_device, (enum cudaGraphMemAttributeType)c_attr, c_value);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){attribute_from(&attributes_graph_memory, c_attr, c_value, size_value)}, 1);
+    result = result_pair(attribute_from(&attributes_graph_memory, c_attr, c_value, size_value));
 done:
     scratch_free(&scratch);
     return result;
@@ -11392,7 +11388,7 @@ static PyObject *call_cudaGraphClone(CALL_PARAMETERS) {
     status = table.cudaGraphClone(&c_pGraphClone, (cudaGraph_t)c_originalGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_pGraphClone)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_pGraphClone));
 }
 static PyObject *call_cudaGraphNodeFindInClone(CALL_PARAMETERS) {
     (void)self;
@@ -11411,7 +11407,7 @@ static PyObject *call_cudaGraphNodeFindInClone(CALL_PARAMETERS) {
     status = table.cudaGraphNodeFindInClone(&c_pNode, (cudaGraphNode_t)c_originalNode, (cudaGraph_t)c_clonedGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pNode)}, 1);
+    return result_pair(handle_new(13, (uint64_t)c_pNode));
 }
 static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
     (void)self;
@@ -11428,7 +11424,7 @@ static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
     status = table.cudaGraphNodeGetType((cudaGraphNode_t)c_node, &c_pType);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(79, c_pType)}, 1);
+    return result_pair(enum_value(79, c_pType));
 }
 static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     (void)self;
@@ -11445,7 +11441,7 @@ static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     status = table.cudaGraphNodeGetContainingGraph((cudaGraphNode_t)c_hNode, &c_phGraph);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(12, (uint64_t)c_phGraph)}, 1);
+    return result_pair(handle_new(12, (uint64_t)c_phGraph));
 }
 static PyObject *call_cudaGraphNodeGetLocalId(CALL_PARAMETERS) {
     (void)self;
@@ -11462,7 +11458,7 @@ static PyObject *call_cudaGraphNodeGetLocalId(CALL_PARAMETERS) {
     status = table.cudaGraphNodeGetLocalId((cudaGraphNode_t)c_hNode, &c_nodeId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_nodeId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_nodeId));
 }
 static PyObject *call_cudaGraphNodeGetToolsId(CALL_PARAMETERS) {
     (void)self;
@@ -11479,7 +11475,7 @@ static PyObject *call_cudaGraphNodeGetToolsId(CALL_PARAMETERS) {
     status = table.cudaGraphNodeGetToolsId((cudaGraphNode_t)c_hNode, &c_toolsNodeId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_toolsNodeId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_toolsNodeId));
 }
 static PyObject *call_cudaGraphGetId(CALL_PARAMETERS) {
     (void)self;
@@ -11496,7 +11492,7 @@ static PyObject *call_cudaGraphGetId(CALL_PARAMETERS) {
     status = table.cudaGraphGetId((cudaGraph_t)c_hGraph, &c_graphID);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_graphID)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_graphID));
 }
 static PyObject *call_cudaGraphExecGetId(CALL_PARAMETERS) {
     (void)self;
@@ -11513,7 +11509,7 @@ static PyObject *call_cudaGraphExecGetId(CALL_PARAMETERS) {
     status = table.cudaGraphExecGetId((cudaGraphExec_t)c_hGraphExec, &c_graphID);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_graphID)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_graphID));
 }
 static PyObject *call_cudaGraphGetNodes(CALL_PARAMETERS) {
     (void)self;
@@ -11773,7 +11769,7 @@ static PyObject *call_cudaGraphInstantiate(CALL_PARAMETERS) {
     status = table.cudaGraphInstantiate(&c_pGraphExec, (cudaGraph_t)c_graph, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(20, (uint64_t)c_pGraphExec)}, 1);
+    return result_pair(handle_new(20, (uint64_t)c_pGraphExec));
 }
 static PyObject *call_cudaGraphInstantiateWithFlags(CALL_PARAMETERS) {
     (void)self;
@@ -11792,7 +11788,7 @@ static PyObject *call_cudaGraphInstantiateWithFlags(CALL_PARAMETERS) {
     status = table.cudaGraphInstantiateWithFlags(&c_pGraphExec, (cudaGraph_t)c_graph, (unsigned long long)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(20, (uint64_t)c_pGraphExec)}, 1);
+    return result_pair(handle_new(20, (uint64_t)c_pGraphExec));
 }
 static PyObject *call_cudaGraphInstantiateWithParams(CALL_PARAMETERS) {
     (void)self;
@@ -11811,7 +11807,7 @@ static PyObject *call_cudaGraphInstantiateWithParams(CALL_PARAMETERS) {
     status = table.cudaGraphInstantiateWithParams(&c_pGraphExec, (cudaGraph_t)c_graph, c_instantiateParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(20, (uint64_t)c_pGraphExec)}, 1);
+    return result_pair(handle_new(20, (uint64_t)c_pGraphExec));
 }
 static PyObject *call_cudaGraphExecGetFlags(CALL_PARAMETERS) {
     (void)self;
@@ -11828,7 +11824,7 @@ static PyObject *call_cudaGraphExecGetFlags(CALL_PARAMETERS) {
     status = table.cudaGraphExecGetFlags((cudaGraphExec_t)c_graphExec, &c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
 static PyObject *call_cudaGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
@@ -12134,7 +12130,7 @@ static PyObject *call_cudaGraphNodeGetEnabled(CALL_PARAMETERS) {
     status = table.cudaGraphNodeGetEnabled((cudaGraphExec_t)c_hGraphExec, (cudaGraphNode_t)c_hNode, &c_isEnabled);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_isEnabled)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_isEnabled));
 }
 static PyObject *call_cudaGraphExecUpdate(CALL_PARAMETERS) {
     (void)self;
@@ -12273,7 +12269,7 @@ static PyObject *call_cudaUserObjectCreate(CALL_PARAMETERS) {
     status = table.cudaUserObjectCreate(&c_object_out, (void *)c_ptr, (cudaHostFn_t)c_destroy, (unsigned int)c_initialRefcount, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(14, (uint64_t)c_object_out)}, 1);
+    result = result_pair(handle_new(14, (uint64_t)c_object_out));
 done:
     scratch_free(&scratch);
     return result;
@@ -12378,7 +12374,7 @@ static PyObject *call_cudaGraphAddNode(CALL_PARAMETERS) {
     status = table.cudaGraphAddNode(&c_pGraphNode, (cudaGraph_t)c_graph, c_pDependencies, c_dependencyData, (size_t)c_numDependencies, c_nodeParams);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(13, (uint64_t)c_pGraphNode)}, 1);
+    result = result_pair(handle_new(13, (uint64_t)c_pGraphNode));
 done:
     scratch_free(&scratch);
     return result;
@@ -12417,7 +12413,7 @@ static PyObject *call_cudaGraphNodeGetParams(CALL_PARAMETERS) {
     status = table.cudaGraphNodeGetParams((cudaGraphNode_t)c_node, record_data(c_nodeParams));
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_nodeParams)}, 1);
+    result = result_pair(Py_NewRef(c_nodeParams));
 done:
     Py_XDECREF(c_nodeParams);
     return result;
@@ -12460,7 +12456,7 @@ static PyObject *call_cudaGraphConditionalHandleCreate(CALL_PARAMETERS) {
     status = table.cudaGraphConditionalHandleCreate(&c_pHandle_out, (cudaGraph_t)c_graph, (unsigned int)c_defaultLaunchValue, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_pHandle_out)}, 1);
+    return result_pair(handle_new(15, (uint64_t)c_pHandle_out));
 }
 static PyObject *call_cudaGraphConditionalHandleCreate_v2(CALL_PARAMETERS) {
     (void)self;
@@ -12483,7 +12479,7 @@ static PyObject *call_cudaGraphConditionalHandleCreate_v2(CALL_PARAMETERS) {
     status = table.cudaGraphConditionalHandleCreate_v2(&c_pHandle_out, (cudaGraph_t)c_graph, (cudaExecutionContext_t)c_ctx, (unsigned int)c_defaultLaunchValue, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(15, (uint64_t)c_pHandle_out)}, 1);
+    return result_pair(handle_new(15, (uint64_t)c_pHandle_out));
 }
 static PyObject *call_cudaGetDriverEntryPoint(CALL_PARAMETERS) {
     (void)self;
@@ -12569,7 +12565,7 @@ static PyObject *call_cudaLibraryLoadData(CALL_PARAMETERS) {
     status = table.cudaLibraryLoadData(&c_library, (const void *)c_code, c_jitOptions, c_jitOptionsValues, (unsigned int)c_numJitOptions, c_libraryOptions, c_libraryOptionValues, (unsigned int)c_numLibraryOptions);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(18, (uint64_t)c_library)}, 1);
+    result = result_pair(handle_new(18, (uint64_t)c_library));
 done:
     scratch_free(&scratch);
     return result;
@@ -12604,7 +12600,7 @@ static PyObject *call_cudaLibraryLoadFromFile(CALL_PARAMETERS) {
     status = table.cudaLibraryLoadFromFile(&c_library, c_fileName, c_jitOptions, c_jitOptionsValues, (unsigned int)c_numJitOptions, c_libraryOptions, c_libraryOptionValues, (unsigned int)c_numLibraryOptions);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(18, (uint64_t)c_library)}, 1);
+    result = result_pair(handle_new(18, (uint64_t)c_library));
 done:
     scratch_free(&scratch);
     return result;
@@ -12644,7 +12640,7 @@ static PyObject *call_cudaLibraryGetKernel(CALL_PARAMETERS) {
     status = table.cudaLibraryGetKernel(&c_pKernel, (cudaLibrary_t)c_library, c_name);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_pKernel)}, 1);
+    result = result_pair(handle_new(17, (uint64_t)c_pKernel));
 done:
     scratch_free(&scratch);
     return result;
@@ -12721,7 +12717,7 @@ static PyObject *call_cudaLibraryGetUnifiedFunction(CALL_PARAMETERS) {
     status = table.cudaLibraryGetUnifiedFunction(&c_fptr, (cudaLibrary_t)c_library, c_symbol);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_fptr)}, 1);
+    result = result_pair(PyLong_FromVoidPtr((void *)c_fptr));
 done:
     scratch_free(&scratch);
     return result;
@@ -12741,7 +12737,7 @@ static PyObject *call_cudaLibraryGetKernelCount(CALL_PARAMETERS) {
     status = table.cudaLibraryGetKernelCount(&c_count, (cudaLibrary_t)c_lib);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_count)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
 static PyObject *call_cudaLibraryEnumerateKernels(CALL_PARAMETERS) {
     (void)self;
@@ -12764,7 +12760,7 @@ static PyObject *call_cudaLibraryEnumerateKernels(CALL_PARAMETERS) {
     status = table.cudaLibraryEnumerateKernels(c_kernels, (unsigned int)c_numKernels, (cudaLibrary_t)c_lib);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){list_from((ValueType){KIND_HANDLE, 17, 8}, c_kernels, c_numKernels > 0 ? (size_t)c_numKernels : 0)}, 1);
+    result = result_pair(list_from((ValueType){KIND_HANDLE, 17, 8}, c_kernels, c_numKernels > 0 ? (size_t)c_numKernels : 0));
 done:
     scratch_free(&scratch);
     return result;
@@ -12809,7 +12805,7 @@ static PyObject *call_cudaDeviceGetDevResource(CALL_PARAMETERS) {
     status = table.cudaDeviceGetDevResource((int)c_device, record_data(c_resource), (enum cudaDevResourceType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resource)}, 1);
+    result = result_pair(Py_NewRef(c_resource));
 done:
     Py_XDECREF(c_resource);
     return result;
@@ -12906,7 +12902,7 @@ static PyObject *call_cudaDevResourceGenerateDesc(CALL_PARAMETERS) {
     status = table.cudaDevResourceGenerateDesc(&c_phDesc, c_resources, (unsigned int)c_nbResources);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(0, (uint64_t)c_phDesc)}, 1);
+    result = result_pair(handle_new(0, (uint64_t)c_phDesc));
 done:
     scratch_free(&scratch);
     return result;
@@ -12930,7 +12926,7 @@ static PyObject *call_cudaGreenCtxCreate(CALL_PARAMETERS) {
     status = table.cudaGreenCtxCreate(&c_phCtx, (cudaDevResourceDesc_t)c_desc, (int)c_device, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(1, (uint64_t)c_phCtx)}, 1);
+    return result_pair(handle_new(1, (uint64_t)c_phCtx));
 }
 static PyObject *call_cudaExecutionCtxDestroy(CALL_PARAMETERS) {
     (void)self;
@@ -12966,7 +12962,7 @@ static PyObject *call_cudaExecutionCtxGetDevResource(CALL_PARAMETERS) {
     status = table.cudaExecutionCtxGetDevResource((cudaExecutionContext_t)c_ctx, record_data(c_resource), (enum cudaDevResourceType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resource)}, 1);
+    result = result_pair(Py_NewRef(c_resource));
 done:
     Py_XDECREF(c_resource);
     return result;
@@ -12986,7 +12982,7 @@ static PyObject *call_cudaExecutionCtxGetDevice(CALL_PARAMETERS) {
     status = table.cudaExecutionCtxGetDevice(&c_device, (cudaExecutionContext_t)c_ctx);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_device)}, 1);
+    return result_pair(PyLong_FromLongLong(c_device));
 }
 static PyObject *call_cudaExecutionCtxGetId(CALL_PARAMETERS) {
     (void)self;
@@ -13003,7 +12999,7 @@ static PyObject *call_cudaExecutionCtxGetId(CALL_PARAMETERS) {
     status = table.cudaExecutionCtxGetId((cudaExecutionContext_t)c_ctx, &c_ctxId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_ctxId)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_ctxId));
 }
 static PyObject *call_cudaExecutionCtxStreamCreate(CALL_PARAMETERS) {
     (void)self;
@@ -13024,7 +13020,7 @@ static PyObject *call_cudaExecutionCtxStreamCreate(CALL_PARAMETERS) {
     status = table.cudaExecutionCtxStreamCreate(&c_phStream, (cudaExecutionContext_t)c_ctx, (unsigned int)c_flags, (int)c_priority);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(7, (uint64_t)c_phStream)}, 1);
+    return result_pair(handle_new(7, (uint64_t)c_phStream));
 }
 static PyObject *call_cudaExecutionCtxSynchronize(CALL_PARAMETERS) {
     (void)self;
@@ -13060,7 +13056,7 @@ static PyObject *call_cudaStreamGetDevResource(CALL_PARAMETERS) {
     status = table.cudaStreamGetDevResource((cudaStream_t)c_hStream, record_data(c_resource), (enum cudaDevResourceType)c_type);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resource)}, 1);
+    result = result_pair(Py_NewRef(c_resource));
 done:
     Py_XDECREF(c_resource);
     return result;
@@ -13114,7 +13110,7 @@ static PyObject *call_cudaDeviceGetExecutionCtx(CALL_PARAMETERS) {
     status = table.cudaDeviceGetExecutionCtx(&c_ctx, (int)c_device);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(1, (uint64_t)c_ctx)}, 1);
+    return result_pair(handle_new(1, (uint64_t)c_ctx));
 }
 static PyObject *call_cudaGetExportTable(CALL_PARAMETERS) {
     (void)self;
@@ -13131,7 +13127,7 @@ static PyObject *call_cudaGetExportTable(CALL_PARAMETERS) {
     status = table.cudaGetExportTable(&c_ppExportTable, c_pExportTableId);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_ppExportTable)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_ppExportTable));
 }
 static PyObject *call_cudaGetFuncBySymbol(CALL_PARAMETERS) {
     (void)self;
@@ -13151,7 +13147,7 @@ static PyObject *call_cudaGetFuncBySymbol(CALL_PARAMETERS) {
     status = table.cudaGetFuncBySymbol(&c_functionPtr, (const void *)c_symbolPtr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(16, (uint64_t)c_functionPtr)}, 1);
+    result = result_pair(handle_new(16, (uint64_t)c_functionPtr));
 done:
     scratch_free(&scratch);
     return result;
@@ -13174,7 +13170,7 @@ static PyObject *call_cudaGetKernel(CALL_PARAMETERS) {
     status = table.cudaGetKernel(&c_kernelPtr, (const void *)c_entryFuncAddr);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){handle_new(17, (uint64_t)c_kernelPtr)}, 1);
+    result = result_pair(handle_new(17, (uint64_t)c_kernelPtr));
 done:
     scratch_free(&scratch);
     return result;
@@ -13225,7 +13221,7 @@ static PyObject *call_cudaGraphicsGLRegisterImage(CALL_PARAMETERS) {
     status = table.cudaGraphicsGLRegisterImage(&c_resource, (GLuint)c_image, (GLenum)c_target, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_resource)}, 1);
+    return result_pair(handle_new(9, (uint64_t)c_resource));
 }
 static PyObject *call_cudaGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     (void)self;
@@ -13244,7 +13240,7 @@ static PyObject *call_cudaGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     status = table.cudaGraphicsGLRegisterBuffer(&c_resource, (GLuint)c_buffer, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_resource)}, 1);
+    return result_pair(handle_new(9, (uint64_t)c_resource));
 }
 static PyObject *call_cudaGLSetGLDevice(CALL_PARAMETERS) {
     (void)self;
@@ -13291,7 +13287,7 @@ static PyObject *call_cudaGLMapBufferObject(CALL_PARAMETERS) {
     status = table.cudaGLMapBufferObject(&c_devPtr, (GLuint)c_bufObj);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
 static PyObject *call_cudaGLUnmapBufferObject(CALL_PARAMETERS) {
     (void)self;
@@ -13357,7 +13353,7 @@ static PyObject *call_cudaGLMapBufferObjectAsync(CALL_PARAMETERS) {
     status = table.cudaGLMapBufferObjectAsync(&c_devPtr, (GLuint)c_bufObj, (cudaStream_t)c_stream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr)}, 1);
+    return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
 static PyObject *call_cudaGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
@@ -13393,7 +13389,7 @@ static PyObject *call_cudaGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     status = table.cudaGraphicsEGLRegisterImage(&c_pCudaResource, (EGLImageKHR)c_image, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_pCudaResource)}, 1);
+    return result_pair(handle_new(9, (uint64_t)c_pCudaResource));
 }
 static PyObject *call_cudaEGLStreamConsumerConnect(CALL_PARAMETERS) {
     (void)self;
@@ -13410,7 +13406,7 @@ static PyObject *call_cudaEGLStreamConsumerConnect(CALL_PARAMETERS) {
     status = table.cudaEGLStreamConsumerConnect(&c_conn, (EGLStreamKHR)c_eglStream);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(37, (uint64_t)c_conn)}, 1);
+    return result_pair(handle_new(37, (uint64_t)c_conn));
 }
 static PyObject *call_cudaEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     (void)self;
@@ -13429,7 +13425,7 @@ static PyObject *call_cudaEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     status = table.cudaEGLStreamConsumerConnectWithFlags(&c_conn, (EGLStreamKHR)c_eglStream, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(37, (uint64_t)c_conn)}, 1);
+    return result_pair(handle_new(37, (uint64_t)c_conn));
 }
 static PyObject *call_cudaEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
     (void)self;
@@ -13523,7 +13519,7 @@ static PyObject *call_cudaEGLStreamProducerConnect(CALL_PARAMETERS) {
     status = table.cudaEGLStreamProducerConnect(&c_conn, (EGLStreamKHR)c_eglStream, (EGLint)c_width, (EGLint)c_height);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(37, (uint64_t)c_conn)}, 1);
+    return result_pair(handle_new(37, (uint64_t)c_conn));
 }
 static PyObject *call_cudaEGLStreamProducerDisconnect(CALL_PARAMETERS) {
     (void)self;
@@ -13617,7 +13613,7 @@ static PyObject *call_cudaGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
     status = table.cudaGraphicsResourceGetMappedEglFrame(record_data(c_eglFrame), (cudaGraphicsResource_t)c_resource, (unsigned int)c_index, (unsigned int)c_mipLevel);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_eglFrame)}, 1);
+    result = result_pair(Py_NewRef(c_eglFrame));
 done:
     Py_XDECREF(c_eglFrame);
     return result;
@@ -13639,7 +13635,7 @@ static PyObject *call_cudaEventCreateFromEGLSync(CALL_PARAMETERS) {
     status = table.cudaEventCreateFromEGLSync(&c_phEvent, (EGLSyncKHR)c_eglSync, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(8, (uint64_t)c_phEvent)}, 1);
+    return result_pair(handle_new(8, (uint64_t)c_phEvent));
 }
 static PyObject *call_cudaVDPAUGetDevice(CALL_PARAMETERS) {
     (void)self;
@@ -13661,7 +13657,7 @@ static PyObject *call_cudaVDPAUGetDevice(CALL_PARAMETERS) {
     status = table.cudaVDPAUGetDevice(&c_device, (VdpDevice)c_vdpDevice, (VdpGetProcAddress *)c_vdpGetProcAddress);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_device)}, 1);
+    result = result_pair(PyLong_FromLongLong(c_device));
 done:
     scratch_free(&scratch);
     return result;
@@ -13708,7 +13704,7 @@ static PyObject *call_cudaGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     status = table.cudaGraphicsVDPAURegisterVideoSurface(&c_resource, (VdpVideoSurface)c_vdpSurface, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_resource)}, 1);
+    return result_pair(handle_new(9, (uint64_t)c_resource));
 }
 static PyObject *call_cudaGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     (void)self;
@@ -13727,7 +13723,7 @@ static PyObject *call_cudaGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     status = table.cudaGraphicsVDPAURegisterOutputSurface(&c_resource, (VdpOutputSurface)c_vdpSurface, (unsigned int)c_flags);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){handle_new(9, (uint64_t)c_resource)}, 1);
+    return result_pair(handle_new(9, (uint64_t)c_resource));
 }
 static PyObject *call_cudaProfilerStart(CALL_PARAMETERS) {
     (void)self;
@@ -13817,7 +13813,7 @@ static PyObject *call_cudaThreadGetLimit(CALL_PARAMETERS) {
     status = table.cudaThreadGetLimit(&c_pValue, (enum cudaLimit)c_limit);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_pValue)}, 1);
+    return result_pair(PyLong_FromUnsignedLongLong(c_pValue));
 }
 static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
@@ -13833,7 +13829,7 @@ static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
     status = table.cudaThreadGetCacheConfig(&c_pCacheConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){enum_value(41, c_pCacheConfig)}, 1);
+    return result_pair(enum_value(41, c_pCacheConfig));
 }
 static PyObject *call_cudaThreadSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
@@ -13891,7 +13887,7 @@ static PyObject *call_cudaSetDoubleForDevice(CALL_PARAMETERS) {
     status = table.cudaSetDoubleForDevice(&io_d);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(io_d)}, 1);
+    return result_pair(PyFloat_FromDouble(io_d));
 }
 static PyObject *call_cudaSetDoubleForHost(CALL_PARAMETERS) {
     (void)self;
@@ -13909,7 +13905,7 @@ static PyObject *call_cudaSetDoubleForHost(CALL_PARAMETERS) {
     status = table.cudaSetDoubleForHost(&io_d);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(io_d)}, 1);
+    return result_pair(PyFloat_FromDouble(io_d));
 }
 static PyMethodDef functions[] = {
     {"cudaDeviceReset", (PyCFunction)(void (*)(void))call_cudaDeviceReset, METH_FASTCALL | METH_KEYWORDS,
@@ -15615,7 +15611,7 @@ static PyMethodDef functions[] = {
      "    Graph to capture into.\n"
      "dependencies : Sequence[cudaGraphNode_t | int | None] | None\n"
      "    Dependencies of the first node captured in the stream. Can be NULL if numDependencies is 0.\n"
-     "dependencyData : Sequence[cudaGraphEdgeData] | None\n"
+     "dependencyData : Sequence[cudaGraphEdgeData] | array | None\n"
      "    Optional array of data associated with each dependency.\n"
      "numDependencies : int\n"
      "    Number of dependencies.\n"
@@ -15820,7 +15816,7 @@ static PyMethodDef functions[] = {
      "    The stream to update\n"
      "dependencies : Sequence[cudaGraphNode_t | int | None] | None\n"
      "    The set of dependencies to add\n"
-     "dependencyData : Sequence[cudaGraphEdgeData] | None\n"
+     "dependencyData : Sequence[cudaGraphEdgeData] | array | None\n"
      "    Optional array of data associated with each dependency.\n"
      "numDependencies : int\n"
      "    The size of the dependencies array\n"
@@ -16529,7 +16525,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "extSemArray : Sequence[cudaExternalSemaphore_t | int | None] | None\n"
      "    Set of external semaphores to be signaled\n"
-     "paramsArray : Sequence[cudaExternalSemaphoreSignalParams] | None\n"
+     "paramsArray : Sequence[cudaExternalSemaphoreSignalParams] | array | None\n"
      "    Array of semaphore parameters\n"
      "numExtSems : int\n"
      "    Number of semaphores to signal\n"
@@ -16603,7 +16599,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "extSemArray : Sequence[cudaExternalSemaphore_t | int | None] | None\n"
      "    External semaphores to be waited on\n"
-     "paramsArray : Sequence[cudaExternalSemaphoreWaitParams] | None\n"
+     "paramsArray : Sequence[cudaExternalSemaphoreWaitParams] | array | None\n"
      "    Array of semaphore parameters\n"
      "numExtSems : int\n"
      "    Number of semaphores to wait on\n"
@@ -18825,7 +18821,7 @@ static PyMethodDef functions[] = {
      "    Array of sizes for memcpy operations.\n"
      "count : int\n"
      "    Size of `dsts`, `srcs` and `sizes` arrays\n"
-     "attrs : Sequence[cudaMemcpyAttributes] | None\n"
+     "attrs : Sequence[cudaMemcpyAttributes] | array | None\n"
      "    Array of memcpy attributes.\n"
      "attrsIdxs : Sequence[int] | None\n"
      "    Array of indices to specify which copies each entry in the `attrs` array applies to. The\n"
@@ -18898,7 +18894,7 @@ static PyMethodDef functions[] = {
      "----------\n"
      "numOps : int\n"
      "    Total number of memcpy operations.\n"
-     "opList : Sequence[cudaMemcpy3DBatchOp] | None\n"
+     "opList : Sequence[cudaMemcpy3DBatchOp] | array | None\n"
      "    Array of size `numOps` containing the actual memcpy operations.\n"
      "flags : int\n"
      "    Flags for future use, must be zero now.\n"
@@ -19580,7 +19576,7 @@ static PyMethodDef functions[] = {
      "    Array of sizes for memory prefetch operations.\n"
      "count : int\n"
      "    Size of `dptrs` and `sizes` arrays.\n"
-     "prefetchLocs : Sequence[cudaMemLocation] | None\n"
+     "prefetchLocs : Sequence[cudaMemLocation] | array | None\n"
      "    Array of locations to prefetch to.\n"
      "prefetchLocIdxs : Sequence[int] | None\n"
      "    Array of indices to specify which operands each entry in the `prefetchLocs` array applies to.\n"
@@ -19686,7 +19682,7 @@ static PyMethodDef functions[] = {
      "    Array of sizes for memory discard operations.\n"
      "count : int\n"
      "    Size of `dptrs` and `sizes` arrays.\n"
-     "prefetchLocs : Sequence[cudaMemLocation] | None\n"
+     "prefetchLocs : Sequence[cudaMemLocation] | array | None\n"
      "    Array of locations to prefetch to.\n"
      "prefetchLocIdxs : Sequence[int] | None\n"
      "    Array of indices to specify which operands each entry in the `prefetchLocs` array applies to.\n"
@@ -20392,7 +20388,7 @@ static PyMethodDef functions[] = {
      "Parameters\n"
      "----------\n"
      "memPool : cudaMemPool_t | int | None\n"
-     "descList : Sequence[cudaMemAccessDesc] | None\n"
+     "descList : Sequence[cudaMemAccessDesc] | array | None\n"
      "count : int\n"
      "    Number of descriptors in the map array.\n"
      "\n"
@@ -22924,7 +22920,7 @@ static PyMethodDef functions[] = {
      "    Array of nodes that provide the dependencies\n"
      "to : Sequence[cudaGraphNode_t | int | None] | None\n"
      "    Array of dependent nodes\n"
-     "edgeData : Sequence[cudaGraphEdgeData] | None\n"
+     "edgeData : Sequence[cudaGraphEdgeData] | array | None\n"
      "    Optional array of edge data. If NULL, default (zeroed) edge data is assumed.\n"
      "numDependencies : int\n"
      "    Number of dependencies to be added\n"
@@ -22957,7 +22953,7 @@ static PyMethodDef functions[] = {
      "    Array of nodes that provide the dependencies\n"
      "to : Sequence[cudaGraphNode_t | int | None] | None\n"
      "    Array of dependent nodes\n"
-     "edgeData : Sequence[cudaGraphEdgeData] | None\n"
+     "edgeData : Sequence[cudaGraphEdgeData] | array | None\n"
      "    Optional array of edge data. If NULL, edge data is assumed to be default (zeroed).\n"
      "numDependencies : int\n"
      "    Number of dependencies to be removed\n"
@@ -23837,7 +23833,7 @@ static PyMethodDef functions[] = {
      "    Graph to which to add the node\n"
      "pDependencies : Sequence[cudaGraphNode_t | int | None] | None\n"
      "    Dependencies of the node\n"
-     "dependencyData : Sequence[cudaGraphEdgeData] | None\n"
+     "dependencyData : Sequence[cudaGraphEdgeData] | array | None\n"
      "    Optional edge data for the dependencies. If NULL, the data is assumed to be default (zeroed) for\n"
      "    all dependencies.\n"
      "numDependencies : int\n"
@@ -24605,7 +24601,7 @@ static PyMethodDef functions[] = {
      "    Input SM resource to be split. Must be a valid `cudaDevResourceTypeSm` resource.\n"
      "flags : int\n"
      "    Flags specifying how the API should behave. The value should be 0 for now.\n"
-     "groupParams : Sequence[cudaDevSmResourceGroupParams] | None\n"
+     "groupParams : Sequence[cudaDevSmResourceGroupParams] | array | None\n"
      "    Description of how the SMs should be split and assigned to the corresponding result entry.\n"
      "\n"
      "Returns\n"
@@ -24642,7 +24638,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Parameters\n"
      "----------\n"
-     "resources : Sequence[cudaDevResource] | None\n"
+     "resources : Sequence[cudaDevResource] | array | None\n"
      "    Array of resources to be included in the descriptor\n"
      "nbResources : int\n"
      "    Number of resources passed in `resources`\n"
@@ -26086,7 +26082,7 @@ static PyMethodDef functions[] = {
      "\n"
      "Parameters\n"
      "----------\n"
-     "launchParamsList : Sequence[cudaLaunchParams] | None\n"
+     "launchParamsList : Sequence[cudaLaunchParams] | array | None\n"
      "    List of launch parameters, one per device\n"
      "numDevices : int\n"
      "    Size of the `launchParamsList` array\n"

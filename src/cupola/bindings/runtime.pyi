@@ -4,10 +4,18 @@
 Every function returns a tuple: its status, then its outputs, which are None after a failure.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self
 
+from cupola.bindings import Inspection
 from cupola.bindings import driver as _driver
+
+class _Array(Protocol):
+    """A NumPy array."""
+
+    @property
+    def dtype(self) -> Any: ...
+    def __len__(self) -> int: ...
 
 class _EnumType(type):
     @property
@@ -34,6 +42,11 @@ class _Handle:
 
 class _Record:
     def __init__(self, _ptr: int = 0, **fields: Any) -> None: ...
+    dtype: ClassVar[Any]
+    @classmethod
+    def to_array(cls, records: Iterable[Self], /) -> Any: ...
+    @classmethod
+    def from_array(cls, array: _Array, /) -> list[Self]: ...
     def getPtr(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -45,6 +58,10 @@ def _count_devices(library: int, /) -> tuple[int, int]: ...
 def _provider_name() -> str | None: ...
 
 _table: Any
+
+def inspect() -> Inspection:
+    """What was loaded and which of the module's functions it has; loads the library, like a call."""
+
 
 CUDART_VERSION: int
 cudaHostAllocDefault: int
@@ -1823,7 +1840,7 @@ class cudaMemAllocNodeParams(_Record):
     @property
     def accessDescs(self) -> list[cudaMemAccessDesc]: ...
     @accessDescs.setter
-    def accessDescs(self, value: Sequence[cudaMemAccessDesc] | int) -> None: ...
+    def accessDescs(self, value: Sequence[cudaMemAccessDesc] | _Array | int) -> None: ...
     accessDescCount: int
     bytesize: int
     @property
@@ -1837,7 +1854,7 @@ class cudaMemAllocNodeParamsV2(_Record):
     @property
     def accessDescs(self) -> list[cudaMemAccessDesc]: ...
     @accessDescs.setter
-    def accessDescs(self, value: Sequence[cudaMemAccessDesc] | int) -> None: ...
+    def accessDescs(self, value: Sequence[cudaMemAccessDesc] | _Array | int) -> None: ...
     accessDescCount: int
     bytesize: int
     @property
@@ -2242,7 +2259,7 @@ class cudaDevResource_st(_Record):
     @property
     def nextResource(self) -> list[cudaDevResource_st]: ...
     @nextResource.setter
-    def nextResource(self, value: Sequence[cudaDevResource_st] | int) -> None: ...
+    def nextResource(self, value: Sequence[cudaDevResource_st] | _Array | int) -> None: ...
 
 class cudalibraryHostUniversalFunctionAndDataTable(_Record):
     @property
@@ -2317,7 +2334,7 @@ class cudaExternalSemaphoreSignalNodeParams(_Record):
     @property
     def paramsArray(self) -> list[cudaExternalSemaphoreSignalParams]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[cudaExternalSemaphoreSignalParams] | int) -> None: ...
+    def paramsArray(self, value: Sequence[cudaExternalSemaphoreSignalParams] | _Array | int) -> None: ...
     numExtSems: int
 
 class cudaExternalSemaphoreSignalNodeParamsV2(_Record):
@@ -2329,7 +2346,7 @@ class cudaExternalSemaphoreSignalNodeParamsV2(_Record):
     @property
     def paramsArray(self) -> list[cudaExternalSemaphoreSignalParams]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[cudaExternalSemaphoreSignalParams] | int) -> None: ...
+    def paramsArray(self, value: Sequence[cudaExternalSemaphoreSignalParams] | _Array | int) -> None: ...
     numExtSems: int
     @property
     def ctx(self) -> cudaExecutionContext_t: ...
@@ -2345,7 +2362,7 @@ class cudaExternalSemaphoreWaitNodeParams(_Record):
     @property
     def paramsArray(self) -> list[cudaExternalSemaphoreWaitParams]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[cudaExternalSemaphoreWaitParams] | int) -> None: ...
+    def paramsArray(self, value: Sequence[cudaExternalSemaphoreWaitParams] | _Array | int) -> None: ...
     numExtSems: int
 
 class cudaExternalSemaphoreWaitNodeParamsV2(_Record):
@@ -2357,7 +2374,7 @@ class cudaExternalSemaphoreWaitNodeParamsV2(_Record):
     @property
     def paramsArray(self) -> list[cudaExternalSemaphoreWaitParams]: ...
     @paramsArray.setter
-    def paramsArray(self, value: Sequence[cudaExternalSemaphoreWaitParams] | int) -> None: ...
+    def paramsArray(self, value: Sequence[cudaExternalSemaphoreWaitParams] | _Array | int) -> None: ...
     numExtSems: int
     @property
     def ctx(self) -> cudaExecutionContext_t: ...
@@ -2402,7 +2419,7 @@ class cudaMemcpyBatchNodeParams(_Record):
     @property
     def attrs(self) -> list[cudaMemcpyAttributes]: ...
     @attrs.setter
-    def attrs(self, value: Sequence[cudaMemcpyAttributes] | int) -> None: ...
+    def attrs(self, value: Sequence[cudaMemcpyAttributes] | _Array | int) -> None: ...
     @property
     def attrsIdxs(self) -> list[int]: ...
     @attrsIdxs.setter
@@ -2625,7 +2642,7 @@ class cudaLaunchConfig_st(_Record):
     @property
     def attrs(self) -> list[cudaLaunchAttribute]: ...
     @attrs.setter
-    def attrs(self, value: Sequence[cudaLaunchAttribute] | int) -> None: ...
+    def attrs(self, value: Sequence[cudaLaunchAttribute] | _Array | int) -> None: ...
     numAttrs: int
 
 class cudaAsyncNotificationInfo_info_overBudget(_Record):
@@ -3040,7 +3057,7 @@ def cudaStreamBeginCapture(stream: _driver.CUstream | int | None, mode: cudaStre
 def cudaStreamBeginRecaptureToGraph(stream: _driver.CUstream | int | None, mode: cudaStreamCaptureMode | int, graph: _driver.CUgraph | int | None, callbackData: cudaGraphRecaptureCallbackData | None) -> tuple[cudaError_t]:
     """Begin graph capture on a stream to an existing graph."""
 
-def cudaStreamBeginCaptureToGraph(stream: _driver.CUstream | int | None, graph: _driver.CUgraph | int | None, dependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t]:
+def cudaStreamBeginCaptureToGraph(stream: _driver.CUstream | int | None, graph: _driver.CUgraph | int | None, dependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | _Array | None, numDependencies: int, mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t]:
     """Begins graph capture on a stream to an existing graph"""
 
 def cudaThreadExchangeStreamCaptureMode(mode: cudaStreamCaptureMode | int) -> tuple[cudaError_t, cudaStreamCaptureMode | Any]:
@@ -3055,7 +3072,7 @@ def cudaStreamIsCapturing(stream: _driver.CUstream | int | None) -> tuple[cudaEr
 def cudaStreamGetCaptureInfo(stream: _driver.CUstream | int | None) -> tuple[cudaError_t, cudaStreamCaptureStatus | Any, int | Any, cudaGraph_t | Any, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
     """Query a stream's capture state"""
 
-def cudaStreamUpdateCaptureDependencies(stream: _driver.CUstream | int | None, dependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, flags: int) -> tuple[cudaError_t]:
+def cudaStreamUpdateCaptureDependencies(stream: _driver.CUstream | int | None, dependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | _Array | None, numDependencies: int, flags: int) -> tuple[cudaError_t]:
     """Update the set of dependencies in a capturing stream"""
 
 def cudaEventCreate() -> tuple[cudaError_t, cudaEvent_t | Any]:
@@ -3097,10 +3114,10 @@ def cudaDestroyExternalMemory(extMem: cudaExternalMemory_t | int | None) -> tupl
 def cudaImportExternalSemaphore(semHandleDesc: cudaExternalSemaphoreHandleDesc | None) -> tuple[cudaError_t, cudaExternalSemaphore_t | Any]:
     """Imports an external semaphore"""
 
-def cudaSignalExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreSignalParams] | None, numExtSems: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
+def cudaSignalExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreSignalParams] | _Array | None, numExtSems: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Signals a set of external semaphore objects"""
 
-def cudaWaitExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreWaitParams] | None, numExtSems: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
+def cudaWaitExternalSemaphoresAsync(extSemArray: Sequence[cudaExternalSemaphore_t | int | None] | None, paramsArray: Sequence[cudaExternalSemaphoreWaitParams] | _Array | None, numExtSems: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Waits on a set of external semaphore objects"""
 
 def cudaDestroyExternalSemaphore(extSem: cudaExternalSemaphore_t | int | None) -> tuple[cudaError_t]:
@@ -3278,10 +3295,10 @@ def cudaMemcpyAsync(dst: Any, src: Any, count: int, kind: cudaMemcpyKind | int, 
 def cudaMemcpyPeerAsync(dst: Any, dstDevice: int, src: Any, srcDevice: int, count: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Copies memory between two devices asynchronously."""
 
-def cudaMemcpyBatchAsync(dsts: Sequence[int | None] | None, srcs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, attrs: Sequence[cudaMemcpyAttributes] | None, attrsIdxs: Sequence[int] | None, numAttrs: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
+def cudaMemcpyBatchAsync(dsts: Sequence[int | None] | None, srcs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, attrs: Sequence[cudaMemcpyAttributes] | _Array | None, attrsIdxs: Sequence[int] | None, numAttrs: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory copies asynchronously."""
 
-def cudaMemcpy3DBatchAsync(numOps: int, opList: Sequence[cudaMemcpy3DBatchOp] | None, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
+def cudaMemcpy3DBatchAsync(numOps: int, opList: Sequence[cudaMemcpy3DBatchOp] | _Array | None, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of 3D memory copies asynchronously."""
 
 def cudaMemcpyWithAttributesAsync(dst: Any, src: Any, size: int, attr: cudaMemcpyAttributes | None, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
@@ -3332,13 +3349,13 @@ def cudaGetSymbolSize(symbol: Any) -> tuple[cudaError_t, int | Any]:
 def cudaMemPrefetchAsync(devPtr: Any, count: int, location: cudaMemLocation, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Prefetches memory to the specified destination location"""
 
-def cudaMemPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
+def cudaMemPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | _Array | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory prefetches asynchronously"""
 
 def cudaMemDiscardBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory discards asynchronously"""
 
-def cudaMemDiscardAndPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
+def cudaMemDiscardAndPrefetchBatchAsync(dptrs: Sequence[int | None] | None, sizes: Sequence[int] | None, count: int, prefetchLocs: Sequence[cudaMemLocation] | _Array | None, prefetchLocIdxs: Sequence[int] | None, numPrefetchLocs: int, flags: int, stream: _driver.CUstream | int | None) -> tuple[cudaError_t]:
     """Performs a batch of memory discards and prefetches asynchronously"""
 
 def cudaMemGetLocationInfo(devPtr: Any, size: int, summaryGranularity: int, samplingGranularity: int, location_out: cudaMemLocation | None) -> tuple[cudaError_t]:
@@ -3383,7 +3400,7 @@ def cudaMemPoolSetAttribute(memPool: _driver.CUmemoryPool | int | None, attr: cu
 def cudaMemPoolGetAttribute(memPool: _driver.CUmemoryPool | int | None, attr: cudaMemPoolAttr | int) -> tuple[cudaError_t, Any]:
     """Gets attributes of a memory pool"""
 
-def cudaMemPoolSetAccess(memPool: _driver.CUmemoryPool | int | None, descList: Sequence[cudaMemAccessDesc] | None, count: int) -> tuple[cudaError_t]:
+def cudaMemPoolSetAccess(memPool: _driver.CUmemoryPool | int | None, descList: Sequence[cudaMemAccessDesc] | _Array | None, count: int) -> tuple[cudaError_t]:
     """Controls visibility of pools between devices"""
 
 def cudaMemPoolGetAccess(memPool: _driver.CUmemoryPool | int | None, location: cudaMemLocation | None) -> tuple[cudaError_t, cudaMemAccessFlags | Any]:
@@ -3675,10 +3692,10 @@ def cudaGraphNodeGetDependencies(node: _driver.CUgraphNode | int | None, pNumDep
 def cudaGraphNodeGetDependentNodes(node: _driver.CUgraphNode | int | None, pNumDependentNodes: int = 0) -> tuple[cudaError_t, list[cudaGraphNode_t] | Any, list[cudaGraphEdgeData] | Any, int | Any]:
     """Returns a node's dependent nodes"""
 
-def cudaGraphAddDependencies(graph: _driver.CUgraph | int | None, from_: Sequence[_driver.CUgraphNode | int | None] | None, to: Sequence[_driver.CUgraphNode | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | None, numDependencies: int) -> tuple[cudaError_t]:
+def cudaGraphAddDependencies(graph: _driver.CUgraph | int | None, from_: Sequence[_driver.CUgraphNode | int | None] | None, to: Sequence[_driver.CUgraphNode | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | _Array | None, numDependencies: int) -> tuple[cudaError_t]:
     """Adds dependency edges to a graph."""
 
-def cudaGraphRemoveDependencies(graph: _driver.CUgraph | int | None, from_: Sequence[_driver.CUgraphNode | int | None] | None, to: Sequence[_driver.CUgraphNode | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | None, numDependencies: int) -> tuple[cudaError_t]:
+def cudaGraphRemoveDependencies(graph: _driver.CUgraph | int | None, from_: Sequence[_driver.CUgraphNode | int | None] | None, to: Sequence[_driver.CUgraphNode | int | None] | None, edgeData: Sequence[cudaGraphEdgeData] | _Array | None, numDependencies: int) -> tuple[cudaError_t]:
     """Removes dependency edges from a graph."""
 
 def cudaGraphDestroyNode(node: _driver.CUgraphNode | int | None) -> tuple[cudaError_t]:
@@ -3772,7 +3789,7 @@ def cudaGraphRetainUserObject(graph: _driver.CUgraph | int | None, object: _driv
 def cudaGraphReleaseUserObject(graph: _driver.CUgraph | int | None, object: _driver.CUuserObject | int | None, count: int) -> tuple[cudaError_t]:
     """Release a user object reference from a graph"""
 
-def cudaGraphAddNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | None, numDependencies: int, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
+def cudaGraphAddNode(graph: _driver.CUgraph | int | None, pDependencies: Sequence[_driver.CUgraphNode | int | None] | None, dependencyData: Sequence[cudaGraphEdgeData] | _Array | None, numDependencies: int, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t, cudaGraphNode_t | Any]:
     """Adds a node of arbitrary type to a graph"""
 
 def cudaGraphNodeSetParams(node: _driver.CUgraphNode | int | None, nodeParams: cudaGraphNodeParams | None) -> tuple[cudaError_t]:
@@ -3832,10 +3849,10 @@ def cudaDeviceGetDevResource(device: int, typename: cudaDevResourceType | int) -
 def cudaDevSmResourceSplitByCount(nbGroups: int, input_: cudaDevResource | None, flags: int, minCount: int) -> tuple[cudaError_t, list[cudaDevResource] | Any, int | Any, cudaDevResource | Any]:
     """Splits `cudaDevResourceTypeSm` resources."""
 
-def cudaDevSmResourceSplit(nbGroups: int, input_: cudaDevResource | None, flags: int, groupParams: Sequence[cudaDevSmResourceGroupParams] | None) -> tuple[cudaError_t, list[cudaDevResource] | Any, cudaDevResource | Any]:
+def cudaDevSmResourceSplit(nbGroups: int, input_: cudaDevResource | None, flags: int, groupParams: Sequence[cudaDevSmResourceGroupParams] | _Array | None) -> tuple[cudaError_t, list[cudaDevResource] | Any, cudaDevResource | Any]:
     """Splits a `cudaDevResourceTypeSm` resource into structured groups."""
 
-def cudaDevResourceGenerateDesc(resources: Sequence[cudaDevResource] | None, nbResources: int) -> tuple[cudaError_t, cudaDevResourceDesc_t | Any]:
+def cudaDevResourceGenerateDesc(resources: Sequence[cudaDevResource] | _Array | None, nbResources: int) -> tuple[cudaError_t, cudaDevResourceDesc_t | Any]:
     """Generate a resource descriptor"""
 
 def cudaGreenCtxCreate(desc: cudaDevResourceDesc_t | int | None, device: int, flags: int) -> tuple[cudaError_t, cudaExecutionContext_t | Any]:
@@ -3985,7 +4002,7 @@ def cudaThreadGetCacheConfig() -> tuple[cudaError_t, cudaFuncCache | Any]:
 def cudaThreadSetCacheConfig(cacheConfig: cudaFuncCache | int) -> tuple[cudaError_t]:
     """Sets the preferred cache configuration for the current device."""
 
-def cudaLaunchCooperativeKernelMultiDevice(launchParamsList: Sequence[cudaLaunchParams] | None, numDevices: int, flags: int) -> tuple[cudaError_t]:
+def cudaLaunchCooperativeKernelMultiDevice(launchParamsList: Sequence[cudaLaunchParams] | _Array | None, numDevices: int, flags: int) -> tuple[cudaError_t]:
     """Launches device functions on multiple devices where thread blocks can cooperate and
     synchronize as they execute"""
 

@@ -1,6 +1,12 @@
 /* Lists and tuples to C arrays and back. */
 #include "support.h"
 
+static int check_length(Py_ssize_t length, long long count) {
+    if (length >= count) return 0;
+    PyErr_Format(PyExc_RuntimeError, "List is too small: %zd < %lld", length, count);
+    return -1;
+}
+
 /* Checks the type and length; returns the number of items, or -1. None has none. */
 Py_ssize_t sequence_length(PyObject *object, long long count) {
     if (object != Py_None && !PyList_Check(object) && !PyTuple_Check(object)) {
@@ -8,11 +14,7 @@ Py_ssize_t sequence_length(PyObject *object, long long count) {
         return -1;
     }
     Py_ssize_t length = object == Py_None ? 0 : PySequence_Fast_GET_SIZE(object);
-    if (length < count) {
-        PyErr_Format(PyExc_RuntimeError, "List is too small: %zd < %lld", length, count);
-        return -1;
-    }
-    return length;
+    return check_length(length, count) < 0 ? -1 : length;
 }
 
 /* A new reference: converting an item may run Python code that changes the list. */
@@ -26,6 +28,10 @@ int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch,
     *out = NULL;
     if (type.kind == KIND_RECORD && count <= 1 && is_record(object))
         return to_record(object, type.index, false, out);
+    if (type.kind == KIND_RECORD && is_record_array(object)) {
+        Py_ssize_t there = to_records(object, type.index, scratch, out);
+        return there < 0 ? -1 : check_length(there, count);
+    }
     Py_ssize_t length = sequence_length(object, count);
     if (length <= 0) return (int)length;
     uint32_t align = type.kind == KIND_RECORD ? module_info.records[type.index].align : 1;

@@ -1,5 +1,4 @@
-/* What records have in modules whose functions raise: arrays, `ptr`, comparison by content, views of other memory,
- * and NumPy types. NumPy is imported when it is asked for. */
+/* What records have in modules whose functions raise: arrays, `ptr`, comparison by content, views of other memory. */
 #include "support.h"
 
 static const RecordInfo *info_of_type(PyTypeObject *type) {
@@ -123,14 +122,7 @@ static PyObject *from_buffer(PyObject *type, PyObject *object) {
 
 static PyObject *from_data(PyObject *type, PyObject *array) {
     int index = record_index((PyTypeObject *)type);
-    PyObject *expected = index < 0 ? NULL : struct_dtype(index);
-    PyObject *given = expected ? PyObject_GetAttrString(array, "dtype") : NULL;
-    int same = given ? PyObject_RichCompareBool(given, expected, Py_EQ) : -1;
-    if (same == 0)
-        PyErr_Format(PyExc_ValueError, "expected an array of type %s, got %R",
-                     text_after(text_after(module_info.records[index].texts)), given);
-    Py_XDECREF(expected), Py_XDECREF(given);
-    return same == 1 ? over_buffer((PyTypeObject *)type, array) : NULL;
+    return index < 0 || check_dtype(array, index) < 0 ? NULL : over_buffer((PyTypeObject *)type, array);
 }
 
 static PyObject *from_ptr(PyObject *cls, PyObject *args, PyObject *kwargs) {
@@ -244,78 +236,6 @@ static int assign_subscript(PyObject *object, PyObject *key, PyObject *value) {
     }
     if (status == 0) memmove(record_data(target), source, ((RecordObject *)object)->info->size);
     Py_XDECREF(target);
-    return status;
-}
-
-/* ---- NumPy ---- */
-
-static PyObject *numpy(void) {
-    PyObject *module = PyImport_ImportModule("numpy");
-    if (!module && PyErr_ExceptionMatches(PyExc_ImportError)) {
-        PyErr_Clear();
-        PyErr_SetString(PyExc_ImportError, "this needs NumPy: pip install numpy");
-    }
-    return module;
-}
-
-static const char *const scalar_formats[] = {"i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "i4", "i4"};
-
-static PyObject *field_format(const FieldInfo *field) {
-    if (field->shape == FIELD_TEXT) return PyUnicode_FromFormat("S%u", field->count);
-    if (field->shape == FIELD_BYTES) return Py_BuildValue("(s(I))", "u1", field->count);
-    PyObject *format = field->shape == FIELD_POINTER || field->shape == FIELD_STRING || field->type.kind == KIND_ADDRESS
-                           ? PyUnicode_FromString("u8")
-                       : field->type.kind == KIND_RECORD ? struct_dtype(field->type.index)
-                                                         : PyUnicode_FromString(scalar_formats[field->type.kind]);
-    return format && field->shape == FIELD_ARRAY ? Py_BuildValue("(N(I))", format, field->count) : format;
-}
-
-PyObject *struct_dtype(int index) {
-    const RecordInfo *info = &module_info.records[index];
-    const FieldInfo *fields = record_fields(info);
-    if (!fields) return NULL;
-    PyObject *names = PyList_New(0), *formats = PyList_New(0), *offsets = PyList_New(0), *result = NULL;
-    int status = names && formats && offsets ? 0 : -1;
-    for (int i = 0; status == 0 && i < info->field_count; i++) {
-        const FieldInfo *field = &fields[i];
-        PyObject *name = PyUnicode_FromString(field->name), *format = field_format(field);
-        PyObject *offset = PyLong_FromUnsignedLong(field->offset);
-        status = name && format && offset ? 0 : -1;
-        if (status == 0) status = PyList_Append(names, name);
-        if (status == 0) status = PyList_Append(formats, format);
-        if (status == 0) status = PyList_Append(offsets, offset);
-        Py_XDECREF(name), Py_XDECREF(format), Py_XDECREF(offset);
-    }
-    PyObject *module = status == 0 ? numpy() : NULL;
-    if (module)
-        result = PyObject_CallMethod(module, "dtype", "({sOsOsOsI})", "names", names, "formats", formats, "offsets",
-                                     offsets, "itemsize", info->size);
-    Py_XDECREF(names), Py_XDECREF(formats), Py_XDECREF(offsets), Py_XDECREF(module);
-    return result;
-}
-
-/* All elements as a NumPy array over their memory. */
-static PyObject *as_array(RecordObject *self) {
-    PyObject *module = numpy();
-    PyObject *type = module ? struct_dtype((int)(self->info - module_info.records)) : NULL;
-    PyObject *array = type ? PyObject_CallMethod(module, "ndarray", "(n)OO", self->count, type, self) : NULL;
-    Py_XDECREF(module), Py_XDECREF(type);
-    return array;
-}
-
-PyObject *struct_bulk_get(RecordObject *self, const FieldInfo *field) {
-    PyObject *array = as_array(self);
-    PyObject *name = PyUnicode_FromString(field->name);
-    PyObject *values = array && name ? PyObject_GetItem(array, name) : NULL;
-    Py_XDECREF(array), Py_XDECREF(name);
-    return values;
-}
-
-int struct_bulk_set(RecordObject *self, const FieldInfo *field, PyObject *value) {
-    PyObject *array = as_array(self);
-    PyObject *name = PyUnicode_FromString(field->name);
-    int status = array && name ? PyObject_SetItem(array, name, value) : -1;
-    Py_XDECREF(array), Py_XDECREF(name);
     return status;
 }
 

@@ -351,6 +351,7 @@ static inline int to_handle(PyObject *object, int index, uint64_t *out) {
     return to_handle_slow(object, index, out);
 }
 
+enum { MAX_RECORDS = 1024 };
 extern PyTypeObject RecordBase;
 PyTypeObject *record_type(int index);     /* borrowed */
 PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has asked for it */
@@ -372,6 +373,16 @@ Storage *storage_new(size_t size, size_t align, size_t count);           /* zero
 int storage_keep(Storage *storage, const void *where, PyObject *object); /* replaces what was kept there */
 PyObject *storage_kept(Storage *storage, const void *where);             /* borrowed or NULL, no exception */
 int records_init(void);
+
+/* ---- records and NumPy (arrays.c) ---- */
+
+int arrays_init(void);
+PyObject *record_dtype(int index);
+int check_dtype(PyObject *array, int index); /* -1 with an exception set when it is not an array of the records */
+bool is_record_array(PyObject *object);      /* may be one: it has a dtype */
+Py_ssize_t to_records(PyObject *array, int index, Scratch *scratch, void **out); /* their number, or -1 */
+PyObject *records_to_array(PyObject *type, PyObject *records);
+PyObject *records_from_array(PyObject *type, PyObject *array);
 
 PyObject *hexadecimal(uint64_t value); /* PyUnicode_FromFormat cannot before Python 3.12 */
 
@@ -403,7 +414,6 @@ PyObject *struct_sized(int index, size_t size); /* one element, followed by memo
 /* Memory for `count` elements, to which a field of a record points and that lives as long as the record. */
 int struct_room(PyObject *record, void **field, size_t size, size_t count);
 void struct_shorten(PyObject *self, size_t count);
-PyObject *struct_dtype(int index);
 PyObject *struct_bulk_get(RecordObject *self, const FieldInfo *field);
 int struct_bulk_set(RecordObject *self, const FieldInfo *field, PyObject *value);
 int to_struct(PyObject *object, int index, unsigned version, void **out); /* a record or an address */
@@ -454,6 +464,8 @@ static inline PyObject *succeeded(void) {
 }
 /* The tuple of a status and `count` new references, any of which may be NULL with an exception set. */
 PyObject *result_tuple(long long status, PyObject **outputs, int count);
+/* The same of success and one output. */
+PyObject *result_pair(PyObject *output);
 
 /* ---- the function table (table.c) ---- */
 

@@ -293,7 +293,59 @@ static PyObject *name_provider(PyObject *module, PyObject *unused) {
     return PyUnicode_FromString(name);
 }
 
+/* ---- what there is ---- */
+
+/* The version of CUDA that the CPU device emulates. */
+static int emulated_version(void) {
+    bool runtime = !strcmp(module_info.library, "cudart");
+    GetVersion get_version = NULL;
+    if (provider.lookup)
+        *(void **)&get_version = provider.lookup(runtime ? "cudaRuntimeGetVersion" : "cuDriverGetVersion");
+    int version = 0;
+    return get_version && get_version(&version) == 0 ? version : 0;
+}
+
+static PyObject *list_functions(void) {
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < module_info.function_count; i++) {
+        const FunctionInfo *info = &module_info.functions[i];
+        forget_pending();
+        bool there = find(info) != NULL;
+        if (pending.exception) {
+            table_raise_pending();
+            Py_CLEAR(list);
+            break;
+        }
+        PyObject *item = Py_BuildValue("(ssOii)", module_info.generated[i].ml_name, names_of(info).symbol,
+                                       there ? Py_True : Py_False, info->since, info->only);
+        if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *inspect(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    forget_pending();
+    if (choose() < 0) {
+        table_raise_pending();
+        return NULL;
+    }
+    PyObject *functions = list_functions();
+    PyObject *reporter = functions ? PyImport_ImportModule("cupola.bindings._inspection") : NULL;
+    int version = provider.version ? provider.version : emulated_version();
+    PyObject *report = reporter ? PyObject_CallMethod(reporter, "report", "sssiiOO", module_info.name,
+                                                      module_info.library, provider.name, version, module_info.version,
+                                                      provider.per_thread ? Py_True : Py_False, functions)
+                                : NULL;
+    Py_XDECREF(functions), Py_XDECREF(reporter);
+    return report;
+}
+
 static PyMethodDef methods[] = {
+    {"inspect", inspect, METH_NOARGS,
+     "inspect()\n--\n\nWhat was loaded and which of the module's functions it has; loads the library, like a call.\n\n"
+     "Returns\n-------\ncupola.bindings.Inspection"},
     {"_open", open_library, METH_O, "_open(path, /)\n--\n\nLoad a library; returns its handle and path."},
     {"_count_devices", count_devices, METH_O,
      "_count_devices(library, /)\n--\n\nThe status of cuInit or cuDeviceGetCount and the number of devices."},
