@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from cupola.bindings import driver, nvrtc
+from cupola.bindings import driver, nvrtc, runtime
 
 S, P, D = driver.CUstream, driver.CUdeviceptr, driver.CUdevice
 
@@ -113,6 +113,7 @@ def test_memory_of_handles_is_used_again():
 
 
 def test_results_stay_what_they_were():
+    driver.cuInit(0)
     first, second = driver.cuDeviceGet(0), driver.cuDeviceGet(0)
     assert first is not second and int(first[1]) == int(second[1]) == 0
     (status, _), third = driver.cuDeviceGet(0), driver.cuDeviceGet(0)
