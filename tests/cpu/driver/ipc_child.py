@@ -90,6 +90,19 @@ def event(data: bytes) -> tuple[str, str, str]:
     return before, own, after
 
 
+def legacy(data: bytes, size: int) -> tuple[bytes, bool, str]:
+    handle = opaque(driver.CUipcMemHandle, data)
+    lazy = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+    address = ok(driver.cuIpcOpenMemHandle(handle, lazy))
+    same = int(ok(driver.cuIpcOpenMemHandle(handle, lazy))) == int(address)
+    found = read(address, size)
+    ok(driver.cuIpcCloseMemHandle(address))
+    ok(driver.cuMemsetD8(address, 6, size))
+    ok(driver.cuCtxSynchronize())
+    ok(driver.cuIpcCloseMemHandle(address))
+    return found, same, driver.cuIpcCloseMemHandle(address)[0].name
+
+
 def run(connection: Connection, name: str, *arguments: Any) -> None:
     start()
     try:

@@ -192,3 +192,26 @@ def test_event(context, make_stream, host):
     same = ok(driver.cuIpcGetEventHandle(event))
     assert status(driver.cuIpcOpenEventHandle(same)) == "CUDA_ERROR_INVALID_CONTEXT"
     ok(driver.cuEventDestroy(event))
+
+
+@pytest.mark.cpu_only
+def test_memory_of_cu_mem_alloc(context):
+    size = 1 << 20
+    address = ok(driver.cuMemAlloc(size))
+    ok(driver.cuMemsetD8(address, 2, size))
+    handle = ok(driver.cuIpcGetMemHandle(address))
+    assert raw(handle) == raw(ok(driver.cuIpcGetMemHandle(address)))
+    lazy = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+    assert status(driver.cuIpcOpenMemHandle(handle, lazy)) == "CUDA_ERROR_INVALID_CONTEXT"
+    found, same, closed = OtherProcess("legacy", raw(handle), size).answer()
+    assert found == b"\2" * size and same and closed == "CUDA_ERROR_INVALID_VALUE"
+    data = bytearray(size)
+    ok(driver.cuMemcpyDtoH(data, address, size))
+    assert bytes(data) == b"\6" * size
+    assert status(driver.cuIpcCloseMemHandle(address)) == "CUDA_ERROR_INVALID_VALUE"
+    before = len(os.listdir("/proc/self/fd"))
+    ok(driver.cuMemFree(address))
+    assert len(os.listdir("/proc/self/fd")) == before - 1
+    small = ok(driver.cuMemAlloc(64))
+    assert status(driver.cuIpcGetMemHandle(small)) == "CUDA_ERROR_NOT_SUPPORTED"
+    ok(driver.cuMemFree(small))

@@ -8,7 +8,7 @@ extern const struct entry error_entries[], init_entries[], device_entries[], con
     fill_entries[], pointer_entries[], capture_entries[], graph_entries[], graph_node_entries[],
     graph_conditional_entries[], graph_object_entries[], graph_exec_entries[], graph_update_entries[],
     graph_dot_entries[], graph_attribute_entries[], managed_entries[], virtual_entries[],
-    ipc_pool_entries[], ipc_event_entries[], lookup_entries[];
+    ipc_pool_entries[], ipc_event_entries[], ipc_memory_entries[], lookup_entries[];
 
 static const struct entry *const tables[] = {
     error_entries,
@@ -45,6 +45,7 @@ static const struct entry *const tables[] = {
     virtual_entries,
     ipc_pool_entries,
     ipc_event_entries,
+    ipc_memory_entries,
     lookup_entries,
 };
 enum { TABLES = sizeof tables / sizeof *tables };

@@ -207,8 +207,12 @@ CUresult cuMemFree(CUdeviceptr dptr) {
                     (unsigned long long)dptr,
                     found.kind == CPU_MEMORY_PINNED ? "pinned host memory (use cuMemFreeHost)"
                                                     : "a module's variable");
+    if (found.flags & MEMORY_IMPORTED)
+        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is memory of another process: close it with cuIpcCloseMemHandle.",
+                    (unsigned long long)dptr);
     wait_for_users(found.owner);
     int status = cpu_memory_free(dptr);
+    ipc_memory_freed();
     return status ? free_refused(status, dptr, "cuMemFree") : CUDA_SUCCESS;
 }
 
@@ -386,7 +390,10 @@ static void free_of_context(const cpu_allocation *allocation, void *context) {
     else (void)cpu_memory_unregister(allocation->base);
 }
 
-void memory_context_destroyed(CUcontext context) { cpu_memory_each(free_of_context, context); }
+void memory_context_destroyed(CUcontext context) {
+    cpu_memory_each(free_of_context, context);
+    ipc_memory_freed();
+}
 
 const struct entry memory_entries[] = {
     ENTRY_V2(cuMemAlloc),       ENTRY_V2(cuMemAllocPitch),

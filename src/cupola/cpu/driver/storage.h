@@ -88,6 +88,10 @@ int pool_share_obtain(CUmemoryPool pool, uint64_t size, uint64_t *address);
 void pool_share_release(CUmemoryPool pool, uint64_t address);
 void pool_share_free(CUmemoryPool pool);
 
+/* Memory of cuMemAlloc that processes share (ipc_memory.c). */
+enum { MEMORY_IMPORTED = 1 << 29 }; /* how the table of allocations marks what came from another process */
+void ipc_memory_freed(void);        /* after memory was freed */
+
 /* Mapped virtual memory (virtual.c): how the table of allocations marks it, and whether kernels of a device may
  * access it. */
 enum { MEMORY_VIRTUAL = 1 << 30 };
