@@ -185,10 +185,15 @@ CUresult pool_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t
     if (size >= UINT64_C(1) << 47) return memory_refused(CPU_MEMORY_DEVICE_FULL, pool->device, size);
     int status = try_allocate(pool, size, stream, address);
     if (likely(status == CPU_MEMORY_OK)) return CUDA_SUCCESS;
-    do {
+    for (bool waited = true; waited;) {
         pools_trim();
         status = try_allocate(pool, size, stream, address);
-    } while (status != CPU_MEMORY_OK && wait_for_pending(pool));
+        if (status == CPU_MEMORY_OK) return CUDA_SUCCESS;
+        waited = wait_for_pending(pool);
+    }
+    /* Nothing is queued any more, but the last free may have run only since the attempt before. */
+    pools_trim();
+    status = try_allocate(pool, size, stream, address);
     if (status == CPU_MEMORY_DEVICE_FULL && pool->properties.maxSize &&
         pool->reserved + size > pool->properties.maxSize)
         return fail(CUDA_ERROR_OUT_OF_MEMORY,
