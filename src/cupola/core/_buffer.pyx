@@ -154,6 +154,15 @@ cdef class Buffer:
     Buffers come from :meth:`Device.allocate`, from the ``allocate`` of a memory resource, or wrap memory of
     somebody else (:meth:`from_handle`). They can be passed to kernels, and close themselves at the end of a ``with``
     block or when they are collected.
+
+    Examples
+    --------
+    >>> with dev.allocate(4000, stream=stream) as buffer:
+    ...     buffer.copy_from(np.ones(1000, np.float32), stream=stream)
+    ...     result = buffer.copy_to(np.empty(1000, np.float32), stream=stream)
+    >>> stream.sync()
+    >>> bool(result.all())
+    True
     """
 
     def __init__(self, *args, **kwargs):

@@ -54,6 +54,12 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     The extents are checked against the limits of the device when the kernel is launched
     (``cuLaunchKernelEx``), not here.
+
+    Examples
+    --------
+    >>> config = LaunchConfig(grid=-(-n // 256), block=256, shmem_size=1024)
+    >>> config.block
+    (256, 1, 1)
     """
 
     def __init__(self, grid=None, cluster=None, block=None, shmem_size=None, is_cooperative=False,

@@ -33,6 +33,11 @@ class ManagedBuffer(Buffer):
     """A piece of managed memory, which the host and all devices use at one address while its pages move.
 
     Buffers of a :class:`ManagedMemoryResource` are of this class; :meth:`from_handle` wraps other managed memory.
+
+    Examples
+    --------
+    >>> buffer = ManagedMemoryResource({}).allocate(4000, stream=stream)
+    >>> buffer.prefetch(dev, stream=stream)
     """
 
     @classmethod

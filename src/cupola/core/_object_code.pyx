@@ -41,8 +41,9 @@ cdef class Library:
 cdef class ObjectCode:
     """Compiled code of one of the types ``cubin``, ``ptx``, ``ltoir``, ``fatbin``, ``object``, ``library``.
 
-    :meth:`Program.compile` gives it, or the ``from_…`` constructors for code that was compiled elsewhere. Nothing is loaded before a kernel is asked for (``cuLibraryLoadData``); the code stays
-    loaded as long as this object or one of its kernels exists.
+    :meth:`Program.compile` gives it, or the ``from_…`` constructors for code that was compiled elsewhere. Nothing is
+    loaded before a kernel is asked for (``cuLibraryLoadData``); the code stays loaded as long as this object or one of
+    its kernels exists.
 
     Attributes
     ----------
@@ -52,6 +53,13 @@ cdef class ObjectCode:
         Which of the types it is.
     name : str
         The name that error messages call it by.
+
+    Examples
+    --------
+    >>> again = ObjectCode.from_cubin(code.code, name="from the database")
+    >>> kernel = again.get_kernel("nothing")
+    >>> kernel.num_arguments
+    0
     """
 
     def __init__(self, *args, **kwargs):

@@ -35,6 +35,13 @@ cdef class Stream:
 
     Make it with :meth:`Device.create_stream`, which also wraps the streams of other libraries. Anything that has
     ``__cuda_stream__()`` works where a stream is waited for, and a Stream has it too.
+
+    Examples
+    --------
+    >>> copies = dev.create_stream(priority=0)
+    >>> buffer.fill(0, stream=copies)
+    >>> stream.wait(copies)
+    >>> stream.sync()
     """
 
     def __init__(self, *args, **kwargs):

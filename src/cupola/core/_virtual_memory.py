@@ -79,6 +79,12 @@ class VirtualMemoryResource(MemoryResource):
         When the device has no virtual memory management, or cannot do GPUDirect RDMA with it though that is asked for.
     ValueError
         When there is no such device.
+
+    Examples
+    --------
+    >>> resource = VirtualMemoryResource(dev)
+    >>> buffer = resource.allocate(1 << 20, stream=stream)
+    >>> buffer = resource.modify_allocation(buffer, 2 * buffer.size)
     """
 
     def __init__(
