@@ -138,16 +138,27 @@ def test_fns() -> None:
         lambda mask, base, offset: fns(mask, base, signed(offset, 32)),
         limit=1000,
     )
+    beyond = [32, 33, 255, 0x80000000]
+    verify(
+        "fns.b32 d, a, b, c",
+        [integers(32), beyond, offsets],
+        lambda mask, base, offset: 0 if signed(offset, 32) == -0x80000000 else -1,
+    )
+
+
+def within(bits: int, number: int) -> int:
+    """A position or length as a GPU takes it: 8 bits of it for 32 bits, all for 64."""
+    return number & 0xFF if bits == 32 else min(number, 255)
 
 
 def bfe(type: str, x: int, position: int, length: int) -> int:
     last = int(type[1:]) - 1
-    position, length = position & 0xFF, length & 0xFF
+    position, length = within(last + 1, position), within(last + 1, length)
     sign = 0 if type[0] == "u" or length == 0 else x >> min(position + length - 1, last) & 1
     return sum((x >> (position + i) & 1 if i < length and position + i <= last else sign) << i for i in range(last + 1))
 
 
-POSITIONS = [0, 1, 5, 8, 16, 31, 32, 33, 63, 64, 100, 255, 256, 261]
+POSITIONS = [0, 1, 5, 8, 16, 31, 32, 33, 63, 64, 100, 255, 256, 261, 0x80000000, 0xFFFFFFFF]
 
 
 @pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
@@ -169,7 +180,7 @@ def test_bfe_with_constants(position: int, length: int) -> None:
 @pytest.mark.parametrize("bits", [32, 64])
 def test_bfi(bits: int) -> None:
     def expected(x: int, into: int, position: int, length: int) -> int:
-        position, length = position & 0xFF, length & 0xFF
+        position, length = within(bits, position), within(bits, length)
         for i in range(min(length, bits - position)):
             bit = 1 << (position + i)
             into = into & ~bit | (x >> i & 1) << (position + i)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
@@ -38,7 +39,13 @@ def test_ftz_and_sat(name: str) -> None:
     g = BINARY[name]
 
     def flushed(x: int, y: int) -> int:
-        return oracle.flush(F16, g(F16, oracle.flush(F16, x), oracle.flush(F16, y)))
+        x, y = oracle.flush(F16, x), oracle.flush(F16, y)
+        result = g(F16, x, y)
+        if name == "mul" and all(not F16.is_nan(v) and not F16.is_infinite(v) for v in (x, y)):
+            # What is below the normal range before it is rounded is flushed.
+            if abs(F16.value(x) * F16.value(y)) < Fraction(1, 1 << 14):
+                return result & F16.sign_bit
+        return oracle.flush(F16, result)
 
     columns = [floats(F16)] * 2
     verify(f"{name}.ftz.f16 d, a, b", columns, flushed, limit=400)

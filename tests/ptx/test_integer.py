@@ -34,7 +34,7 @@ def divide(x: int, y: int) -> int:
 
 
 def remainder(x: int, y: int) -> int:
-    return x if y == 0 else x - quotient(x, y) * y
+    return -1 if y == 0 else x - quotient(x, y) * y
 
 
 BINARY = {

@@ -1,4 +1,7 @@
-"""Video instructions against the pseudo-code of the ISA (9.7.18), in integers of any size."""
+"""Video instructions against the pseudo-code of the ISA (9.7.18), in integers of any size.
+
+Where a GPU departs from it, as `cupola/cpu/codegen/instructions/video.py` tells, so does this.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +49,13 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 SECONDARY: dict[str, Callable[[int, int], int]] = {"add": operator.add, "min": min, "max": max}
 
 
-def finish(value: int, c: int, type: str, destination: str, saturate: bool, secondary: str) -> int:
+def finish(name: str, value: int, c: int, type: str, destination: str, saturate: bool, secondary: str) -> int:
     """optSaturate, optSecondaryOp, optMerge."""
     bits = {"": 32, "b": 8, "h": 16}[destination[:1]]
-    if saturate:
+    if saturate and name in ("vshl", "vshr"):
+        value = clamp(value, *bounds(type, 32))
+    elif saturate:
+        value = unsigned(value, 32) if destination and type == "u32" else value
         value = clamp(value, *bounds(type, bits))
     if secondary:
         return unsigned(SECONDARY[secondary](value, extend(c, 32, type)), 32)
@@ -57,6 +63,8 @@ def finish(value: int, c: int, type: str, destination: str, saturate: bool, seco
         return unsigned(value, 32)
     at = bits * int(destination[1:])
     mask = ((1 << bits) - 1) << at
+    if destination == "h1" and name in BINARY:
+        return c & ~mask | (value & 0xFFFF if saturate else value) & mask
     return c & ~mask | (value << at) & mask
 
 
@@ -93,7 +101,12 @@ def check_scalar(
 
     def expected(x: int, y: int, c: int) -> int:
         value = BINARY[name](part(x, ta, left), part(y, tb, right))
-        return finish(value, c, to, destination, bool(sat), secondary)
+        if (to, ta, tb) == ("u32", "u32", "u32") and name in ("vadd", "vsub"):
+            if secondary in ("min", "max"):
+                value = signed(value, 32) & ((1 << 40) - 1)
+            elif name == "vadd":
+                value = unsigned(value, 32)
+        return finish(name, value, c, to, destination, bool(sat), secondary)
 
     verify_scalar(f"{name}.{to}.{ta}.{tb}{sat}", (destination, left, right), secondary, WORDS, expected)
 
@@ -115,7 +128,9 @@ def check_shift(
         count = min(count, 32) if mode == "clamp" else count & 31
         value = part(x, ta, left)
         value = value << count if name == "vshl" else value >> count
-        return finish(value, c, to, destination, bool(sat), secondary)
+        if sat and name == "vshl":
+            value = signed(value, 34)
+        return finish(name, value, c, to, destination, bool(sat), secondary)
 
     head = f"{name}.{to}.{ta}.u32{sat}.{mode}"
     verify_scalar(head, (destination, left, right), secondary, COUNTS, expected)
@@ -134,7 +149,7 @@ def check_vset(name: str, ta: str, tb: str, secondary: str, destination: str, le
 
     def expected(x: int, y: int, c: int) -> int:
         value = int(COMPARISONS[name](part(x, ta, left), part(y, tb, right)))
-        return finish(value, c, "u32", destination, False, secondary)
+        return finish("vset", value, c, "s32" if "s32" in (ta, tb) else "u32", destination, False, secondary)
 
     verify_scalar(f"vset.{ta}.{tb}.{name}", (destination, left, right), secondary, WORDS, expected)
 
@@ -165,7 +180,9 @@ def check_vmad(
             product, low = ~product, 1
         elif sz:
             c, low = unsigned(~c, 32), 1
-        total = product + extend(c, 32, "s32" if is_signed else "u32") + low
+        total = product + signed(c, 32) + low
+        if scale and not is_signed:
+            total = unsigned(total, 64)
         total >>= {"": 0, ".shr7": 7, ".shr15": 15}[scale]
         return unsigned(clamp(total, *bounds("s32" if is_signed else "u32", 32)) if sat else total, 32)
 

@@ -81,7 +81,7 @@ def convert_address(body: Body, instruction: ast.Instruction) -> None:
 
 
 def is_in_space(body: Body, instruction: ast.Instruction) -> None:
-    """``isspacep``: the windows are told apart by their high halves; everything else is global."""
+    """``isspacep``: the windows are told apart by their high halves; what is not constant either is global."""
     builder = body.builder
     destination, source = instruction.operands
     space = space_of(instruction)
@@ -96,15 +96,24 @@ def is_in_space(body: Body, instruction: ast.Instruction) -> None:
         offset = builder.binary("sub", body.operand(source, "i64"), body.context_field("params", "i64"))
         result = builder.compare("icmp ult", offset, constant("i64", max(1, body.layout.param_bytes)))
     elif space == "const":
-        result = constant("i1", 0)
-        for name, place in body.layout.places.items():
-            if place.space == "const":
-                offset = builder.binary("sub", body.operand(source, "i64"), body.symbol(ast.Symbol(name)))
-                inside = builder.compare("icmp ult", offset, constant("i64", max(1, place.size)))
-                result = builder.binary("or", result, inside)
+        result = _is_constant(body, body.operand(source, "i64"))
     else:
-        result = builder.compare("icmp ult", high, constant("i64", abi.SHARED_WINDOW >> 32))
+        outside = builder.compare("icmp ult", high, constant("i64", abi.SHARED_WINDOW >> 32))
+        is_constant = _is_constant(body, body.operand(source, "i64"))
+        result = builder.select(is_constant, constant("i1", 0), outside)
     body.write(destination, result)
+
+
+def _is_constant(body: Body, address: Value) -> Value:
+    """Whether a generic address is in a constant variable that the kernel may name."""
+    builder = body.builder
+    result = constant("i1", 0)
+    for name, place in body.layout.places.items():
+        if place.space == "const":
+            offset = builder.binary("sub", address, body.symbol(ast.Symbol(name)))
+            inside = builder.compare("icmp ult", offset, constant("i64", max(1, place.size)))
+            result = builder.binary("or", result, inside)
+    return result
 
 
 def _is_own_shared(body: Body, address: Value) -> Value:

@@ -54,6 +54,8 @@ def copy(body: Body, instruction: ast.Instruction) -> None:
     ]
     if modifiers[0] == "reduce":
         helper = atomics.helper_name(instruction, "atomic")
+        if helper.endswith("add_f32"):
+            helper += "_subnormal"  # a bulk reduction flushes nothing, unlike an atomic operation
         body.builder.declarations[f"declare i32 @{helper}(ptr, ptr, ptr, ptr, i64, i32, ptr, ptr, ptr, ptr)"] = None
         arguments += [f"ptr @{helper}", f"i32 {atomics.element_bytes(instruction)}"]
         status = call_accessor(body, "cupola_bulk_reduce", "i32", packed, *arguments)

@@ -86,7 +86,14 @@ static inline uint32_t choose_halves(uint32_t a, uint32_t b, uint16_t infinity, 
     return (uint32_t)choose_half((uint16_t)(a >> 16), (uint16_t)(b >> 16), infinity, larger) << 16 |
            choose_half((uint16_t)a, (uint16_t)b, infinity, larger);
 }
-static inline uint32_t add_f32(uint32_t a, uint32_t b) { return bits_of(float_of(a) + float_of(b)); }
+/* The sum of two floats. In shared memory a GPU makes it like other sums; in global memory the unit at the L2 cache takes
+ * subnormal operands and results as zero ("atom", on .add.f32). Both leave the canonical NaN. */
+static inline uint32_t flushed(uint32_t bits) { return bits & 0x7F800000 ? bits : bits & 0x80000000; }
+static inline uint32_t add_f32(uint32_t a, uint32_t b) {
+    float sum = float_of(a) + float_of(b);
+    return sum != sum ? 0x7FFFFFFF : bits_of(sum);
+}
+static inline uint32_t add_f32_flushed(uint32_t a, uint32_t b) { return flushed(add_f32(flushed(a), flushed(b))); }
 
 /* ---- one function for each operation and type ------------------------------------------------------------------- */
 
@@ -116,18 +123,22 @@ static inline uint32_t add_f32(uint32_t a, uint32_t b) { return bits_of(float_of
          ? (void *)(context->shared + addresses[lane])                                                                 \
          : cpu_resolve(context, warp, lane, site, addresses[lane]))
 
+/* Whether a generic address led to the block's shared memory. */
+#define IS_SHARED ((uint64_t)((uint8_t *)target - context->shared) < context->shared_size)
+
 /* Operations that the host has. */
 #define HOST(OPERATION, SUFFIX, TYPE, BUILTIN, NEW)                                                                    \
     ATOMIC_LANES(cupola_atomic_##OPERATION##_##SUFFIX, TYPE, ANYWHERE, old = BUILTIN(target, operand, __ATOMIC_SEQ_CST);)\
     ATOMIC_LANES(cupola_shared_##OPERATION##_##SUFFIX, TYPE, SHARED, old = *target; *target = NEW;)
 
 /* Operations made of compare-and-swap. */
-#define LOOP(OPERATION, SUFFIX, TYPE, NEW)                                                                             \
+#define LOOPS(OPERATION, SUFFIX, TYPE, NEW, NEW_IN_SHARED)                                                             \
     ATOMIC_LANES(cupola_atomic_##OPERATION##_##SUFFIX, TYPE, ANYWHERE,                                                 \
                  old = __atomic_load_n(target, __ATOMIC_RELAXED);                                                      \
                  while (!__atomic_compare_exchange_n(target, &old, (TYPE)(NEW), 1, __ATOMIC_SEQ_CST,                   \
                                                      __ATOMIC_RELAXED)) {})                                            \
-    ATOMIC_LANES(cupola_shared_##OPERATION##_##SUFFIX, TYPE, SHARED, old = *target; *target = (TYPE)(NEW);)
+    ATOMIC_LANES(cupola_shared_##OPERATION##_##SUFFIX, TYPE, SHARED, old = *target; *target = (TYPE)(NEW_IN_SHARED);)
+#define LOOP(OPERATION, SUFFIX, TYPE, NEW) LOOPS(OPERATION, SUFFIX, TYPE, NEW, NEW)
 
 #define CAS(SUFFIX, TYPE)                                                                                              \
     ATOMIC_LANES(cupola_atomic_cas_##SUFFIX, TYPE, ANYWHERE, old = compares[lane];                                     \
@@ -151,7 +162,8 @@ static inline uint32_t add_f32(uint32_t a, uint32_t b) { return bits_of(float_of
 INTEGER(uint32_t, int32_t, b32, u32, s32)
 INTEGER(uint64_t, int64_t, b64, u64, s64)
 CAS(b16, uint16_t)
-LOOP(add, f32, uint32_t, add_f32(old, operand))
+LOOPS(add, f32, uint32_t, IS_SHARED ? add_f32(old, operand) : add_f32_flushed(old, operand), add_f32(old, operand))
+LOOP(add, f32_subnormal, uint32_t, add_f32(old, operand))
 LOOP(add, f64, uint64_t, add_f64(old, operand))
 LOOP(add, f16, uint16_t, add_f16(old, operand))
 LOOP(add, bf16, uint16_t, add_bf16(old, operand))

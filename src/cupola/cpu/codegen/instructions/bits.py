@@ -146,7 +146,10 @@ def find_leading(b: Builder, op: Operation, x: Value) -> Value:
 
 @instruction("fns", on="b32", sources=3)
 def find_nth_set(b: Builder, op: Operation, mask: Value, base: Value, offset: Value) -> Value:
-    """The |offset|-th set bit of mask from bit base upwards (offset > 0) or downwards (< 0), or base itself (0)."""
+    """The |offset|-th set bit of mask from bit base upwards (offset > 0) or downwards (< 0), or base itself (0).
+
+    The ISA wants a base below 32. From another one a GPU finds nothing, or bit 0 for the least of all offsets.
+    """
 
     def body(b: Builder, arguments: list[Value]) -> Value:
         mask, base, offset = arguments
@@ -170,7 +173,10 @@ def find_nth_set(b: Builder, op: Operation, mask: Value, base: Value, offset: Va
             field = b.select(up, b.binary("lshr", field, constant("i32", step)), field)
             position = b.select(up, b.binary("add", position, constant("i32", step)), position)
         position = b.select(down, b.binary("sub", constant("i32", 31), position), position)
-        return b.select(missing, constant("i32", -1), position)
+        position = b.select(missing, constant("i32", -1), position)
+        least = b.compare("icmp eq", offset, constant("i32", 1 << 31))
+        nowhere = b.select(least, zero, constant("i32", -1))
+        return b.select(b.compare("icmp ugt", base, constant("i32", 31)), nowhere, position)
 
     return b.function("fns", "i32", [mask, base, offset], body)
 
@@ -181,12 +187,21 @@ def low_ones(b: Builder, type: str, count: Value) -> Value:
     return b.binary("xor", ones, constant(type, -1))
 
 
+def _place(b: Builder, x: Value, number: Value) -> Value:
+    """Position or length of a bit field.
+
+    The ISA restricts them to 0..255. Beyond that, a GPU takes the low 8 bits when the field is one of 32 bits, and all
+    of the number when it is one of 64.
+    """
+    most = constant("i32", 255)
+    return b.binary("and", number, most) if x.type == "i32" else b.intrinsic("umin", number, most)
+
+
 @instruction("bfe", on="u32 s32 u64 s64", sources=3, types=fixed("T", "T i32 i32"))
 def extract_field(b: Builder, op: Operation, x: Value, position: Value, length: Value) -> Value:
     """A bit field, for s types filled up with its last bit (x's last bit when the field ends beyond x)."""
     bits = BITS[x.type]
-    position = b.binary("and", position, constant("i32", 255))
-    length = b.binary("and", length, constant("i32", 255))
+    position, length = (_place(b, x, v) for v in (position, length))
     mask = low_ones(b, x.type, length)
     if not op.is_signed:
         return b.binary("and", shift(b, "lshr", x, position), mask)
@@ -201,8 +216,7 @@ def extract_field(b: Builder, op: Operation, x: Value, position: Value, length: 
 
 @instruction("bfi", on="b32 b64", sources=4, types=fixed("T", "T T i32 i32"))
 def insert_field(b: Builder, op: Operation, x: Value, into: Value, position: Value, length: Value) -> Value:
-    position = b.binary("and", position, constant("i32", 255))
-    length = b.binary("and", length, constant("i32", 255))
+    position, length = (_place(b, x, v) for v in (position, length))
     mask = shift(b, "shl", low_ones(b, x.type, length), position)
     kept = b.binary("and", into, b.binary("xor", mask, constant(x.type, -1)))
     return b.binary("or", kept, b.binary("and", shift(b, "shl", x, position), mask))

@@ -62,13 +62,15 @@ def from_integer(b: Builder, op: Operation, x: Value) -> Value:
         return integer_to_integer(b, op, x)
     mode = op.one_of("rz", "rm", "rp", default="rn")
     if to == "f64":
-        return integer_to_double(b, x, is_signed, mode)
+        result = integer_to_double(b, x, is_signed, mode)
+        return saturate(b, result) if op.has("sat") else result
     if to == "f32" and mode == "rn":
         result = b.cast("sitofp" if is_signed else "uitofp", x, "float")
     else:
         wide = integer_to_double(b, x, is_signed, "odd")
         if to in HALVES:
-            return narrow(b, narrow_to_odd(b, wide), to, mode)
+            single = narrow_to_odd(b, wide)
+            return narrow(b, saturate(b, single) if op.has("sat") else single, to, mode)
         result = double_to_float(b, wide, mode)
     return saturate(b, result) if op.has("sat") else result
 
@@ -131,7 +133,8 @@ def from_floating(b: Builder, op: Operation, x: Value, *more: Value) -> Results:
         return pack_eight(b, op, to, x, more[0])
     if source in HALVES:
         x = widen(b, x, source)
-    elif source == "f32":
+    elif source == "f32" and not (to == "f16" and op.one_of(*DIRECTED)):
+        # A GPU flushes nothing when it rounds up or down to f16: what is above zero stays above it.
         x = flush(b, op, x)
     whole = op.one_of(*TO_INTEGER)
     if whole:
@@ -141,7 +144,8 @@ def from_floating(b: Builder, op: Operation, x: Value, *more: Value) -> Results:
     if to in HALVES:
         return float_to_half(b, op, to, narrow_to_odd(b, x) if source == "f64" else x)
     if to == "f64":
-        return x if source == "f64" else b.cast("fpext", x, "double")
+        x = x if source == "f64" else b.cast("fpext", x, "double")
+        return saturate(b, x) if op.has("sat") else x
     if source == "f64":
         x = double_to_float(b, x, op.one_of(*DIRECTED, default="rn"))
     x = flush(b, op, x)
@@ -188,7 +192,10 @@ def float_to_tf32(b: Builder, op: Operation, x: Value) -> Value:
     else:
         odd = b.binary("and", b.binary("lshr", bits, constant("i32", 13)), constant("i32", 1))
         increment = b.binary("add", odd, constant("i32", 0xFFF))
-    rounded = b.binary("and", b.binary("add", bits, increment), constant("i32", 0xFFFFE000))
+    kept = constant("i32", 0xFFFFE000)
+    rounded = b.binary("and", b.binary("add", bits, increment), kept)
+    if op.has("rna"):
+        return _away_from_zero(b, op, x, bits, rounded, kept)
     size = b.binary("and", bits, constant("i32", 0x7FFFFFFF))
     infinite = b.compare("icmp eq", size, constant("i32", 0x7F800000))
     result = b.select(infinite, bits, rounded)
@@ -203,6 +210,19 @@ def float_to_tf32(b: Builder, op: Operation, x: Value) -> Value:
     if op.has("relu"):
         result = b.select(b.compare("icmp slt", result, constant("i32", 0)), constant("i32", 0), result)
     return b.select(is_nan(b, x), constant("i32", 0x7FFFE000), result)
+
+
+def _away_from_zero(b: Builder, op: Operation, x: Value, bits: Value, rounded: Value, kept: Value) -> Value:
+    """``cvt.rna.tf32``, which is older than its kin: a NaN loses the bits that go, and may become an infinity.
+
+    With ``.satfinite`` whatever has the greatest exponent comes down by one in the last place.
+    """
+    result = b.select(is_nan(b, x), b.binary("and", bits, kept), rounded)
+    if not op.has("satfinite"):
+        return result
+    size = b.binary("and", result, constant("i32", 0x7FFFFFFF))
+    over = b.compare("icmp uge", size, constant("i32", 0x7F800000))
+    return b.select(over, b.binary("sub", result, constant("i32", 0x2000)), result)
 
 
 EIGHT_BITS = {"e4m3x2": (3, 7, 0x7E, 0x7F), "e5m2x2": (2, 15, 0x7B, 0x7F)}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from cupola.cpu.codegen.builder import Builder, constant, real
 from cupola.cpu.codegen.values import BITS, Value
 
-from .formats import CANONICAL_NAN, DIRECTED, canonical, canonical_root, finish, flush, is_nan
+from .formats import DIRECTED, canonical, canonical_root, finish, flush, is_nan
 from .registry import Operation, instruction
 
 FLOATS = "f32 f64"
@@ -68,7 +68,23 @@ def rounding(op: Operation) -> str:
 def calculate(b: Builder, op: Operation, *values: Value) -> Value:
     """The approximate quotients and roots are exact ones here, which is within their bounds."""
     name = "fma" if op.opcode == "mad" else op.opcode
-    return finish(b, op, arithmetic(b, name, rounding(op), *(flush(b, op, v) for v in values)))
+    operands = [flush(b, op, v) for v in values]
+    result = arithmetic(b, name, rounding(op), *operands)
+    if name == "div" and op.has("ftz") and op.one_of(*ROUNDINGS.split()):
+        result = flush_quotient(b, *operands, result)
+    return finish(b, op, result)
+
+
+def flush_quotient(b: Builder, x: Value, y: Value, quotient: Value) -> Value:
+    """A quotient that is below the normal range before it is rounded is flushed, though rounding would take it in.
+
+    Where one of the scaled operands leaves the range, the comparison is still right: such a quotient is far off.
+    """
+    left = b.binary("fmul", b.intrinsic("fabs", x), real("float", 2.0**64))
+    right = b.binary("fmul", b.intrinsic("fabs", y), real("float", 2.0**-62))
+    small = b.compare("fcmp olt", left, right)
+    sign = b.binary("and", b.bitcast(quotient, "i32"), constant("i32", 0x80000000))
+    return b.select(small, b.bitcast(sign, "float"), quotient)
 
 
 @instruction("sqrt", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
@@ -87,13 +103,13 @@ def reciprocal(b: Builder, op: Operation, x: Value) -> Value:
 def coarse(b: Builder, x: Value, *, root: bool) -> Value:
     """The ``.approx.ftz.f64`` functions: only the upper words of operand and result count, subnormal is zero."""
     upper = constant("i64", 0xFFFFFFFF00000000)
-    bits = b.binary("and", b.bitcast(x, "i64"), upper)
-    bits = b.select(is_nan(b, x), constant("i64", CANONICAL_NAN["double"]), bits)
+    bits = b.binary("and", b.bitcast(x, "i64"), upper)  # so that a NaN of few low bits counts as an infinity
     value = b.bitcast(_flush_double(b, bits), "double")
     if root:
         value = b.intrinsic("sqrt", value)
-    bits = b.bitcast(b.binary("fdiv", real("double", 1.0), value), "i64")
-    return b.bitcast(_flush_double(b, b.binary("and", bits, upper)), "double")
+    value = b.binary("fdiv", real("double", 1.0), value)
+    bits = _flush_double(b, b.binary("and", b.bitcast(value, "i64"), upper))
+    return b.bitcast(b.select(is_nan(b, value), constant("i64", 0x7FFFFFFF00000000), bits), "double")
 
 
 def _flush_double(b: Builder, bits: Value) -> Value:

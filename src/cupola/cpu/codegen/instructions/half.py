@@ -108,7 +108,13 @@ def calculate(b: Builder, op: Operation, *values: Value) -> Value:
             exact = narrow_to_odd(b, b.binary("fmul", *(b.cast("fpext", v, "double") for v in wide)))
         else:
             exact = b.binary(f"f{op.opcode}", *wide)
-        return finish_half(b, op, narrow(b, exact, format), format)
+        result = narrow(b, exact, format)
+        if op.has("ftz") and format == "f16":
+            # What is below the normal range before it is rounded is flushed, though rounding would take it in.
+            small = b.compare("fcmp olt", b.intrinsic("fabs", exact), real("float", 2.0**-14))
+            zero = b.binary("and", result, constant("i16", 0x8000))
+            result = b.select(small, zero, result)
+        return finish_half(b, op, result, format)
 
     return each(b, op, values, one)
 

@@ -115,8 +115,8 @@ def sad(b: Builder, op: Operation, x: Value, y: Value, z: Value) -> Value:
 def divide(b: Builder, op: Operation, x: Value, y: Value) -> Value:
     """Division that never traps: lanes that do not execute hold anything, zero included.
 
-    The ISA leaves division by zero open; as on the hardware the quotient has all bits set and the remainder
-    is the dividend. INT_MIN / -1 is INT_MIN.
+    The ISA leaves division by zero open; as on a GPU both the quotient and the remainder then have all bits
+    set. INT_MIN / -1 is INT_MIN.
     """
     s = sign(op)
     number = y.integer
@@ -135,9 +135,8 @@ def divide(b: Builder, op: Operation, x: Value, y: Value) -> Value:
     else:
         quotient = b.binary(f"{s}div", x, divisor)
     quotient = b.select(minus, b.binary("sub", constant(x.type, 0), x), quotient)
-    if op.opcode == "rem":
-        return b.select(zero, x, b.binary("sub", x, b.binary("mul", quotient, y)))
-    return b.select(zero, constant(x.type, -1), quotient)
+    result = b.binary("sub", x, b.binary("mul", quotient, y)) if op.opcode == "rem" else quotient
+    return b.select(zero, constant(x.type, -1), result)
 
 
 @instruction("abs", on="s16 s32 s64", sources=1)

@@ -5,7 +5,17 @@ saturates to the destination's part, and adds the third operand, takes the small
 result into a part of it. The others do that for two halfwords or four bytes at once; there, a selector lists what part
 of the eight bytes ``{b, a}`` goes where, and a mask of the destination says which results count.
 
-All is computed in 64 bits, which hold every sum of 32-bit numbers, or in 128 bits where that is not enough.
+Newer GPUs have few of these instructions; NVIDIA's assembler makes the others of plain ones, and that is not always
+what the pseudo-code of the ISA says. Where it is not (tests/ptx/recorded/video.txt), this does what the GPU does:
+
+- the sum of two unsigned words has no carry, so that ``.sat`` finds nothing to saturate, and ``.min`` and ``.max`` of
+  a sum or difference take one that has the upper bit for larger than all words;
+- a left shift keeps 34 bits, and ``.sat`` of a shift sees the whole destination, never a part;
+- ``.sat`` to an unsigned part takes a negative number for a large one;
+- into the part ``h1`` goes the upper half of a sum, difference, minimum or maximum, not the lower one;
+- the third operand is signed in an unsigned ``vmad``, and in a ``vset`` that compares signed numbers.
+
+All is computed in 64 bits, which hold every sum of 32-bit numbers; ``vmad`` needs more.
 """
 
 from __future__ import annotations
@@ -20,6 +30,7 @@ from .registry import Operation, instruction
 SECONDARY = "sat add min max"
 COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 WIDE = "i64"
+PLAIN = ("vadd", "vsub", "vabsdiff", "vmin", "vmax")
 SIMD = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
 VIDEO = frozenset(
     ["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad"]
@@ -67,17 +78,30 @@ def combine(b: Builder, name: str, x: Value, y: Value) -> Value:
     return b.intrinsic(f"s{name[1:]}", x, y)
 
 
+def saturate(b: Builder, op: Operation, value: Value, width: int, *, signed: bool) -> Value:
+    """``.sat`` for a destination of so many bits."""
+    if op.opcode in ("vshl", "vshr"):
+        return clamp(b, value, 32, signed=signed)
+    if width == 32 or signed:
+        return clamp(b, value, width, signed=signed)
+    return b.intrinsic("umin", b.binary("and", value, wide(0xFFFFFFFF)), wide((1 << width) - 1))
+
+
 def finish(b: Builder, op: Operation, value: Value, third: Value | None, *, signed: bool) -> Value:
     """Saturate, then use the third operand as the instruction says."""
     shift, width = part_of(op.parts[0])
     if op.has("sat"):
-        value = clamp(b, value, width, signed=signed)
+        value = saturate(b, op, value, width, signed=signed)
     if third is None:
         return b.cast("trunc", value, "i32")
     if width < 32:
+        word = b.cast("trunc", value, "i32")
         mask = (1 << width) - 1 << shift
-        moved = b.binary("shl", value, constant(value.type, shift))
-        part = b.binary("and", b.cast("trunc", moved, "i32"), constant("i32", mask))
+        if op.parts[0] != "h1" or op.opcode not in PLAIN:
+            word = b.binary("shl", word, constant("i32", shift))
+        elif op.has("sat"):
+            word = b.binary("and", word, constant("i32", 0xFFFF))
+        part = b.binary("and", word, constant("i32", mask))
         return b.binary("or", part, b.binary("and", third, constant("i32", ~mask)))
     other = b.extend(third, value.type, is_signed=signed)
     secondary = op.one_of("add", "min", "max")
@@ -118,12 +142,17 @@ def objection(op: Operation, sources: int) -> str | None:
     return None
 
 
-@instruction(
-    "vadd", "vsub", "vabsdiff", "vmin", "vmax", on="u32 s32", modifiers=SECONDARY, sources=(2, 3), objection=objection
-)
+@instruction(*PLAIN, on="u32 s32", modifiers=SECONDARY, sources=(2, 3), objection=objection)
 def scalar(b: Builder, op: Operation, x: Value, y: Value, third: Value | None = None) -> Value:
     left, right = operands(b, op, op.types[1:], x, y)
-    return finish(b, op, combine(b, op.opcode, left, right), third, signed=op.types[0] == "s32")
+    value = combine(b, op.opcode, left, right)
+    if op.opcode in ("vadd", "vsub") and set(op.types) == {"u32"}:
+        if op.one_of("min", "max"):
+            value = b.cast("sext", b.cast("trunc", value, "i32"), WIDE)
+            value = b.binary("and", value, wide((1 << 40) - 1))
+        elif op.opcode == "vadd":
+            value = b.binary("and", value, wide(0xFFFFFFFF))
+    return finish(b, op, value, third, signed=op.types[0] == "s32")
 
 
 @instruction("vshl", "vshr", on="u32", modifiers=f"{SECONDARY} clamp wrap", sources=(2, 3), objection=objection)
@@ -131,8 +160,12 @@ def shift(b: Builder, op: Operation, x: Value, y: Value, third: Value | None = N
     left, count = operands(b, op, op.types[1:], x, y)
     count = b.intrinsic("umin", count, wide(32)) if op.has("clamp") else b.binary("and", count, wide(31))
     signed = op.types[1] == "s32"
-    if op.opcode == "vshl":  # 64 bits when whole words are moved by 32, and a sign
+    if op.opcode == "vshl":
+        # 64 bits when whole words are moved by 32, and a sign.
         result = b.binary("shl", b.extend(left, "i128", is_signed=True), b.cast("zext", count, "i128"))
+        if op.has("sat"):
+            up = constant("i128", 128 - 34)
+            result = b.binary("ashr", b.binary("shl", result, up), up)
     else:
         result = b.binary("ashr" if signed else "lshr", left, count)
     return finish(b, op, result, third, signed=op.types[0] == "s32")
@@ -144,7 +177,7 @@ def shift(b: Builder, op: Operation, x: Value, y: Value, third: Value | None = N
 def compare(b: Builder, op: Operation, x: Value, y: Value, third: Value | None = None) -> Value:
     left, right = operands(b, op, op.types, x, y)
     found = b.compare(f"icmp {COMPARISONS[op.one_of(*COMPARISONS)]}", left, right)
-    return finish(b, op, b.cast("zext", found, WIDE), third, signed=False)
+    return finish(b, op, b.cast("zext", found, WIDE), third, signed="s32" in op.types)
 
 
 @instruction("vmad", on="u32 s32", modifiers="sat shr7 shr15 po", sources=3, objection=objection)
@@ -161,7 +194,7 @@ def multiply_and_add(b: Builder, op: Operation, x: Value, y: Value, z: Value) ->
         for v, type in zip(operands(b, op, op.types[1:], x, y), op.types[1:], strict=True)
     )
     product = b.binary("mul", left, right)
-    addend = b.extend(z, "i128", is_signed=signed)
+    addend = b.extend(z, "i128", is_signed=True)
     zero = constant("i128", 0)
     if not op.has("po"):
         if minus:
@@ -172,6 +205,8 @@ def multiply_and_add(b: Builder, op: Operation, x: Value, y: Value, z: Value) ->
     if op.has("po"):
         total = b.binary("add", total, constant("i128", 1))
     scale = {"shr7": 7, "shr15": 15}.get(op.one_of("shr7", "shr15"), 0)
+    if scale and not signed:
+        total = b.binary("and", total, constant("i128", (1 << 64) - 1))
     total = b.binary("ashr", total, constant("i128", scale))
     if op.has("sat"):
         low, high = (-(1 << 31), (1 << 31) - 1) if signed else (0, (1 << 32) - 1)
