@@ -14,6 +14,13 @@ from tests.random_kernels.cuda import name, source, text
 from tests.random_kernels.interpreter import Buffers, make_buffers, settle_nans
 from tests.random_kernels.program import STATES, Kernel
 
+MISCOMPILED = {
+    255: "bfe.u32 whose position and length have the same low bits takes another field",
+    258: "neg.s16 of -32768, extended to 64 bits, comes out positive",
+}
+"""Seeds whose PTX says what the interpreter does, but not what the H200 did: NVIDIA's assembler made something else of
+one instruction. Their recorded hashes are the H200's, and either result counts as right."""
+
 _OPTIONS = {"fma": False, "std": "c++17", "disable_warnings": True}
 
 

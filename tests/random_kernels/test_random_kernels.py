@@ -45,6 +45,10 @@ def test_device_agrees_with_the_interpreter_and_with_a_gpu(first: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_every_seed_without_recursion_is_recorded() -> None:
+    assert set(range(RECURSIVE)) <= set(recorded())
+
+
 @pytest.mark.parametrize("seed", range(1000, 1060))
 def test_interpreter_finds_generated_kernels_well_formed(seed: int) -> None:
     Interpreter(generate(seed)).run()
