@@ -71,7 +71,7 @@ def calculate(b: Builder, op: Operation, *values: Value) -> Value:
     operands = [flush(b, op, v) for v in values]
     result = arithmetic(b, name, rounding(op), *operands)
     if name == "div" and op.has("ftz") and op.one_of(*ROUNDINGS.split()):
-        result = flush_quotient(b, *operands, result)
+        result = flush_quotient(b, operands[0], operands[1], result)
     return finish(b, op, result)
 
 
