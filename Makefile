@@ -32,6 +32,13 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m codegen emit --check
+	$(BIN)/python -m codegen sample build/typing/sample.py
+	$(BIN)/mypy --strict build/typing/sample.py
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+# The bindings' tests with AddressSanitizer.
+asan: $(VENV)/.installed-dev
+	PATH=$(CURDIR)/$(BIN):$$PATH PYTHON=$(BIN)/python tools/asan.sh
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html

@@ -1,4 +1,4 @@
-"""Command line: ``python -m codegen history|parse|emit [--check]``."""
+"""Command line: ``python -m codegen history|parse|emit [--check]|sample``."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def main() -> int:
     parse_command.add_argument("--older", type=Path, required=True, help="the same of the CUDA major before it")
     emit_command = commands.add_parser("emit", help="codegen/ir -> src/cupola/bindings")
     emit_command.add_argument("--check", action="store_true", help="only compare with the committed files")
+    sample_command = commands.add_parser("sample", help="a program for type checkers that uses all that the stubs have")
+    sample_command.add_argument("target", type=Path)
     options = parser.parse_args()
     if options.command == "history":
         known = history.record(options.libraries)
@@ -35,6 +37,12 @@ def main() -> int:
             history.add(module)
             module.save(library.ir_path)
             print(f"{library.name}: {len(module.functions)} functions, {len(module.types)} types")
+        return 0
+    if options.command == "sample":
+        from .emit_sample import sample
+
+        options.target.parent.mkdir(parents=True, exist_ok=True)
+        options.target.write_text(sample())
         return 0
     from .emit import emit
 

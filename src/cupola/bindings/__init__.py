@@ -26,9 +26,11 @@ def get_include() -> str:
     return str(Path(__file__).resolve().parent / "include")
 
 
-def __getattr__(name: str) -> object:
-    if name in ("Inspection", "Function"):
-        from . import _inspection
+if not TYPE_CHECKING:
 
-        return getattr(_inspection, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name in ("Inspection", "Function"):
+            from . import _inspection
+
+            return getattr(_inspection, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
