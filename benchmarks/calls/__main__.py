@@ -1,9 +1,11 @@
 """What one call costs: nanoseconds per call from C, cupola, cuda.core and CuPy, in one run on one GPU.
 
-    python -m benchmarks.calls [--json FILE] [--repeats N] [NAME ...]
+    python -m benchmarks.calls [--json FILE] [--repeats N] [--bindings [--stub]] [NAME ...]
 
 cuda.core and CuPy take part when they are installed. Each figure is the best of the repeats; asynchronous work is
-synchronised between repeats, outside the time. On the CPU device only cupola is measured.
+synchronised between repeats, outside the time. On the CPU device only cupola is measured. With --bindings it is
+single functions of the driver and the runtime, from C, cupola.bindings and cuda.bindings; with --stub, functions that
+do nothing.
 """
 
 from __future__ import annotations
@@ -83,12 +85,59 @@ def import_milliseconds(module: str | None, repeats: int) -> float:
     return min(timeit.repeat(lambda: subprocess.run(command, check=True), number=1, repeat=repeats)) * 1e3
 
 
+def measure_bindings(options: argparse.Namespace) -> None:
+    """The table of single functions."""
+    from cupola.bindings import driver
+
+    from . import bindings_side as side
+
+    library = side.build()
+    if options.stub:
+        side.use_stub(library)
+    on_gpu = not options.stub and driver.inspect().library != "cupola CPU device"
+    if not on_gpu and not options.stub:
+        raise SystemExit("there is no GPU: measure the cost of the calls alone with --stub")
+    numbers = side.resources(on_gpu)
+    layers = {"C": side.c_measures(library, numbers, on_gpu)}
+    for label, package in (("cupola", "cupola"), ("cuda.bindings", "cuda")):
+        if package == "cupola" or on_gpu:
+            try:
+                names = side.python_names(package, numbers)
+            except ImportError as error:
+                print(f"without {label}: {error}")
+                continue
+            layers[label] = {row: python_measure(text, names) for row, text in side.STATEMENTS.items()}
+
+    def settle() -> None:
+        driver.cuCtxSynchronize()
+
+    print(f"nanoseconds per call, best of {options.repeats}, {driver.inspect().library}")
+    print(f"{'function':34}" + "".join(f"{label:>15}" for label in layers) + f"{'cupola - C':>12}")
+    figures: dict[str, dict[str, float]] = {}
+    for row in side.STATEMENTS:
+        if options.names and not any(name in row for name in options.names):
+            continue
+        if options.stub and row.startswith("nvrtc"):
+            continue  # a library of its own
+        contenders = {label: layer[row] for label, layer in layers.items() if row in layer}
+        figures[row] = found = best_of(contenders, settle, 400 if "Launch" in row else 1000, options.repeats)
+        cells = "".join(f"{found[label]:15.0f}" if label in found else f"{'-':>15}" for label in layers)
+        print(f"{row:34}{cells}{found['cupola'] - found['C']:12.0f}", flush=True)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"device": driver.inspect().library, "ns": figures}, file, indent=1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calls", description=__doc__)
     parser.add_argument("--json", help="write the figures to this file, too")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("names", nargs="*", help="parts of the names of the rows to run")
+    parser.add_argument("--bindings", action="store_true", help="single functions instead of the object layer")
+    parser.add_argument("--stub", action="store_true", help="with --bindings: functions that do nothing")
     options = parser.parse_args()
+    if options.bindings:
+        return measure_bindings(options)
 
     statements, names = object_layer("cupola")
     layers: dict[str, dict[str, Callable[[int], float]]] = {}

@@ -126,6 +126,8 @@ def report(
         )
         for name, symbol, there, since, only in functions
     }
-    text = _version(version) if version else None if loaded == _CPU_DEVICE else _version_of(library)
+    text = _version(version) if version else None
+    if not version and library not in ("driver", "cudart"):  # those two tell it themselves
+        text = _version_of(library)
     major = int(text.partition(".")[0]) if text and text[0].isdigit() else None
     return Inspection(module.rpartition(".")[2], loaded, text, major, _version(headers), per_thread, known)
