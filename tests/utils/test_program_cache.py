@@ -297,6 +297,26 @@ def test_many_processes(tmp_path):
     assert os.listdir(os.path.join(path, "tmp")) == []
 
 
+def test_a_folder_that_is_removed_while_it_is_made(tmp_path, monkeypatch):
+    cache = FileStreamProgramCache(tmp_path)
+    folder = os.path.dirname(cache._path_of("key"))
+    os.mkdir(folder)
+    make, removed = os.mkdir, []
+
+    def mkdir(path, mode=0o777):
+        try:
+            make(path, mode)
+        except FileExistsError:
+            if path == folder and not removed:
+                os.rmdir(folder)  # another process clears the cache
+                removed.append(path)
+            raise
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    cache["key"] = b"code"
+    assert cache["key"] == b"code" and removed == [folder]
+
+
 def test_many_threads(make):
     cache = make(max_size_bytes=20_000)
     wrong = []

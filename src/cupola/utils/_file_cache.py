@@ -233,14 +233,17 @@ def _remove(entry: _Entry) -> bool:
 
 def _move(temporary: str, path: str) -> None:
     """Rename a file; the folder that it goes to is made, again and again while others clear it away."""
+    folder = os.path.dirname(path)
     for _ in range(_ATTEMPTS):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         try:
+            # Not with exist_ok: then makedirs looks whether a folder is there, and fails if it has gone since.
+            with contextlib.suppress(FileExistsError):
+                os.makedirs(folder)
             return os.replace(temporary, path)
         except FileNotFoundError:
             if not os.path.exists(temporary):
                 raise
-    raise FileNotFoundError(f"{os.path.dirname(path)} is removed as often as it is made")
+    raise FileNotFoundError(f"{folder} is removed as often as it is made")
 
 
 def _mark_used(descriptor: int) -> None:
