@@ -130,7 +130,8 @@ def test_sixteen_blocks_with_leave(kernel, make_stream, memory):
 def test_occupancy(kernel):
     sizes = kernel("sizes")
     assert ok(driver.cuOccupancyMaxPotentialClusterSize(sizes, configure((16,)))) == 8
-    assert ok(driver.cuOccupancyMaxPotentialClusterSize(kernel("pairs"), configure((16,)))) == 2
+    # What a kernel requires, here clusters of 2, does not change what there could be.
+    assert ok(driver.cuOccupancyMaxPotentialClusterSize(kernel("pairs"), configure((16,)))) == 8
     counts = [ok(driver.cuOccupancyMaxActiveClusters(sizes, configure((64,), (n,), block=1024))) for n in (2, 4, 8)]
     # Two blocks of this size to a multiprocessor, at most: one more or less lies in how a chip's GPCs are.
     multiprocessors = ok(

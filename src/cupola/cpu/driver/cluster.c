@@ -106,9 +106,8 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const 
     RETURN_IF(enter_clusters(handle, config, &function, &attributes, &blocks));
     if (!size) return fail_null("clusterSize");
     const struct model *model = function->module->context->device->model;
-    const uint32_t *required = required_cluster(function);
+    /* The size that a kernel requires has no say here: an H200 gives 8 for a kernel of clusters of 2. */
     uint32_t most = model->major < 9 ? 1 : portable_limit(function, &attributes);
-    if (required[0]) most = required[0] * required[1] * required[2];
     if (function->image_kernel->info->max_cluster && function->image_kernel->info->max_cluster < most)
         most = function->image_kernel->info->max_cluster;
     while (most && !active_clusters(model, blocks, (int)most)) most--;
