@@ -52,7 +52,7 @@ RESOURCES = {
     "page-locked": LegacyPinnedMemoryResource,
     "synchronous": lambda: SynchronousMemoryResource(0),
     "virtual": lambda: VirtualMemoryResource(0),
-    "virtual host": lambda: VirtualMemoryResource(0, {"location_type": "host"}),
+    "virtual host": lambda: VirtualMemoryResource(0, {"location_type": "host", "peers": [0]}),
     "in Python": Own,
 }
 
@@ -74,9 +74,10 @@ def test_orders_of_collection(device, make, order):
     things["buffer"] = things["resource"].allocate(SIZE, stream=stream)
     address = things["buffer"].handle
     used = getattr(things["resource"], "attributes", None)
-    things["buffer"].fill(1, stream=stream)
+    with device.allocate(SIZE, stream=stream) as copy:
+        copy.copy_from(things["buffer"], stream=stream)
     stream.sync()
-    del stream
+    del stream, copy
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for name in order:

@@ -127,6 +127,15 @@ def test_host_memory(device, stream, location):
             assert (bytes_of(copy, stream) == 5).all()
 
 
+def test_a_device_fills_no_memory_that_it_has_no_access_to(device, stream):
+    if not device.properties.host_virtual_memory_management_supported:
+        pytest.skip("the device has no virtual memory management for the host")
+    with VirtualMemoryResource(device, {"location_type": "host"}).allocate(64) as buffer:
+        with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_VALUE"):
+            buffer.fill(1, stream=stream)
+        np.from_dlpack(buffer)[:] = 1
+
+
 BAD_OPTIONS = [
     ({"allocation_type": "paged"}, ValueError, "Unsupported allocation_type: 'paged'"),
     ({"handle_type": "letter"}, ValueError, "Unsupported handle_type: 'letter'"),

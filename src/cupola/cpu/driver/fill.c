@@ -67,7 +67,7 @@ static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_
     struct fill fill = {(char *)target, value, element, width, height, pitch};
     RETURN_IF(fill_check(&fill, stream_is_capturing(stream)));
     if (fill.width == 0) return capture_check(stream);
-    RETURN_IF(pool_check_access(target, stream->context->device->ordinal, "the target"));
+    RETURN_IF(check_device_writes(target, stream->context->device->ordinal, "the target"));
     struct op *op = op_new(OP_FILL, stream->context);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a fill.");
     op->fill = fill;

@@ -45,7 +45,7 @@ static CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle, st
     struct fill fill = {(char *)p->dst, p->value, p->elementSize, p->width, p->height, p->pitch};
     RETURN_IF(context_find(handle, &context));
     RETURN_IF(fill_check(&fill, true));
-    RETURN_IF(pool_check_access((uint64_t)fill.target, context->device->ordinal, "the target"));
+    RETURN_IF(check_device_writes((uint64_t)fill.target, context->device->ordinal, "the target"));
     if (fill.width == 0)
         return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
     *op = op_new(OP_FILL, context);

@@ -340,10 +340,16 @@ static bool pool_admits(const cpu_allocation *found, int device, bool is_write) 
     return pool->access[device] == CU_MEM_ACCESS_FLAGS_PROT_READ && !is_write;
 }
 
-CUresult pool_check_access(uint64_t address, int device, const char *role) {
+CUresult check_device_writes(uint64_t address, int device, const char *role) {
     cpu_allocation found;
-    if (!cpu_memory_find(address, &found) || found.device == device ||
-        !handle_was_live(found.owner, HANDLE_POOL) || pool_admits(&found, device, true))
+    if (!cpu_memory_find(address, &found)) return CUDA_SUCCESS;
+    if (found.flags & MEMORY_VIRTUAL) {
+        if (virtual_admits(found.base, device, true)) return CUDA_SUCCESS;
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%s, 0x%llx, is mapped memory that device %d may not write to: give it access with cuMemSetAccess.",
+                    role, (unsigned long long)address, device);
+    }
+    if (found.device == device || !handle_was_live(found.owner, HANDLE_POOL) || pool_admits(&found, device, true))
         return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "%s, 0x%llx, is memory of a pool that device %d may not write to: give it access with "

@@ -73,8 +73,8 @@ void pool_free_now(const cpu_allocation *allocation);
 /* Queue a free of memory from a pool or from cuMemAlloc. */
 CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream);
 
-/* INVALID_VALUE when the address is in a pool that the device may not write to. */
-CUresult pool_check_access(uint64_t address, int device, const char *role);
+/* INVALID_VALUE when the address is in a pool or a mapping that the device may not write to. */
+CUresult check_device_writes(uint64_t address, int device, const char *role);
 
 void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
 void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */

@@ -3,7 +3,7 @@
  *
  * An address reservation is a piece of the arena. Memory is an anonymous file, so that it can be mapped at
  * several addresses, and exported as a file descriptor. A mapping enters the table of allocations when
- * access is given to anybody. Kernels are held to the access of their device; for copies and fills, which any
+ * access is given to anybody. Kernels and fills are held to the access of their device; for copies, which any
  * engine may carry out, it is enough that somebody has access. */
 #define _GNU_SOURCE
 #include "storage.h"
