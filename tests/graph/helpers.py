@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from cupola import Buffer, LaunchConfig, MemoryResource
 
+# Additions are atomic: tests have them in nodes that no edge orders.
 SOURCE = r"""
-extern "C" __global__ void add(int* x, int value) { *x += value; }
+extern "C" __global__ void add(int* x, int value) { atomicAdd(x, value); }
 extern "C" __global__ void times(int* x, int value) { *x *= value; }
 """
 

@@ -30,6 +30,7 @@ from cupola.graph import (
     MemcpyNode,
     MemsetNode,
 )
+from tests.conftest import on_cpu_device
 from tests.graph.helpers import ONE, run
 
 
@@ -159,7 +160,13 @@ def test_allocations(definition, stream, bytes16, given, memory_type):
     if given.get("memory_type") == "managed" and driver.cuDriverGetVersion()[1] < 13000:
         pytest.skip("managed memory in graphs needs a driver for CUDA 13.0")
     buffer, values = bytes16
-    node = definition.allocate(16, **given)
+    try:
+        node = definition.allocate(16, **given)
+    except CUDAError as error:
+        # An H200 with a driver for CUDA 13.0 has no memory of the host in graphs.
+        if memory_type != "host" or error.name != "CUDA_ERROR_NOT_SUPPORTED" or on_cpu_device():
+            raise
+        pytest.skip("this driver has no memory of the host in graphs")
     assert (node.bytesize, node.device_id, node.memory_type, node.peer_access) == (16, 0, memory_type, ())
     fill = node.memset(node.dptr, 9, 16)
     copy = fill.memcpy(buffer, node.dptr, 16)

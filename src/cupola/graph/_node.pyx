@@ -85,6 +85,9 @@ cdef class NodeMaker:
         ------
         ValueError
             For an unknown `memory_type`, or managed memory with a driver older than CUDA 13.0.
+        CUDAError
+            When the driver refuses it. Drivers for CUDA 13.0 have no memory of the host in graphs
+            (``CUDA_ERROR_NOT_SUPPORTED``).
         """
         if older is not None:
             if device is not None or memory_type not in (None, "device") or peer_access is not None:
