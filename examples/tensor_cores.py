@@ -32,7 +32,7 @@ def main(n: int = 256) -> None:
     dev = Device()
     dev.set_current()
     stream = dev.create_stream()
-    headers = find_nvidia_header_directory("cudart")  # where mma.h is
+    headers = find_nvidia_header_directory("cudart")  # where mma.h is, and crt/mma.h of nvidia-cuda-crt
     options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}", include_path=headers)
     kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("product")
     rng = np.random.default_rng(5)

@@ -94,6 +94,11 @@ def _about_header(path: str) -> str:
             f"<{path}> is a header of the host, and device code has nothing in its place: leave the #include out, or "
             "put it between\n#ifndef __CUDACC_RTC__ and #endif. Data comes as pointers to the memory of Buffers."
         )
+    if path.startswith("crt/"):
+        return (
+            f"<{path}> is in a package of its own, nvidia-cuda-crt (pip install nvidia-cuda-crt), and in the include "
+            "folder of an installed\nCUDA toolkit, often /usr/local/cuda/include, for ProgramOptions(include_path=...)."
+        )
     if _CUDA.match(path):
         return f"NVRTC searches no folder by itself. The headers of CUDA and of libcu++ are found with\n{_FIND}."
     return (
