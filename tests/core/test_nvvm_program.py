@@ -102,7 +102,12 @@ def test_ltoir_is_linked(device, stream):
 )
 def test_options_are_passed_on(options, expected, forbidden):
     settings = {"arch": "sm_90", "extra_sources": [("square", SQUARE)], **options}
-    text = Program(kernel("square"), "nvvm", settings).compile("ptx").code.decode()
+    try:
+        text = Program(kernel("square"), "nvvm", settings).compile("ptx").code.decode()
+    except nvvm.nvvmError as error:
+        if "-numba-debug is an unsupported option" not in str(error):
+            raise
+        pytest.skip("this libNVVM is too old for -numba-debug")
     assert expected in text
     assert forbidden is None or forbidden not in text
 

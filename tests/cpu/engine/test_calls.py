@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
-from .kernels import run
+from cupola import Device
+from cupola.bindings import driver
+
+from .kernels import check, run
 
 RECURSION = """
 __device__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
@@ -152,6 +157,19 @@ extern "C" __global__ void k(Big *x) { x[threadIdx.x] = turn(x[threadIdx.x], thr
 """
 
 
+@pytest.fixture
+def larger_stack() -> Iterator[None]:
+    """Room for three calls of turn(), of which ptxas gives each 344 bytes; 1024 bytes are not enough."""
+    Device(0).set_current()
+    limit = driver.CUlimit.CU_LIMIT_STACK_SIZE
+    status, before = driver.cuCtxGetLimit(limit)
+    check((status,))
+    check(driver.cuCtxSetLimit(limit, 4096))
+    yield
+    check(driver.cuCtxSetLimit(limit, before))
+
+
+@pytest.mark.usefixtures("larger_stack")
 def test_large_arguments_and_results(engine: str) -> None:
     kind = np.dtype([("values", "f8", 9), ("tail", "i2")], align=True)
     data = np.zeros(40, kind)

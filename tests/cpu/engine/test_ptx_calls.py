@@ -50,7 +50,8 @@ BODIES = {  # name: (declarations before the kernel, body from %r1 = %tid.x to %
         mov.u32 %r2, 7; setp.gt.u32 %p1, %r1, 20; mov.u64 %rd4, twice;
         { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1;
         prototype: .callprototype (.param .b32 _) _ (.param .b32 _);
-        @%p1 call (b), %rd4, (a), prototype; @%p1 ld.param.b32 %r2, [b]; }
+        @%p1 call (b), %rd4, (a), prototype; ld.param.b32 %r3, [b]; }  // which can have no guard
+        selp.b32 %r2, %r3, %r2, %p1;
         """,
         lambda i: 2 * i if i > 20 else 7,
     ),
