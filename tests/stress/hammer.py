@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import itertools
 import json
 import queue
 import random
@@ -23,7 +24,6 @@ import sys
 import threading
 import time
 import traceback
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +68,28 @@ HANDLES = {
 PARAMETERS = {"cuMemFreeAsync": 2}  # of the functions that destroy; one for the others
 
 
-class Counts:
-    """How many handles of each kind are alive."""
+class Tally:
+    """A number that goes up. It has no lock: the collector may run a destructor that counts at any point of add()."""
 
     def __init__(self) -> None:
-        self.made: Counter[str] = Counter()
-        self.destroyed: Counter[str] = Counter()
+        self._next = itertools.count()
+        self._reads = 0
+
+    def add(self) -> None:
+        next(self._next)
+
+    def value(self) -> int:
+        self._reads += 1
+        return next(self._next) - self._reads + 1
+
+
+class Counts:
+    """How many handles of each kind were made and destroyed since :meth:`watch`."""
+
+    def __init__(self) -> None:
+        self._made = {kind: Tally() for kind in HANDLES}
+        self._destroyed = {kind: Tally() for kind in HANDLES}
         self._functions: list[Any] = []
-        self._lock = threading.Lock()
         header = Path(cupola.__file__).parent / "bindings" / "include" / "cupola" / "driver.h"
         body = header.read_text().split("typedef struct cupola_driver_table {")[1].split("} cupola_driver_table")[0]
         slots = re.findall(r"\(\*(cu\w+)\)\(", body)
@@ -92,10 +106,10 @@ class Counts:
         """Put our functions in front of the driver's. Each of those must have been called before."""
         for kind, (makers, destroyer) in HANDLES.items():
             for maker, parameters in makers.items():
-                self._wrap(maker, parameters, kind, self.made)
-            self._wrap(destroyer, PARAMETERS.get(destroyer, 1), kind, self.destroyed)
+                self._wrap(maker, parameters, self._made[kind])
+            self._wrap(destroyer, PARAMETERS.get(destroyer, 1), self._destroyed[kind])
 
-    def _wrap(self, name: str, parameters: int, kind: str, counter: Counter[str]) -> None:
+    def _wrap(self, name: str, parameters: int, tally: Tally) -> None:
         slot = ctypes.c_void_p.from_address(self._slots[name])
         shape = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * parameters)
         native = shape(slot.value)
@@ -103,16 +117,18 @@ class Counts:
         def counted(*arguments: int) -> int:
             status = native(*arguments)
             if status == 0:
-                with self._lock:
-                    counter[kind] += 1
+                tally.add()
             return status
 
         function = shape(counted)
         self._functions.append((function, native))
         slot.value = ctypes.cast(function, ctypes.c_void_p).value
 
+    def made(self) -> dict[str, int]:
+        return {kind: tally.value() for kind, tally in self._made.items()}
+
     def alive(self) -> dict[str, int]:
-        return {kind: self.made[kind] - self.destroyed[kind] for kind in HANDLES}
+        return {kind: made - self._destroyed[kind].value() for kind, made in self.made().items()}
 
 
 class Round:
@@ -214,6 +230,25 @@ def resident() -> int:
     return 4096 * int(Path("/proc/self/statm").read_text().split()[1])
 
 
+def used_by_pools(devices: list[Device]) -> list[int]:
+    """Bytes that are taken from the pool of each device, when all that can be given back has been."""
+    used = []
+    for device in devices:
+        device.set_current()
+        # Memory that the collector freed while its stream was being captured is given back by the next allocation.
+        device.allocate(1, stream=device.default_stream).close()
+        device.sync()
+        used.append(device.memory_resource.attributes.used_mem_current)
+    return used
+
+
+def wait_until_quiet(counts: Counts) -> None:
+    """Wait for a second without a change: the driver lets go of what graphs kept some time later, on its own thread."""
+    seen, patience = None, time.monotonic() + 20
+    while seen != (seen := counts.alive()) and time.monotonic() < patience:
+        time.sleep(1)
+
+
 def main(seconds: float) -> dict[str, Any]:
     failures: list[str] = []
     threading.excepthook = lambda failed: failures.append(
@@ -226,26 +261,19 @@ def main(seconds: float) -> dict[str, Any]:
         device.sync()
     counts = Counts()
     counts.watch()
-    before = [device.memory_resource.attributes.used_mem_current for device in devices]
-    bytes_before = resident()
+    wait_until_quiet(counts)
+    alive_before, before, bytes_before = counts.alive(), used_by_pools(devices), resident()
     rounds = [hammer(device, seconds) for device in devices]
     gc.collect()
-    # The driver lets go of what graphs kept on a thread of its own, soon after they are destroyed.
     patience = time.monotonic() + 20
-    while any(counts.alive().values()) and time.monotonic() < patience:
+    while counts.alive() != alive_before and time.monotonic() < patience:
         time.sleep(0.05)
-    after = []
-    for device in devices:
-        device.set_current()
-        # Memory that the collector freed while its stream was being captured is given back by the next allocation.
-        device.allocate(1, stream=device.default_stream).close()
-        device.sync()
-        after.append(device.memory_resource.attributes.used_mem_current)
+    after, alive = used_by_pools(devices), counts.alive()
     return {
         "failures": failures,
         "rounds": rounds,
-        "made": dict(counts.made),
-        "alive": counts.alive(),
+        "made": counts.made(),
+        "alive": {kind: number - alive_before[kind] for kind, number in alive.items()},
         "pool bytes": [after - before for after, before in zip(after, before, strict=True)],
         "resident growth": resident() - bytes_before,
     }
