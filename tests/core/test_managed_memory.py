@@ -193,6 +193,14 @@ def test_read_mostly(managed):
         assert managed.read_mostly is read
 
 
+@pytest.mark.usefixtures("cuda_13")
+def test_memory_of_pools_takes_no_advice(stream):
+    with ManagedMemoryResource({}).allocate(SIZE, stream=stream) as buffer:
+        with pytest.raises(CUDAError, match="CUDA_ERROR_NOT_SUPPORTED"):
+            buffer.read_mostly = True
+        assert buffer.read_mostly is False
+
+
 def test_preferred_location(device, managed):
     assert managed.preferred_location is None
     for place in (device, Host(), None):

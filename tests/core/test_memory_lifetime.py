@@ -174,6 +174,7 @@ def test_memory_of_device_1_stays_there(run_python):
     program = """
 import warnings
 from cupola import *
+from cupola.bindings import driver
 from cupola.core._unpooled import SynchronousMemoryResource
 warnings.simplefilter("error")
 d0, d1, d2 = Device.get_all_devices()
@@ -211,9 +212,12 @@ managed = ManagedMemoryResource({"preferred_location": 1})
 assert managed.device_id == 1
 with managed.allocate(1 << 20, stream=stream) as buffer:
     buffer.prefetch(d2, stream=stream)
-    buffer.preferred_location = d2
-    buffer.accessed_by = {d0, d2}
-    assert buffer.preferred_location == d2 and buffer.accessed_by == {d0, d2}
+status, address = driver.cuMemAllocManaged(64, 1)
+buffer = ManagedBuffer.from_handle(address, 64)
+buffer.preferred_location = d2
+buffer.accessed_by = {d0, d2}
+assert buffer.preferred_location == d2 and buffer.accessed_by == {d0, d2}
+driver.cuMemFree(address)
 print("ok")
 """
     done = run_python(program, CUPOLA_CPU_DEVICES="3")

@@ -34,6 +34,10 @@ class ManagedBuffer(Buffer):
 
     Buffers of a :class:`ManagedMemoryResource` are of this class; :meth:`from_handle` wraps other managed memory.
 
+    Advice (:attr:`read_mostly`, :attr:`preferred_location`, :attr:`accessed_by`) and discarding are for managed memory
+    from outside of pools, such as that of ``cuMemAllocManaged``: drivers refuse advice for the memory of a pool with
+    ``CUDA_ERROR_NOT_SUPPORTED``.
+
     Examples
     --------
     >>> buffer = ManagedMemoryResource({}).allocate(4000, stream=stream)
