@@ -67,6 +67,7 @@ def export_buffer(Buffer buffer):
             )
         memset(&data, 0, sizeof(data))
         if buffer.nbytes:
+            resource.allocation_handle      # drivers export no memory of a pool that was not itself exported
             check(cu.cuMemPoolExportPointer(&data, <CUdeviceptr>buffer.pointer), b"cuMemPoolExportPointer")
         allocation.descriptor = buffer_descriptor((<char*>&data)[:sizeof(data)], buffer.nbytes)
     return allocation.descriptor

@@ -86,8 +86,9 @@ def test_pool(context, make_stream, size):
     address = ok(driver.cuMemAllocFromPoolAsync(size, pool, stream))
     ok(driver.cuMemsetD8Async(address, 7, size, stream))
     ok(driver.cuStreamSynchronize(stream))
-    data = raw(ok(driver.cuMemPoolExportPointer(address)))
+    assert status(driver.cuMemPoolExportPointer(address)) == "CUDA_ERROR_INVALID_VALUE"  # the pool first
     file = int(ok(driver.cuMemPoolExportToShareableHandle(pool, FILE, 0)))
+    data = raw(ok(driver.cuMemPoolExportPointer(address)))
     other = OtherProcess("pool", data, size, file=file)
     refused = "CUDA_ERROR_INVALID_VALUE"
     assert other.answer() == (b"\7" * size, size, refused, refused, refused, refused)
@@ -134,8 +135,8 @@ def test_bad_arguments(context):
 def test_import_where_it_was_made(context):
     pool = ok(driver.cuMemPoolCreate(properties(handles=1)))
     address = ok(driver.cuMemAllocFromPoolAsync(64, pool, 0))
-    data = ok(driver.cuMemPoolExportPointer(address))
     file = int(ok(driver.cuMemPoolExportToShareableHandle(pool, FILE, 0)))
+    data = ok(driver.cuMemPoolExportPointer(address))
     same = ok(driver.cuMemPoolImportFromShareableHandle(file, FILE, 0))
     os.close(file)
     assert status(driver.cuMemPoolImportPointer(same, data)) == "CUDA_ERROR_INVALID_VALUE"

@@ -31,6 +31,7 @@ struct header { /* the beginning of the file */
 
 struct pool_share {
     int file;
+    bool was_exported;
     uint64_t end; /* of what has been given out of the file */
     struct header header;
 };
@@ -113,6 +114,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, C
     int file = fcntl(pool->share->file, F_DUPFD_CLOEXEC, 0);
     if (file < 0) return fail(CUDA_ERROR_OPERATING_SYSTEM, "no file descriptor is left: %s.", strerror(errno));
     *(int *)handle_out = file;
+    pool->share->was_exported = true;
     return CUDA_SUCCESS;
 }
 
@@ -158,6 +160,11 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
     CUmemoryPool pool = handle_was_live(found.owner, HANDLE_POOL) ? found.owner : NULL;
     if (!pool || !pool->share || pool->is_imported)
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx is not from a pool that this process can export.",
+                    (unsigned long long)ptr);
+    if (!pool->share->was_exported)  // as an H200 refuses it
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the memory at 0x%llx is from a pool that was not exported yet: call "
+                    "cuMemPoolExportToShareableHandle first.",
                     (unsigned long long)ptr);
     struct pointer_data data = {.offset = cpu_memory_file_offset(found.base), .size = found.size};
     memcpy(data.magic, pointer_magic, sizeof pointer_magic);
