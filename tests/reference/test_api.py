@@ -312,7 +312,7 @@ def names(tmp_path_factory):
         odd=device.allocate(63, stream=stream),
         pinned=pinned,
         managed=cupola.ManagedBuffer.from_handle(address, 4096),
-        builder=device.create_graph_builder().begin_building(),
+        builder=device.create_graph_builder().begin_building("relaxed"),
         ended=device.create_graph_builder().begin_building().end_building(),
         definition=definition,
         condition=condition,
@@ -330,6 +330,7 @@ def names(tmp_path_factory):
         __file__=__file__,
     )
     yield names
+    names["builder"].close()  # an open recording would spoil the tests behind these
     stream.sync()
     ok(driver.cuMemFree(address))
 

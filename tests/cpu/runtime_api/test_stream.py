@@ -42,7 +42,7 @@ def test_default_streams(memory, stream):
 
 
 def test_what_is_not_done_yet(stream):
-    """cudaErrorNotReady is an answer, and all the same the thread's last error."""
+    """cudaErrorNotReady is an answer, not the thread's last error."""
     gate = threading.Event()
     wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: gate.wait(20) and None)
     event = ok(runtime.cudaEventCreateWithFlags(runtime.cudaEventDisableTiming))
@@ -51,6 +51,7 @@ def test_what_is_not_done_yet(stream):
         ok(runtime.cudaEventRecord(event, stream))
         assert status(runtime.cudaStreamQuery(stream)) == "cudaErrorNotReady"
         assert status(runtime.cudaEventQuery(event)) == "cudaErrorNotReady"
+        assert status(runtime.cudaPeekAtLastError()) == "cudaSuccess"
     finally:
         gate.set()
     ok(runtime.cudaEventSynchronize(event))

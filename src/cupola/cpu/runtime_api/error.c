@@ -177,7 +177,7 @@ static int error_index(cudaError_t status) {
 cudaError_t runtime_failed(CUresult status) {
     cudaError_t error = error_index((cudaError_t)status) < 0 ? cudaErrorUnknown : (cudaError_t)status;
     if (thread_state.failed == status) thread_state.failed = (CUresult)error;
-    runtime_thread.last_error = error;
+    if (error != cudaErrorNotReady) runtime_thread.last_error = error;  /* that is an answer, as on a GPU */
     return error;
 }
 

@@ -65,7 +65,7 @@ RUNTIME(cudaMalloc3D, (struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent e
         allocate_box(pitchedDevPtr, extent))
 RUNTIME(cudaFree, (void *devPtr), devPtr ? cuMemFree((CUdeviceptr)devPtr) : CUDA_SUCCESS)
 RUNTIME(cudaMallocManaged, (void **devPtr, size_t size, unsigned flags),
-        cuMemAllocManaged((CUdeviceptr *)devPtr, size, flags))
+        size ? cuMemAllocManaged((CUdeviceptr *)devPtr, size, flags) : allocate_host(devPtr, 0, 0))
 RUNTIME(cudaMallocHost, (void **ptr, size_t size), allocate_host(ptr, size, 0))
 RUNTIME(cudaHostAlloc, (void **pHost, size_t size, unsigned flags), allocate_host(pHost, size, flags))
 RUNTIME(cudaFreeHost, (void *ptr), ptr ? cuMemFreeHost(ptr) : CUDA_SUCCESS)
