@@ -16,7 +16,7 @@ from .addresses import address_of
 from .bounds import Access, check, inside, pointer_in_shared, site_of
 from .builder import constant
 from .instructions.registry import LLVM_TYPE
-from .values import Value
+from .values import BITS, Value
 
 if TYPE_CHECKING:
     from .body import Body
@@ -271,8 +271,12 @@ def _call_line(body: Body, verb: str, access: Access, packed: int, address: Valu
     """Have a helper access a place for each lane at regular distances."""
     builder, line = body.builder, address.affine
     assert line is not None
+    wraps = access.space != "shared" and line.exact != "true"  # offsets in shared memory wrap where addresses do
+    if wraps and line.origin is not None:
+        _call_wrapping_line(body, verb, access, packed, address, elements)
+        return
     done = builder.new_label("helped")
-    if access.space != "shared" and line.exact != "true":  # offsets in shared memory wrap where addresses do
+    if wraps:
         on_line, scattered = builder.new_label("line"), builder.new_label("scattered")
         builder.line(f"br i1 {line.exact}, label %{on_line}, label %{scattered}, !prof !1")
         builder.label(scattered)
@@ -286,6 +290,29 @@ def _call_line(body: Body, verb: str, access: Access, packed: int, address: Valu
     body.control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
     builder.line(f"br label %{done}")
     builder.label(done)
+
+
+def _call_wrapping_line(body: Body, verb: str, access: Access, packed: int, address: Value, elements: str) -> None:
+    """The same when lanes may have wrapped: the helper finds out, by the narrow value that was widened."""
+    builder, line = body.builder, address.affine
+    assert line is not None and line.origin is not None
+    origin = line.origin
+    widen = "sext" if origin.signed else "zext"
+    narrow = builder.cast(widen, Value(origin.narrow, origin.type), "i64")
+    kind = origin.step & 0xFFFFFFFF | BITS[origin.type] << 32 | origin.signed << 40
+    status = call_accessor(
+        body,
+        f"cupola_{verb}_wrapping_line",
+        "i32",
+        packed,
+        builder.typed(_first_lane(address)),
+        f"i64 {line.stride}",
+        builder.typed(narrow),
+        f"i64 {kind}",
+        f"i64 {origin.scale}",
+        f"ptr {elements}",
+    )
+    body.control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
 
 
 def _picks(indices: range) -> str:
