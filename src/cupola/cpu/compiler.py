@@ -78,6 +78,17 @@ class Kernel:
     whole_warps: bool
     variants: dict[Shape, Variant]
 
+    def facts(self, shape: Shape) -> Facts:
+        """What the emitter wants to know about the kernel, for blocks of a shape."""
+        analysis = passes.analyse(
+            self.function,
+            width=shape.width,
+            x_is_contiguous=shape.contiguous,
+            rows_are_whole=shape.contiguous and shape.full,
+            suspends=suspends,
+        )
+        return Facts(self.info.name, analysis, self.layout, shape)
+
 
 class Variant:
     """Machine code of a kernel for blocks of one shape.
@@ -101,7 +112,7 @@ class Variant:
     def __init__(self, kernel: Kernel, shape: Shape) -> None:
         self.kernel = kernel
         self.shape = shape
-        code = emit.emit_body(self._facts())
+        code = emit.emit_body(kernel.facts(shape))
         self._code = compile_ir(code.ir, kernel.info.name)
         self._independent: MachineCode | None = None
         self._lock = threading.Lock()
@@ -115,16 +126,6 @@ class Variant:
         self.stack_grows = kernel.function.stack_grows
         self.site_count = 2 * len(code.sites) + 64  # the independent body has about as many
 
-    def _facts(self) -> Facts:
-        analysis = passes.analyse(
-            self.kernel.function,
-            width=self.shape.width,
-            x_is_contiguous=self.shape.contiguous,
-            rows_are_whole=self.shape.contiguous and self.shape.full,
-            suspends=suspends,
-        )
-        return Facts(self.kernel.info.name, analysis, self.kernel.layout, self.shape)
-
     def independent_address(self) -> int:
         """The address of the independent body (runtime/abi.h), compiled when a unit first needs it.
 
@@ -132,7 +133,7 @@ class Variant:
         """
         with self._lock:
             if self._independent is None:
-                code = emit.emit_body(self._facts(), independent=True, first_site=len(self.sites))
+                code = emit.emit_body(self.kernel.facts(self.shape), independent=True, first_site=len(self.sites))
                 self.sites += code.sites
                 if len(self.sites) > self.site_count or code.frame_bytes != self.frame_bytes:
                     raise AssertionError("the two bodies of a kernel do not fit together")
@@ -204,6 +205,11 @@ class LoadedModule:
             ptx_version=10 * major + minor,
             binary_version=BINARY_VERSION,
         )
+
+    def facts(self, index: int, block: tuple[int, int, int]) -> Facts:
+        """What the emitter wants to know about a kernel, for blocks of threads of the given size."""
+        kernel = self._kernels[index]
+        return kernel.facts(choose_shape(block, whole_warps=kernel.whole_warps))
 
     def compile(self, index: int, block: tuple[int, int, int]) -> Variant:
         """The machine code of a kernel for blocks of threads of the given size.

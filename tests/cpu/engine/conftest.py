@@ -8,7 +8,10 @@ import pytest
 
 
 @pytest.fixture(
-    params=["chosen", *(pytest.param(e, marks=pytest.mark.cpu_only) for e in ("scalar", "narrow", "independent"))]
+    params=[
+        "chosen",
+        *(pytest.param(e, marks=pytest.mark.cpu_only) for e in ("scalar", "narrow", "independent", "large")),
+    ]
 )
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have kernels compiled as the device chooses (the only way on a GPU), or in one particular way.
@@ -27,7 +30,13 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         one_row = threads == block[0]
         return Shape(width, one_row or block[0] % width == 0, threads % width == 0)
 
-    if way == "independent":
+    if way == "large":
+        from cupola.cpu.codegen import machine
+
+        monkeypatch.setattr(compiler.emit, "LARGE_STATEMENTS", -1)
+        monkeypatch.setattr(machine, "LARGE", 0)
+        monkeypatch.setattr(machine, "HUGE", 0)
+    elif way == "independent":
         monkeypatch.setattr(compiler.emit, "emit_body", functools.partial(compiler.emit.emit_body, independent=True))
     else:
         monkeypatch.setattr(compiler, "choose_shape", narrow)

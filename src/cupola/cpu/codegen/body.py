@@ -61,6 +61,8 @@ class Body:
         Affine registers whose lanes may have wrapped.
     first_site
         The number of the first site.
+    far
+        Whether to keep registers in the frame; see `registers`.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Body:
         kinds: dict[str, Kind],
         inexact: dict[str, Inexact],
         first_site: int,
+        far: bool = False,
     ) -> None:
         self.facts = facts
         self.lowerings = lowerings
@@ -96,6 +99,7 @@ class Body:
             self._registers_with_homes(),
             frame_offset=-(-4 * 4 * len(self.blocks) // 64) * 64,
             in_frame=independent,
+            far=far and not independent,
             inexact=inexact,
             floats=float_registers(self.blocks),
             warp_lines=facts.analysis.warp_lines,

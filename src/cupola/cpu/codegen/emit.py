@@ -19,6 +19,7 @@ from . import (
     copies,
     functions,
     instructions,
+    machine,
     matrix_memory,
     mbarriers,
     meetings,
@@ -100,6 +101,10 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     return instructions.selector_problem(instruction) if problem is None and opcode == "mma" else problem
 
 
+LARGE_STATEMENTS = 6000
+"""Statements of a kernel whose body is certainly very large."""
+
+
 @dataclass(slots=True)
 class Code:
     """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it."""
@@ -114,15 +119,21 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
     """Write the convergent or the independent body of a kernel.
 
     The lowerings may write less regular values than the analysis expects of an instruction. The body is then
-    written once more, with these registers as affine ones whose lanes may have wrapped, or as varying ones.
+    written once more, with these registers as affine ones whose lanes may have wrapped, or as varying ones. So is a
+    body that turns out to be very large, with its registers in memory.
     """
     kinds: dict[str, Kind] = dict(facts.analysis.shapes)
     inexact: dict[str, Inexact] = {}
+    far = len(facts.analysis.function.body or ()) > LARGE_STATEMENTS
     while True:
-        body = Body(facts, LOWERINGS, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site)
+        body = Body(
+            facts, LOWERINGS, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site, far=far
+        )
         text = body.text()
         irregular = body.registers.irregular
-        if not irregular:
+        if not irregular and not far and not independent and text.count("\n") > machine.LARGE:
+            far = True
+        elif not irregular:
             frame_bytes = -(-body.registers.frame_bytes // 64) * 64
             return Code(text, body.sites, frame_bytes, tuple(body.control.resume_sites))
         for name, demand in irregular.items():

@@ -1,8 +1,13 @@
 """LLVM IR to machine code in this process, through llvmlite.
 
-Measured on the kernels of the benchmarks: optimisation level 2 gives the speed of level 3 in half the time, and the
-loop and SLP vectorisers find nothing to do in code that is made of vectors already. Object code is kept on disk
-(see object_cache.py), so a kernel is compiled once for each computer.
+Measured on the kernels of the benchmarks: the passes over functions of optimisation level 2 give the speed of all of
+level 3 in less than half the time, and the loop and SLP vectorisers find nothing to do in code that is made of vectors
+already. Those of level 1 leave five per cent of the speed and take two thirds of the time, which counts in larger
+kernels. In very large ones the time of many passes grows faster than the code: for these, registers stay in memory
+(see registers.py), so that nothing lives across blocks, no pass runs that looks at more than an instruction, and beyond
+a second limit machine code is made in the simplest way. So the time stays in proportion to the kernel's length.
+
+Object code is kept on disk (see object_cache.py), so a kernel is compiled once for each computer.
 """
 
 from __future__ import annotations
@@ -18,6 +23,15 @@ from typing import Any
 from cupola.cpu.errors import ImageError
 
 from .object_cache import ObjectCache
+
+MEDIUM = 2000
+"""Lines of LLVM IR up to which optimisation level 2 is affordable."""
+
+LARGE = 12_000
+"""Lines of LLVM IR up to which passes are affordable whose time grows faster than the code does."""
+
+HUGE = 25_000
+"""Lines of LLVM IR up to which that is so for those that make machine code, with registers in memory."""
 
 _lock = threading.Lock()
 
@@ -87,10 +101,10 @@ def _processor() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
-def _target_machine() -> Any:
+def _target_machine(effort: int = 2) -> Any:
     name, features = _processor()
     target = llvm().Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=features, opt=2, jit=True)
+    return target.create_target_machine(cpu=name, features=features, opt=effort, jit=True)
 
 
 @functools.cache
@@ -112,7 +126,7 @@ def compile_ir(ir: str, name: str) -> MachineCode:
             loaded = _load(code, name)
             if loaded is not None:
                 return loaded
-        code = _emit(ir)
+        code = emit_object(ir)
         cache.put(key, code)
         loaded = _load(code, name)
         if loaded is None:
@@ -121,22 +135,36 @@ def compile_ir(ir: str, name: str) -> MachineCode:
 
 
 def optimised(ir: str) -> Any:
-    """The LLVM module after optimisation."""
+    """The LLVM module after optimisation, by the effort that its size allows (see above)."""
     binding = llvm()
     module = binding.parse_assembly(ir)
     machine = _target_machine()
     module.triple = binding.get_process_triple()
     module.data_layout = str(machine.target_data)
-    options = binding.create_pipeline_tuning_options(speed_level=2)
+    lines = ir.count("\n")
+    options = binding.create_pipeline_tuning_options(speed_level=2 if lines <= MEDIUM else 1)
     options.loop_vectorization = options.slp_vectorization = False
     options.loop_interleaving = options.loop_unrolling = False
     builder = binding.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    inline = binding.create_new_module_pass_manager()
+    inline.add_always_inliner_pass()
+    inline.run(module, builder)
+    if lines > LARGE:
+        passes = binding.create_new_function_pass_manager()
+        passes.add_dead_code_elimination_pass()
+    else:
+        passes = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
     return module
 
 
-def _emit(ir: str) -> bytes:
-    return bytes(_target_machine().emit_object(optimised(ir)))
+def emit_object(ir: str) -> bytes:
+    """The object code of an LLVM module, not taken from the cache."""
+    lines = ir.count("\n")
+    effort = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
+    return bytes(_target_machine(effort).emit_object(optimised(ir)))
 
 
 def _load(code: bytes, name: str) -> MachineCode | None:

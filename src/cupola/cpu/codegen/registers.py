@@ -8,6 +8,10 @@ hold: one scalar for all lanes (uniform), the scalar of lane 0 (affine), or a ve
 The frame has a slot with room for all lanes for each register with a home, whichever body runs, so that a unit
 can change from the convergent to the independent body: `save_all` writes every lane. At a barrier that all
 threads reach together only what is needed afterwards is saved, and uniform and affine registers as scalars.
+
+In the convergent body of a very large kernel (`far`) homes are in those slots, too, instead of on the stack. Turning
+thousands of stack slots into SSA values would take the optimiser time that grows with their number times that of the
+blocks, and saving them at each barrier as much code.
 """
 
 from __future__ import annotations
@@ -86,12 +90,14 @@ class Registers:
         frame_offset: int,
         in_frame: bool,
         inexact: Mapping[str, Inexact],
+        far: bool = False,
         floats: frozenset[str] = frozenset(),
         warp_lines: Set[str] = frozenset(),
     ) -> None:
         self.builder = builder
         self.declared = declared
         self.in_frame = in_frame
+        self.far = far
         self.inexact = inexact
         self.floats = floats
         """Registers of which `nans` says that they hold results of f32 arithmetic only."""
@@ -129,19 +135,26 @@ class Registers:
         if builder.width == 1:
             home.kind = 0
         if home.kind == 0 or home.is_affine:
-            home.scalar = self._alloca(f"%s.{label}", home.type)
+            home.scalar = self._room(f"%s.{label}", home.type, home.slot)
         need = self.inexact.get(name) if home.is_affine else None
         if home.is_varying or need is Demand.LOOSE:
-            home.vector = self._alloca(f"%v.{label}", builder.vector_type(home.type))
+            home.vector = self._room(f"%v.{label}", builder.vector_type(home.type), home.slot)
         if need is Demand.LOOSE:
-            home.exact = self._alloca(f"%e.{label}", "i1")
+            home.exact = self._room(f"%e.{label}", "i1", home.extra_slot)
         elif isinstance(need, Origin):
             home.origin = need
-            home.narrow = self._alloca(f"%n.{label}", need.type)
+            home.narrow = self._room(f"%n.{label}", need.type, home.extra_slot)
 
-    def _alloca(self, name: str, type: str) -> str:
+    def _room(self, name: str, type: str, slot: int) -> str:
+        """A place of a home: a stack slot, or an offset in the frame."""
+        if self.far:
+            return f"frame+{slot}"
         self.builder.allocas.append(f"  {name} = alloca {type}")
         return name
+
+    def _at(self, place: str) -> str:
+        """The pointer to a place of a home."""
+        return self.slot_pointer(int(place.removeprefix("frame+"))) if self.far else place
 
     # Within a block
 
@@ -229,18 +242,18 @@ class Registers:
         if self.in_frame:
             return self._load_slot(home, home.slot)
         if home.kind == 0:
-            return Value(builder.emit(f"load {type}, ptr {home.scalar}"), type)
+            return Value(builder.emit(f"load {type}, ptr {self._at(home.scalar)}"), type)
         if not home.is_affine:
-            return Value(builder.emit(f"load {builder.vector_type(type)}, ptr {home.vector}"), type, True)
-        base = builder.emit(f"load {type}, ptr {home.scalar}")
+            return Value(builder.emit(f"load {builder.vector_type(type)}, ptr {self._at(home.vector)}"), type, True)
+        base = builder.emit(f"load {type}, ptr {self._at(home.scalar)}")
         assert home.kind is not None
         if home.exact:
-            exact = builder.emit(f"load i1, ptr {home.exact}")
-            vector = builder.emit(f"load {builder.vector_type(type)}, ptr {home.vector}")
+            exact = builder.emit(f"load i1, ptr {self._at(home.exact)}")
+            vector = builder.emit(f"load {builder.vector_type(type)}, ptr {self._at(home.vector)}")
             return Value(vector, type, True, Affine(base, home.kind, exact))
         line = Affine(base, home.kind)
         if home.origin is not None:
-            narrow = builder.emit(f"load {home.origin.type}, ptr {home.narrow}")
+            narrow = builder.emit(f"load {home.origin.type}, ptr {self._at(home.narrow)}")
             origin = replace(home.origin, narrow=narrow)
             line = Affine(base, home.kind, builder.stays_on_line(origin), origin)
         return builder.lanes_on_line(type, line)
@@ -253,11 +266,11 @@ class Registers:
         elif home.kind == 0:
             # A lowering may make a vector of what is the same in all running lanes.
             value = builder.lane(value, self.first_lane()) if value.vector else value
-            builder.line(f"store {home.type} {value.ir}, ptr {home.scalar}")
+            builder.line(f"store {home.type} {value.ir}, ptr {self._at(home.scalar)}")
         elif home.is_affine:
             self._store_affine(name, home, value)
         else:
-            builder.line(f"store {builder.typed(builder.splat(value))}, ptr {home.vector}")
+            builder.line(f"store {builder.typed(builder.splat(value))}, ptr {self._at(home.vector)}")
 
     def _store_affine(self, name: str, home: Home, value: Value) -> None:
         builder, line = self.builder, value.line()
@@ -269,16 +282,16 @@ class Registers:
             known = self.irregular.get(name, origin if home.origin is None else Demand.LOOSE)
             self.irregular[name] = origin if origin is not None and known == origin else Demand.LOOSE
             return
-        builder.line(f"store {home.type} {line.base}, ptr {home.scalar}")
+        builder.line(f"store {home.type} {line.base}, ptr {self._at(home.scalar)}")
         if home.exact:
-            builder.line(f"store {builder.typed(builder.splat(value))}, ptr {home.vector}")
-            builder.line(f"store i1 {line.exact}, ptr {home.exact}")
+            builder.line(f"store {builder.typed(builder.splat(value))}, ptr {self._at(home.vector)}")
+            builder.line(f"store i1 {line.exact}, ptr {self._at(home.exact)}")
         elif home.origin is not None:
             # Lanes that never were anything else have not wrapped: any narrow value that does not will do.
             reach = home.origin.step * (builder.width - 1)
             harmless = str(-reach if reach < 0 and not home.origin.signed else 0)
             narrow = line.origin.narrow if line.origin is not None and line.exact != "true" else harmless
-            builder.line(f"store {home.origin.type} {narrow}, ptr {home.narrow}")
+            builder.line(f"store {home.origin.type} {narrow}, ptr {self._at(home.narrow)}")
 
     def clear(self, names: Iterable[str]) -> None:
         """Set registers that may be read before they are written to zero."""
@@ -288,14 +301,14 @@ class Registers:
                 continue
             vector = self.builder.vector_type(home.type)
             if home.scalar:
-                self.builder.line(f"store {home.type} {_zero(home.type)}, ptr {home.scalar}")
+                self.builder.line(f"store {home.type} {_zero(home.type)}, ptr {self._at(home.scalar)}")
             if home.vector:
                 zero = "zeroinitializer" if self.builder.width > 1 else _zero(home.type)
-                self.builder.line(f"store {vector} {zero}, ptr {home.vector}")
+                self.builder.line(f"store {vector} {zero}, ptr {self._at(home.vector)}")
             if home.narrow and home.origin is not None:
-                self.builder.line(f"store {home.origin.type} 0, ptr {home.narrow}")
+                self.builder.line(f"store {home.origin.type} 0, ptr {self._at(home.narrow)}")
             if home.exact:
-                self.builder.line(f"store i1 false, ptr {home.exact}")
+                self.builder.line(f"store i1 false, ptr {self._at(home.exact)}")
 
     # The frame
 
@@ -319,6 +332,8 @@ class Registers:
 
     def save(self, names: Iterable[str]) -> None:
         """Keep registers in the frame over a barrier, as scalars where those say it all."""
+        if self.far:
+            return
         builder = self.builder
         for name in sorted(names):
             home = self.homes.get(name)
@@ -329,7 +344,9 @@ class Registers:
                 assert value is not None
                 self._store_slot(home, builder.splat(self.as_integer(value)))
             if not home.vector:
-                self._store_scalar(home, Value(builder.emit(f"load {home.type}, ptr {home.scalar}"), home.type))
+                self._store_scalar(
+                    home, Value(builder.emit(f"load {home.type}, ptr {self._at(home.scalar)}"), home.type)
+                )
             self._save_extra(home)
 
     def _save_extra(self, home: Home) -> None:
@@ -337,10 +354,10 @@ class Registers:
         builder = self.builder
         if home.narrow and home.origin is not None:
             type = home.origin.type
-            narrow = builder.emit(f"load {type}, ptr {home.narrow}")
+            narrow = builder.emit(f"load {type}, ptr {self._at(home.narrow)}")
             builder.line(f"store {type} {narrow}, ptr {self.slot_pointer(home.extra_slot)}")
         if home.exact:
-            flag = Value(builder.emit(f"load i1, ptr {home.exact}"), "i1")
+            flag = Value(builder.emit(f"load i1, ptr {self._at(home.exact)}"), "i1")
             wide = builder.cast("zext", flag, "i8")
             builder.line(f"store i8 {wide.ir}, ptr {self.slot_pointer(home.extra_slot)}")
 
@@ -361,30 +378,37 @@ class Registers:
             home = self.homes.get(name)
             if home is None or self.in_frame:
                 continue
+            if self.far:
+                if home.type == "i1" and home.scalar:  # of which `save_all` has made one for each lane
+                    builder.line(f"store i1 {self._load_scalar(home)}, ptr {self._at(home.scalar)}")
+                continue
             if home.vector:
                 value = self._load_slot(home, home.slot)
-                builder.line(f"store {builder.typed(builder.splat(value))}, ptr {home.vector}")
+                builder.line(f"store {builder.typed(builder.splat(value))}, ptr {self._at(home.vector)}")
                 if home.is_affine:
                     base = builder.lane(value, 0)
-                    builder.line(f"store {home.type} {base.ir}, ptr {home.scalar}")
+                    builder.line(f"store {home.type} {base.ir}, ptr {self._at(home.scalar)}")
             else:
-                builder.line(f"store {home.type} {self._load_scalar(home)}, ptr {home.scalar}")
+                builder.line(f"store {home.type} {self._load_scalar(home)}, ptr {self._at(home.scalar)}")
             if home.narrow and home.origin is not None:
                 type = home.origin.type
                 narrow = builder.emit(f"load {type}, ptr {self.slot_pointer(home.extra_slot)}")
-                builder.line(f"store {type} {narrow}, ptr {home.narrow}")
+                builder.line(f"store {type} {narrow}, ptr {self._at(home.narrow)}")
             if home.exact:
                 flag = Value(builder.emit(f"load i8, ptr {self.slot_pointer(home.extra_slot)}"), "i8")
-                builder.line(f"store i1 {builder.cast('trunc', flag, 'i1').ir}, ptr {home.exact}")
+                builder.line(f"store i1 {builder.cast('trunc', flag, 'i1').ir}, ptr {self._at(home.exact)}")
 
     def save_all(self) -> None:
         """Write every lane of every register that has a home, as the independent body wants them."""
         builder = self.builder
         for name, home in self.homes.items():
+            if self.far and home.vector:
+                continue
             self.values.pop(name, None)
             value = self._load_home(name, home)
             self._store_slot(home, builder.splat(value))
-            self._save_extra(home)
+            if not self.far:
+                self._save_extra(home)
 
 
 def _zero(type: str) -> str:
