@@ -58,11 +58,11 @@ def test_launches(kernel, memory, stream):
 @pytest.mark.parametrize(
     ("grid", "block", "expected"),
     [
-        ((1,), (2048,), "cudaErrorInvalidConfiguration"),
-        ((1,), (64, 32, 1), "cudaErrorInvalidConfiguration"),
-        ((1,), (1, 1, 65), "cudaErrorInvalidConfiguration"),
-        ((0,), (1,), "cudaErrorInvalidConfiguration"),
-        ((1, 65536), (1,), "cudaErrorInvalidConfiguration"),
+        ((1,), (2048,), "cudaErrorInvalidValue"),
+        ((1,), (64, 32, 1), "cudaErrorInvalidValue"),
+        ((1,), (1, 1, 65), "cudaErrorInvalidValue"),
+        ((0,), (1,), "cudaErrorInvalidValue"),
+        ((1, 65536), (1,), "cudaErrorInvalidValue"),
     ],
 )
 def test_shapes_that_no_kernel_has(kernel, memory, grid, block, expected):

@@ -121,7 +121,8 @@ RUNTIME(cudaFuncGetParamCount, (const void *func, size_t *paramCount),
 
 /* ---- launches -------------------------------------------------------------------------------------------------- */
 
-/* A shape that no kernel can have on the device has a status of its own, before anything else is looked at. */
+/* A shape that no kernel can have on the device is refused before anything else is looked at, with the status that
+ * libcudart has for kernels of libraries (those of programs linked with nvcc give cudaErrorInvalidConfiguration). */
 static CUresult check_shape(const cudaLaunchConfig_t *config) {
     static const CUdevice_attribute limits[] = {
         CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
@@ -134,13 +135,13 @@ static CUresult check_shape(const cudaLaunchConfig_t *config) {
     for (int i = 0; i < 6; i++) {
         RETURN_IF(cuDeviceGetAttribute(&limit, limits[i], device));
         if (shape[i] - 1 >= (unsigned)limit)
-            return fail_runtime(cudaErrorInvalidConfiguration, "the %s has %u %s along %c: it must be from 1 to %d",
+            return fail_runtime(cudaErrorInvalidValue, "the %s has %u %s along %c: it must be from 1 to %d",
                                 i < 3 ? "grid" : "block", shape[i], i < 3 ? "blocks" : "threads", 'x' + i % 3, limit);
     }
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     RETURN_IF(cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device));
     if (threads > (uint64_t)limit)
-        return fail_runtime(cudaErrorInvalidConfiguration, "a block of %llu threads: the device allows %d",
+        return fail_runtime(cudaErrorInvalidValue, "a block of %llu threads: the device allows %d",
                             (unsigned long long)threads, limit);
     return CUDA_SUCCESS;
 }
