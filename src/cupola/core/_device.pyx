@@ -22,6 +22,7 @@ from cupola.core._cuda cimport (
     CUdevice_attribute, CUresult, CUuuid, check, cu, initialise
 )
 from cupola.core._event cimport event_from_options
+from cupola.core._memory_resource cimport MemoryResource
 from cupola.core._stream cimport create_stream, default_stream, foreign_stream, older_stream
 
 from cupola.core._device_properties import properties_of
@@ -184,7 +185,6 @@ cdef class Device:
 
     @memory_resource.setter
     def memory_resource(self, resource):
-        from cupola.core._memory_resource import MemoryResource
         if not isinstance(resource, MemoryResource):
             raise TypeError(f"memory_resource must be a MemoryResource, not {type(resource).__name__}")
         self.memory = resource
@@ -363,7 +363,10 @@ cdef class Device:
             stream = older_stream(older, stream, "allocate(size")
         elif stream is None:
             raise TypeError("a stream is required: allocate() needs the keyword stream; device.default_stream is one")
-        return (self.memory if self.memory is not None else self.memory_resource).allocate(size, stream=stream)
+        resource = self.memory if self.memory is not None else self.memory_resource
+        if (<MemoryResource>resource).direct:
+            return (<MemoryResource>resource).obtain(size, stream)
+        return resource.allocate(size, stream=stream)
 
     def sync(self):
         """Wait until all work on the device is complete (``cuCtxSynchronize``).

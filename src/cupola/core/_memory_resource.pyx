@@ -105,6 +105,9 @@ cdef class MemoryResource:
         """bool: whether this is unified memory that migrates; False unless overridden."""
         return False
 
+    cdef object obtain(self, object size, object stream):
+        return self.allocate(size, stream=stream)
+
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
         self.deallocate(pointer, size, stream=default_stream() if stream is None else new_stream(stream))
         return 0

@@ -65,6 +65,7 @@ cdef class PoolMemoryResource(MemoryResource):
 
     def __cinit__(self, *args, **kwargs):
         self.overridden = type(self).deallocate is not PoolMemoryResource.deallocate
+        self.direct = type(self).allocate is PoolMemoryResource.allocate
         self._buffer_class = Buffer
         self.ordinal = -1
 
@@ -216,7 +217,10 @@ cdef class PoolMemoryResource(MemoryResource):
         RuntimeError
             When the resource is closed, or the stream is being captured into a graph.
         """
-        cdef Stream queue = stream_argument(stream if older is None else older_stream(older, stream, "allocate(size"))
+        return self.obtain(size, stream if older is None else older_stream(older, stream, "allocate(size"))
+
+    cdef object obtain(self, object size, object stream):
+        cdef Stream queue = stream_argument(stream)
         cdef CUstream native = queue.pointer
         cdef size_t count = byte_count(size)
         cdef CUmemoryPool pool
