@@ -21,7 +21,8 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     way: str = request.param
     if way == "chosen":
         return "// chosen"
-    from cupola.cpu import compiler
+    from cupola.cpu import compiler, recall
+    from cupola.cpu.codegen import emit, machine
     from cupola.cpu.codegen.shape import Shape
 
     def narrow(block: tuple[int, int, int], *, whole_warps: bool) -> Shape:
@@ -30,14 +31,13 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         one_row = threads == block[0]
         return Shape(width, one_row or block[0] % width == 0, threads % width == 0)
 
+    monkeypatch.setattr(recall, "enabled", False)
     if way == "large":
-        from cupola.cpu.codegen import machine
-
-        monkeypatch.setattr(compiler.emit, "LARGE_STATEMENTS", -1)
+        monkeypatch.setattr(emit, "LARGE_STATEMENTS", -1)
         monkeypatch.setattr(machine, "LARGE", 0)
         monkeypatch.setattr(machine, "HUGE", 0)
     elif way == "independent":
-        monkeypatch.setattr(compiler.emit, "emit_body", functools.partial(compiler.emit.emit_body, independent=True))
+        monkeypatch.setattr(emit, "emit_body", functools.partial(emit.emit_body, independent=True))
     else:
         monkeypatch.setattr(compiler, "choose_shape", narrow)
     return f"// {way}"

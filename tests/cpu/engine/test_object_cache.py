@@ -73,19 +73,28 @@ cupola.cpu.use()
 import numpy as np
 import cupola.cpu.codegen.machine as machine
 compiled = []
-emit = machine._emit
-machine._emit = lambda ir: compiled.append(1) or emit(ir)
+emit = machine.emit_object
+machine.emit_object = lambda ir: compiled.append(1) or emit(ir)
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 device = Device(0)
 device.set_current()
-source = 'extern "C" __global__ void k(int *p) { p[threadIdx.x] = 5; }'
+source = 'extern "C" __global__ void k(int *p, int n) { p[threadIdx.x * n] = 5; }'
 options = ProgramOptions(arch=f"sm_{device.arch}")
 kernel = Program(source, code_type="c++", options=options).compile("cubin").get_kernel("k")
 stream = device.create_stream()
 buffer = device.allocate(1024, stream=stream)
-launch(stream, LaunchConfig(grid=1, block=256), kernel, buffer)
+launch(stream, LaunchConfig(grid=1, block=256), kernel, buffer, np.int32(1))
 stream.sync()
-print(len(compiled))
+import sys
+print(len(compiled), "cupola.cpu.ptx" in sys.modules)
+launch(stream, LaunchConfig(grid=1, block=256), kernel, buffer, np.int32(2))
+try:
+    stream.sync()
+except Exception as error:
+    print(error)
+sys.stdout.flush()
+import os
+os._exit(0)
 """
 
 
@@ -93,9 +102,37 @@ print(len(compiled))
 def test_second_process_compiles_nothing(
     tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
+    """Nor does it read PTX, but to tell where a fault is."""
     environment = {"XDG_CACHE_HOME": str(tmp_path)}
-    assert run_python(PROGRAM, **environment).stdout.split() == ["1"]
-    assert run_python(PROGRAM, **environment).stdout.split() == ["0"]
-    (entry,) = (tmp_path / "cupola").iterdir()
-    entry.write_bytes(entry.read_bytes()[:-10])
-    assert run_python(PROGRAM, **environment).stdout.split() == ["1"]
+    outputs = [run_python(PROGRAM, **environment).stdout.splitlines() for _ in range(2)]
+    assert [lines[0] for lines in outputs] == ["1 True", "0 False"]
+    told = [[line for line in lines if "0x" not in line] for lines in outputs]
+    assert told[0][1:] == told[1][1:] and any("PTX line" in line for line in told[0])
+    entries = list((tmp_path / "cupola").iterdir())
+    assert len(entries) == 3  # the module, the body, its object code
+    largest = max(entries, key=lambda entry: entry.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[:-10])
+    assert run_python(PROGRAM, **environment).stdout.splitlines()[0] == "1 True"
+    assert run_python(PROGRAM, **environment).stdout.splitlines()[0] == "0 False"
+
+
+@pytest.mark.cpu_only
+def test_without_llvmlite_modules_cannot_be_loaded(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_python(
+        """
+import sys
+sys.modules["llvmlite"] = None  # as if it were not installed
+from cupola import Device, ObjectCode
+Device(0).set_current()
+try:
+    ObjectCode.from_ptx(b".version 8.0\\n.target sm_80\\n.address_size 64\\n.entry k() { ret; }").get_kernel("k")
+except Exception as error:
+    print(error)
+""",
+        CUPOLA_DEVICE="cpu",
+    )
+    assert "CUDA_ERROR_JIT_COMPILER_NOT_FOUND" in done.stdout and "pip install" in done.stdout, (
+        done.stdout + done.stderr
+    )

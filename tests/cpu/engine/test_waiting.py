@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -84,12 +86,11 @@ extern "C" __global__ void guarded_scan(const int *in, int *out) {
 def bodies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Kernels with warp operations always have whole warps, but two kinds of code."""
     if request.param == "independent":
-        import functools
+        from cupola.cpu import recall
+        from cupola.cpu.codegen import emit
 
-        from cupola.cpu import compiler
-
-        independent = functools.partial(compiler.emit.emit_body, independent=True)
-        monkeypatch.setattr(compiler.emit, "emit_body", independent)
+        monkeypatch.setattr(recall, "enabled", False)
+        monkeypatch.setattr(emit, "emit_body", functools.partial(emit.emit_body, independent=True))
     return f"// {request.param}"
 
 

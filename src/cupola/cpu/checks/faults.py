@@ -47,7 +47,8 @@ _SUMMARIES = {
 
 
 class _Compiled(Protocol):
-    sites: list[Site]
+    @property
+    def sites(self) -> list[Site]: ...
 
 
 def describe(
@@ -80,7 +81,7 @@ def describe(
     calls
         How many calls of functions the thread is in, and the numbers of the innermost ones, the last one first.
     """
-    info = variant.kernel.info
+    info = variant.info
     where = _site(variant, site)
     if kind in (Kind.OUT_OF_BOUNDS, Kind.MISALIGNED, Kind.NO_ACCESS):
         summary = _access(Kind(kind), address, size, is_write, space)
@@ -120,7 +121,7 @@ def describe(
         lines.append(f"in block {block}")
     if where is not None:
         lines += place(where.instruction)
-    lines += call_chain(variant.kernel.function.call_sites, *calls)
+    lines += call_chain(variant.call_sites if calls[0] else (), *calls)
     return "\n  ".join(lines + [line for line in details if line])
 
 

@@ -16,6 +16,7 @@ import ctypes
 import functools
 import importlib.util
 import platform
+import sys
 import threading
 from types import ModuleType
 from typing import Any
@@ -37,11 +38,35 @@ _lock = threading.Lock()
 
 
 class MachineCode:
-    """Code in memory; it stays as long as this object does."""
+    """Code in memory; it stays as long as this object does.
 
-    def __init__(self, engine: Any, address: int) -> None:
+    Attributes
+    ----------
+    address
+        Of its function.
+    key
+        Of its entry in the cache of object code.
+    helpers
+        The helpers that it calls.
+    """
+
+    def __init__(self, engine: Any, address: int, key: str, helpers: tuple[str, ...]) -> None:
         self._engine = engine
         self.address = address
+        self.key = key
+        self.helpers = helpers
+
+
+_MISSING = (
+    'the CPU device compiles kernels with llvmlite, which is not installed: pip install "cupola[cpu]", or pip install '
+    "llvmlite"
+)
+
+
+def require_compiler() -> None:
+    """Raise an `ImageError` when llvmlite is not installed, without importing it."""
+    if sys.modules.get("llvmlite") is None and importlib.util.find_spec("llvmlite") is None:
+        raise ImageError("CUDA_ERROR_JIT_COMPILER_NOT_FOUND", _MISSING)
 
 
 def llvm() -> ModuleType:
@@ -49,10 +74,7 @@ def llvm() -> ModuleType:
     try:
         import llvmlite.binding as binding
     except ImportError as error:
-        raise ImageError(
-            "CUDA_ERROR_NOT_SUPPORTED",
-            'the CPU device compiles kernels with llvmlite, which is not installed: pip install "cupola[cpu]"',
-        ) from error
+        raise ImageError("CUDA_ERROR_JIT_COMPILER_NOT_FOUND", f"{_MISSING} ({error})") from error
     return _prepared(binding)
 
 
@@ -86,12 +108,19 @@ def link_half_conversions() -> None:
         _link_helper("cupola_float_to_half", "__truncsfhf2")
 
 
-def _link_helpers(ir: str) -> None:
-    link_half_conversions()
+def _helpers_of(ir: str) -> tuple[str, ...]:
+    """The helpers that an LLVM module calls."""
+    found = []
     for line in ir.splitlines():
         if line.startswith("declare") and "@cupola_" in line:
-            name = line.partition("@")[2].partition("(")[0]
-            _link_helper(name, name)
+            found.append(line.partition("@")[2].partition("(")[0])
+    return tuple(found)
+
+
+def _link(helpers: tuple[str, ...]) -> None:
+    link_half_conversions()
+    for name in helpers:
+        _link_helper(name, name)
 
 
 @functools.cache
@@ -118,20 +147,34 @@ def _cache() -> ObjectCache:
 def compile_ir(ir: str, name: str) -> MachineCode:
     """The machine code of the function ``name`` of an LLVM module."""
     with _lock:
-        _link_helpers(ir)
         cache = _cache()
-        key = cache.key(ir)
-        code = cache.get(key)
-        if code is not None:
-            loaded = _load(code, name)
-            if loaded is not None:
-                return loaded
+        key, helpers = cache.key(ir), _helpers_of(ir)
+        loaded = _recall(key, name, helpers)
+        if loaded is not None:
+            return loaded
         code = emit_object(ir)
         cache.put(key, code)
-        loaded = _load(code, name)
+        loaded = _load(code, name, key, helpers)
         if loaded is None:
             raise ImageError("CUDA_ERROR_UNKNOWN", f"the machine code of kernel '{name}' could not be loaded")
         return loaded
+
+
+def cache_key(*what: object) -> str:
+    """A name for what belongs to this computer's machine code."""
+    return _cache().key(repr(what))
+
+
+def recall_code(key: str, name: str, helpers: tuple[str, ...]) -> MachineCode | None:
+    """Machine code that was compiled before, or None when it is not there any more."""
+    with _lock:
+        return _recall(key, name, helpers)
+
+
+def _recall(key: str, name: str, helpers: tuple[str, ...]) -> MachineCode | None:
+    _link(helpers)
+    code = _cache().get(key)
+    return None if code is None else _load(code, name, key, helpers)
 
 
 def optimised(ir: str) -> Any:
@@ -167,7 +210,7 @@ def emit_object(ir: str) -> bytes:
     return bytes(_target_machine(effort).emit_object(optimised(ir)))
 
 
-def _load(code: bytes, name: str) -> MachineCode | None:
+def _load(code: bytes, name: str, key: str, helpers: tuple[str, ...]) -> MachineCode | None:
     """Put object code into memory; None when it is not what it should be."""
     binding = llvm()
     empty = binding.parse_assembly("")
@@ -178,4 +221,4 @@ def _load(code: bytes, name: str) -> MachineCode | None:
         return None
     engine.finalize_object()
     address = engine.get_function_address(name)
-    return MachineCode(engine, address) if address else None
+    return MachineCode(engine, address, key, helpers) if address else None

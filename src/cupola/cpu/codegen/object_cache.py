@@ -38,6 +38,7 @@ class ObjectCache:
         self.folder = folder
         self.machine = machine
         self.limit = limit
+        self._total: int | None = None  # bytes of all entries, when last counted, and what was put there since
 
     @classmethod
     def default(cls, machine: str) -> ObjectCache:
@@ -87,7 +88,10 @@ class ObjectCache:
             os.replace(file.name, self.folder / f"{key}.o")
         except OSError:
             return
-        self._trim()
+        if self._total is not None:
+            self._total += len(data)
+        if self._total is None or self._total > self.limit:
+            self._trim()
 
     def _trim(self) -> None:
         """Remove what was not used for longest until the entries take three quarters of the limit."""
@@ -99,7 +103,7 @@ class ObjectCache:
                     with contextlib.suppress(OSError):
                         status = entry.stat()
                         entries.append((status.st_mtime, status.st_size, entry.path))
-        total = sum(size for _, size, _ in entries)
+        self._total = total = sum(size for _, size, _ in entries)
         if total <= self.limit:
             return
         for _, size, path in sorted(entries):
@@ -108,3 +112,4 @@ class ObjectCache:
             with contextlib.suppress(OSError):
                 os.unlink(path)
                 total -= size
+        self._total = total

@@ -147,9 +147,10 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     if (unlikely(!params && !extra && function->image_kernel->info->param_count))
         return fail(CUDA_ERROR_INVALID_VALUE, "%s takes %u parameters, but neither kernelParams nor extra is given",
                     cpu_kernel_name(function->kernel), function->image_kernel->info->param_count);
-    char message[1024];
-    const cpu_variant *variant = cpu_engine_prepare(function->kernel, block, message, sizeof message);
-    if (unlikely(!variant)) return fail(CUDA_ERROR_INVALID_PTX, "%s", message);
+    cpu_refusal refusal;
+    const cpu_variant *variant = cpu_engine_prepare(function->kernel, block, &refusal);
+    if (unlikely(!variant))
+        return fail(*refusal.status ? error_status(refusal.status) : CUDA_ERROR_UNKNOWN, "%s", refusal.message);
     struct op *op = op_new_kernel(function, NULL);
     if (!op) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the launch");
     cpu_launch *launch = &op->kernel.launch;

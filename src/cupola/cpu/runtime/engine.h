@@ -84,8 +84,13 @@ struct _object;
 cpu_kernel *cpu_kernel_new(struct _object *module, size_t index);
 void cpu_kernel_free(cpu_kernel *kernel); /* with the GIL; no launch of it may be running */
 
-/* The variant for a block shape, compiled on first use (takes the GIL then). NULL on failure, with a message. */
-const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], char *message, size_t size);
+/* Why something could not be compiled: the name of a CUDA error (empty when there is none for it), and a sentence. */
+typedef struct cpu_refusal {
+    char status[64], message[1024];
+} cpu_refusal;
+
+/* The variant for a block shape, compiled on first use (takes the GIL then). NULL on failure. */
+const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], cpu_refusal *refusal);
 
 /* Run all blocks. The calling thread takes part, so a launch makes progress even while every helper thread is
  * held up in another one. Returns 0, or the cpu_fault_kind stored in launch->fault. */

@@ -227,27 +227,39 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     return variant;
 }
 
-/* The text of the pending exception, which is cleared. */
-static void take_exception(char *message, size_t size) {
+static void copy_text(char *to, size_t size, PyObject *text, const char *otherwise) {
+    const char *utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+    snprintf(to, size, "%s", utf8 ? utf8 : otherwise);
+    PyErr_Clear();
+}
+
+/* The pending exception, which is cleared. */
+static void take_exception(cpu_refusal *refusal) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *text = value ? PyObject_Str(value) : NULL;
-    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
-    if (size) snprintf(message, size, "%s", utf8 ? utf8 : "the kernel could not be compiled");
+    PyObject *status = value ? PyObject_GetAttrString(value, "status") : NULL;
     PyErr_Clear();
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    copy_text(refusal->status, sizeof refusal->status, status, "");
+    copy_text(refusal->message, sizeof refusal->message, text, "the kernel could not be compiled");
+    if (!*refusal->status && value)
+        snprintf(refusal->message, sizeof refusal->message, "the compiler of the CPU device failed: %s: %.900s",
+                 Py_TYPE(value)->tp_name, text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : "");
+    PyErr_Clear();
+    Py_XDECREF(status);
     Py_XDECREF(text);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
 }
 
-const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], char *message, size_t size) {
+const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], cpu_refusal *refusal) {
     cpu_variant *variant = find_variant(kernel, block);
     if (variant) return variant;
     PyGILState_STATE gil = PyGILState_Ensure();
     variant = make_variant(kernel, block);
-    if (!variant) take_exception(message, size);
+    if (!variant) take_exception(refusal);
     PyGILState_Release(gil);
     if (!variant) return NULL;
     /* Two threads may have compiled the same one (the compiler hands both the same code); both stay in the list. */
@@ -258,7 +270,7 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
     return variant;
 }
 
-cpu_body cpu_variant_independent(const cpu_variant *variant, char *message, size_t size) {
+cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal) {
     cpu_body body = atomic_load(&variant->independent);
     if (body) return body;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -266,7 +278,7 @@ cpu_body cpu_variant_independent(const cpu_variant *variant, char *message, size
     if (address) body = (cpu_body)(uintptr_t)PyLong_AsUnsignedLongLong(address);
     Py_XDECREF(address);
     if (PyErr_Occurred()) {
-        take_exception(message, size);
+        take_exception(refusal);
         body = NULL;
     }
     PyGILState_Release(gil);

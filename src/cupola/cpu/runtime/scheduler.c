@@ -245,10 +245,10 @@ enum outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_WAITING, BLOCK_FAULTED };
 /* Continue a unit whose whole state is in its frame with the body in which its lanes are independent. */
 static bool make_independent(cpu_context *context, cpu_warp *warp) {
     if (warp->independent) return true;
-    char message[256];
-    warp->body = cpu_variant_independent(context->job->launch->variant, message, sizeof message);
+    cpu_refusal refusal;
+    warp->body = cpu_variant_independent(context->job->launch->variant, &refusal);
     if (!warp->body) {
-        cpu_fault_raise(context, warp, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "%s", message);
+        cpu_fault_raise(context, warp, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "%s", refusal.message);
         return false;
     }
     warp->independent = 1;

@@ -22,8 +22,8 @@ struct cpu_variant {
     struct cpu_variant *next;
 };
 
-/* The independent body of the variant, compiled on first use (takes the GIL). NULL with a message. */
-cpu_body cpu_variant_independent(const cpu_variant *variant, char *message, size_t size);
+/* The independent body of the variant, compiled on first use (takes the GIL). NULL on failure. */
+cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal);
 
 enum cpu_warp_status { CPU_WARP_READY, CPU_WARP_BLOCKED, CPU_WARP_FINISHED };
 

@@ -1,0 +1,53 @@
+"""Facts about kernels and variables of a module, for the driver and the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """What the driver and the engine want to know about a kernel.
+
+    ``params`` are (name, offset, size, alignment), sizes are in bytes. ``whole_warps`` says that its threads meet by
+    warps, so that units must be such; ``has_stack``, ``stack_bytes`` and ``stack_grows`` whether threads have a stack,
+    what the frames of called functions take there, and whether that may not be all.
+    """
+
+    name: str
+    params: tuple[tuple[str, int, int, int], ...]
+    param_bytes: int
+    static_shared: int
+    local_bytes: int
+    const_bytes: int
+    registers: int
+    max_threads: int
+    required_block: tuple[int, int, int] | None
+    max_block: tuple[int, int, int] | None
+    required_cluster: tuple[int, int, int] | None
+    max_cluster: int
+    must_have_cluster: bool
+    blocks_are_clusters: bool
+    ptx_version: int
+    binary_version: int
+    whole_warps: bool
+    has_stack: bool
+    stack_bytes: int
+    stack_grows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VariableInfo:
+    """A variable that the driver allocates when it loads the module.
+
+    ``space`` is ``"global"`` or ``"const"``; ``init`` the initial bytes (the rest, or all when None, is zero);
+    ``relocations`` are (offset, bytes, symbol, addend, generic): the symbol's address plus the addend goes there.
+    """
+
+    name: str
+    space: str
+    size: int
+    align: int
+    init: bytes | None
+    relocations: tuple[tuple[int, int, str, int, bool], ...]
+    managed: bool
