@@ -115,16 +115,22 @@ class TestNvJitLink:
             stream.sync()
             assert values[0] == 5
 
-    def test_ptx_and_ptx_give_machine_code(self, build, arch):
-        code = Linker(build(MAIN, "ptx"), build(HELPER, "ptx"), options={"arch": arch}).link("cubin")
+    @pytest.mark.parametrize("main", ["ptx", "cubin", "ltoir"])
+    @pytest.mark.parametrize("helper", ["ptx", "cubin", "ltoir"])
+    def test_mixed_inputs_run(self, stream, build, arch, main, helper):
+        options = {"arch": arch, "link_time_optimization": "ltoir" in (main, helper)}
+        code = Linker(build(MAIN, main), build(HELPER, helper), options=options).link("cubin")
         assert code.code.startswith(b"\x7fELF")
-
-    @pytest.mark.gpu_only
-    @pytest.mark.parametrize("targets", [("ptx", "ptx"), ("cubin", "ptx"), ("cubin", "cubin"), ("ltoir", "ptx")])
-    def test_mixed_inputs_run(self, stream, build, arch, targets):
-        options = {"arch": arch, "link_time_optimization": "ltoir" in targets}
-        code = Linker(build(MAIN, targets[0]), build(HELPER, targets[1]), options=options).link("cubin")
         assert run(code, stream) == 44
+        assert run(pickle.loads(pickle.dumps(code)), stream) == 44
+
+    @pytest.mark.cpu_only
+    def test_machine_code_without_ptx_is_for_gpus(self, stream, build, arch):
+        bare = build(HELPER, "cubin").code
+        bare = ObjectCode.from_cubin(bare[: bare.index(b"cupolaPT")])
+        code = Linker(build(MAIN, "ptx"), bare, options={"arch": arch}).link("cubin")
+        with pytest.raises(CUDAError, match="holds machine code for a GPU only"):
+            code.get_kernel("k")
 
     def test_undefined_symbols(self, build, arch):
         linker = Linker(build(MAIN, "ptx"), options={"arch": arch})
@@ -224,6 +230,23 @@ class TestDriver:
         linker.close()
         assert linker.handle == 0 and linker.get_error_log() == ""
 
+    @pytest.mark.parametrize("targets", [("ptx", "ptx"), ("cubin", "ptx"), ("ptx", "cubin"), ("cubin", "cubin")])
+    def test_two_inputs(self, by_driver, stream, build, arch, targets):
+        linker = Linker(build(MAIN, targets[0]), build(HELPER, targets[1]), options={"arch": arch, "verbose": True})
+        code = linker.link("cubin")
+        assert code.code.startswith(b"\x7fELF")
+        assert run(code, stream) == 44
+        assert run(pickle.loads(pickle.dumps(code)), stream) == 44
+
+    def test_undefined_symbols(self, by_driver, build, arch):
+        linker = Linker(build(MAIN, "ptx"), options={"arch": arch})
+        with pytest.raises(CUDAError, match="(?s)cuLinkComplete.*[Uu]ndefined reference to 'helper'"):
+            linker.link("cubin")
+
+    def test_multiple_definitions(self, by_driver, build, arch):
+        with pytest.raises(CUDAError, match="(?s)cuLink.*[Mm]ultiple definition.* '?helper"):
+            Linker(build(HELPER, "ptx"), build(HELPER + " ", "ptx"), options={"arch": arch}).link("cubin")
+
     def test_file(self, by_driver, stream, build, arch, tmp_path):
         path = tmp_path / "alone.ptx"
         path.write_bytes(build(ALONE, "ptx").code)
@@ -242,6 +265,87 @@ class TestDriver:
     def test_errors_carry_the_log(self, by_driver, arch):
         with pytest.raises(CUDAError, match="(?s)cuLink.*Linker error log: "):
             Linker(ObjectCode.from_ptx(b".version 8.0\n.target sm_90\n.entry k() { bogus; }"), options={"arch": arch})
+
+
+PARTS = (
+    r"""
+template <typename T> __device__ __noinline__ T twice(T x) { return 2 * x; }
+static __device__ int calls;
+extern __device__ int table[4];
+extern __constant__ int factor;
+extern __shared__ int scratch[];
+extern "C" __device__ int pick(int i, int* from);
+extern "C" __global__ void k(int* x, float f) {
+    ++calls;
+    scratch[0] = twice(x[1]);
+    x[0] = pick(1, table) + factor + scratch[0] + calls + (int)f;
+}
+""",
+    r"""
+template <typename T> __device__ __noinline__ T twice(T x) { return 2 * x; }
+static __device__ int calls;
+__device__ int table[4] = {100, 200, 300, 400};
+__constant__ int factor = 1000;
+extern "C" __device__ __noinline__ int pick(int i, int* from) {
+    calls += 50;
+    return from[twice(i)] + calls;
+}
+extern "C" __global__ void count(int* x) { *x = calls; }
+""",
+)
+
+
+class TestSeparateCompilation:
+    """Functions, variables, constants, templates and static names of two programs."""
+
+    @pytest.fixture(params=["default", "driver"])
+    def link(self, request, monkeypatch, arch):
+        if request.param == "driver":
+            monkeypatch.setattr(_linker, "_backend", CompilerBackendType.DRIVER)
+
+        def link(parts, target):
+            options = {"arch": arch, "relocatable_device_code": True, "lineinfo": True}
+            codes = [
+                Program(part, "c++", {**options, "name": f"part{n}.cu"}).compile(target) for n, part in enumerate(parts)
+            ]
+            return Linker(*codes, options={"arch": arch}).link("cubin")
+
+        return link
+
+    @pytest.mark.parametrize("target", ["ptx", "cubin"])
+    def test_names_across_programs(self, stream, link, target):
+        code = link(PARTS, target)
+        with PinnedMemoryResource().allocate(8, stream=stream) as buffer:
+            values = np.from_dlpack(buffer).view(np.int32)
+            values[:] = [0, 14]
+            config = LaunchConfig(grid=1, block=1, shmem_size=16)
+            launch(stream, config, code.get_kernel("k"), buffer, np.float32(2))
+            stream.sync()
+            assert values[0] == (300 + 50) + 1000 + 28 + 1 + 2
+            launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("count"), buffer)
+            stream.sync()
+            assert values[0] == 50
+
+    @pytest.mark.cpu_only
+    def test_a_fault_in_the_second_program_names_its_line(self, run_python):
+        done = run_python("""
+from cupola import CUDAError, Device, LaunchConfig, Linker, Program, launch
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+options = {"arch": f"sm_{device.arch}", "relocatable_device_code": True, "lineinfo": True}
+main = 'extern "C" __device__ void put(int*); extern "C" __global__ void k(int* x) { put(x); }'
+put = '\\n\\n\\nextern "C" __device__ __noinline__ void put(int* x) {\\n *x = 1;\\n}'
+codes = [Program(text, "c++", {**options, "name": name}).compile("ptx") for name, text in
+         (("main.cu", main), ("put.cu", put))]
+code = Linker(*codes, options={"arch": options["arch"]}).link("cubin")
+launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("k"), 4096)
+try:
+    stream.sync()
+except CUDAError as error:
+    print(error)
+""")
+        assert "put.cu:5" in done.stdout, done.stdout + done.stderr
 
 
 class TestObject:

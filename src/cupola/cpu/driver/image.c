@@ -16,23 +16,59 @@
 #include "image.h"
 #include "internal.h"
 
+/* ---- what Python gives ------------------------------------------------------------------------------------------ */
+
+static char *copy_bytes(const char *bytes, size_t size) {
+    char *copy = malloc(size + 1);
+    if (!copy) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(copy, bytes, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+/* The status and text of the pending exception, which is cleared. ImageError has a status; other exceptions come from
+ * a compiler that is not installed, or from a defect. */
+CUresult fail_python(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *status = value ? PyObject_GetAttrString(value, "status") : NULL;
+    PyErr_Clear();
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *name = status && PyUnicode_Check(status) ? PyUnicode_AsUTF8(status) : NULL;
+    const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
+    if (!message) message = "";
+    CUresult result;
+    if (name)
+        result = fail(error_status(name), "%s", message);
+    else if (value && PyErr_GivenExceptionMatches(value, PyExc_ImportError))
+        result = fail(CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+                      "the CPU device needs llvmlite to compile kernels (%s): pip install 'cupola[cpu]'", message);
+    else if (value && PyErr_GivenExceptionMatches(value, PyExc_MemoryError))
+        result = fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory to compile this module");
+    else
+        result = fail(CUDA_ERROR_UNKNOWN, "the compiler of the CPU device failed: %s: %s",
+                      value ? Py_TYPE(value)->tp_name : "unknown", message);
+    PyErr_Clear();
+    Py_XDECREF(status);
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return result;
+}
+
 /* ---- where an image ends --------------------------------------------------------------------------------------- */
 
-enum { FAT_MAGIC = 0xBA55ED50, FAT_WRAPPER_MAGIC = 0x466243B1, FAT_PTX = 1, FAT_COMPRESSED = 0xF000 };
+enum { FAT_MAGIC = 0xBA55ED50, FAT_WRAPPER_MAGIC = 0x466243B1 };
 
 struct fat_header {
     uint32_t magic;
     uint16_t version, header_size;
     uint64_t size;
-};
-struct fat_entry {
-    uint16_t kind, version;
-    uint32_t header_size;
-    uint64_t size;
-    uint32_t compressed_size, options_offset;
-    uint16_t minor, major;
-    uint32_t architecture, name_offset, name_size;
-    uint64_t flags, reserved, uncompressed_size;
 };
 struct fat_wrapper {
     uint32_t magic, version;
@@ -66,32 +102,6 @@ static size_t cubin_size(const void *data) {
     return size + PTX_FRAME_SIZE + length;
 }
 
-static CUresult find_in_fat(const void *data, const char **start, size_t *size) {
-    const struct fat_header *header = data;
-    const char *at = (const char *)data + header->header_size, *end = at + header->size;
-    bool compressed = false;
-    const struct fat_entry *best = NULL;
-    for (; at + sizeof(struct fat_entry) <= end;
-         at += ((const struct fat_entry *)at)->header_size + ((const struct fat_entry *)at)->size) {
-        const struct fat_entry *entry = (const struct fat_entry *)at;
-        if (!entry->header_size) break;
-        if (entry->kind != FAT_PTX) continue;
-        if (entry->flags & FAT_COMPRESSED)
-            compressed = true;
-        else if (!best || entry->architecture > best->architecture)
-            best = entry;
-    }
-    if (!best)
-        return fail(
-            CUDA_ERROR_NO_BINARY_FOR_GPU,
-            compressed ? "the PTX in this fat binary is compressed: build it with nvcc's --no-compress, or load the PTX"
-                       : "this fat binary has no PTX, which is what the CPU device runs: build it with "
-                         "-gencode arch=compute_XX,code=compute_XX as well");
-    *start = (const char *)best + best->header_size;
-    *size = strnlen(*start, best->size);
-    return CUDA_SUCCESS;
-}
-
 static CUresult find_extent(const void *data, const char **start, size_t *size) {
     uint32_t magic;
     *start = data;
@@ -102,21 +112,23 @@ static CUresult find_extent(const void *data, const char **start, size_t *size) 
     }
     memcpy(&magic, data, sizeof magic);
     if (magic == FAT_WRAPPER_MAGIC) {
-        data = ((const struct fat_wrapper *)data)->data;
+        *start = data = ((const struct fat_wrapper *)data)->data;
         memcpy(&magic, data, sizeof magic);
     }
-    if (magic == FAT_MAGIC) return find_in_fat(data, start, size);
+    if (magic == FAT_MAGIC) {
+        const struct fat_header *header = data;
+        *size = header->header_size + header->size;
+        return CUDA_SUCCESS;
+    }
     *size = memcmp(data, ELFMAG, SELFMAG) ? strlen(data) : cubin_size(data);
     return CUDA_SUCCESS;
 }
 
-bool find_ptx(const void *image, size_t size, const char **ptx, size_t *length) {
-    uint32_t magic;
-    if (size < sizeof(Elf64_Ehdr)) return false;
-    memcpy(&magic, image, sizeof magic);
-    if (magic == FAT_MAGIC) return !find_in_fat(image, ptx, length);
+/* The PTX in an image that is no fat binary. */
+static bool find_ptx(const char *image, size_t size, const char **ptx, size_t *length) {
     *ptx = image;
     *length = strnlen(image, size);
+    if (size < sizeof(Elf64_Ehdr)) return false;
     if (memcmp(image, ELFMAG, SELFMAG)) return memmem(image, *length, ".target", 7);
     size_t cubin = elf_size(image), whole = cubin && cubin + PTX_FRAME_SIZE <= size ? cubin_size(image) : 0;
     if (whole <= cubin || whole > size) return false;
@@ -125,7 +137,49 @@ bool find_ptx(const void *image, size_t size, const char **ptx, size_t *length) 
     return true;
 }
 
+/* The entry of a fat binary that is for this device (cupola.cpu.images.unpack), to be freed, with a zero behind it. */
+static CUresult unpack_fat(const char *image, size_t size, char **entry, size_t *entry_size) {
+    CUresult status = CUDA_SUCCESS;
+    char *bytes;
+    Py_ssize_t length;
+    *entry = NULL;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("cupola.cpu.images");
+    PyObject *found =
+        module ? PyObject_CallMethod(module, "unpack", "y#I", image, (Py_ssize_t)size, model_architecture()) : NULL;
+    if (!found || PyBytes_AsStringAndSize(found, &bytes, &length) ||
+        !(*entry = copy_bytes(bytes, *entry_size = (size_t)length)))
+        status = fail_python();
+    Py_XDECREF(found);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    return status;
+}
+
+static bool is_fat(const void *image, size_t size) {
+    uint32_t magic = FAT_MAGIC;
+    return size >= sizeof(struct fat_header) && !memcmp(image, &magic, sizeof magic);
+}
+
+bool copy_ptx(const void *image, size_t size, char **ptx, size_t *length) {
+    const char *start;
+    char *entry = NULL;
+    if (is_fat(image, size)) {
+        if (unpack_fat(image, size, &entry, &size)) return false;
+        image = entry;
+    }
+    *ptx = NULL;
+    if (find_ptx(image, size, &start, length) && (*ptx = calloc(1, *length + 1))) memcpy(*ptx, start, *length);
+    free(entry);
+    return *ptx;
+}
+
 /* ---- for which GPU an image is --------------------------------------------------------------------------------- */
+
+unsigned model_architecture(void) {
+    const struct model *model = devices[0].model;
+    return (unsigned)(model->major * 10 + model->minor);
+}
 
 /* PTX runs on its target and on newer GPUs; a cubin on GPUs of the same major number; what is for one GPU only (suffix
  * a) on that one, for one family (f) on GPUs of the same major number. */
@@ -139,7 +193,7 @@ static CUresult check_target(const char *start, size_t size) {
     if (target) memcpy(text, target, (size_t)(end - target) < sizeof text ? (size_t)(end - target) : sizeof text - 1);
     if (sscanf(text, ".target sm_%u%c", &number, &suffix) < 1) return CUDA_SUCCESS; /* the compiler will say so */
     const struct model *model = devices[0].model;
-    unsigned have = (unsigned)(model->major * 10 + model->minor), major = number / 10;
+    unsigned have = model_architecture(), major = number / 10;
     bool same_family = major == (unsigned)model->major && number <= have;
     if (suffix == 'a' ? number == have : suffix == 'f' || cubin ? same_family : number <= have) return CUDA_SUCCESS;
     if (suffix != 'a' && suffix != 'f') suffix = 0;
@@ -160,17 +214,6 @@ static int get_size(PyObject *object, const char *name, size_t *value) {
     *value = PyLong_AsSize_t(number);
     Py_DECREF(number);
     return PyErr_Occurred() ? -1 : 0;
-}
-
-static char *copy_bytes(const char *bytes, size_t size) {
-    char *copy = malloc(size + 1);
-    if (!copy) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    memcpy(copy, bytes, size);
-    copy[size] = '\0';
-    return copy;
 }
 
 static int get_name(PyObject *object, char **name) {
@@ -341,44 +384,8 @@ void images_sweep(void) {
     PyGILState_Release(gil);
 }
 
-/* The status and text of the pending exception, which is cleared. ImageError has a status; other exceptions come from
- * a compiler that is not installed, or from a defect. */
-static CUresult take_exception(void) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *status = value ? PyObject_GetAttrString(value, "status") : NULL;
-    PyErr_Clear();
-    PyObject *text = value ? PyObject_Str(value) : NULL;
-    const char *name = status && PyUnicode_Check(status) ? PyUnicode_AsUTF8(status) : NULL;
-    const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
-    if (!message) message = "";
-    CUresult result;
-    if (name)
-        result = fail(error_status(name), "%s", message);
-    else if (value && PyErr_GivenExceptionMatches(value, PyExc_ImportError))
-        result = fail(CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
-                      "the CPU device needs llvmlite to compile kernels (%s): pip install 'cupola[cpu]'", message);
-    else if (value && PyErr_GivenExceptionMatches(value, PyExc_MemoryError))
-        result = fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory to compile this module");
-    else
-        result = fail(CUDA_ERROR_UNKNOWN, "the compiler of the CPU device failed: %s: %s",
-                      value ? Py_TYPE(value)->tp_name : "unknown", message);
-    PyErr_Clear();
-    Py_XDECREF(status);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return result;
-}
-
-static CUresult load(const void *data, size_t limit, struct image **result) {
-    const char *start;
-    size_t size = 0;
-    RETURN_IF(find_extent(data, &start, &size));
-    if (size > limit)
-        return fail(CUDA_ERROR_INVALID_IMAGE, "the image is cut off: it has %zu of %zu bytes", limit, size);
+/* An image that is no fat binary. */
+static CUresult load_one(const char *start, size_t size, struct image **result) {
     RETURN_IF(check_target(start, size));
     struct image *image = calloc(1, sizeof *image);
     if (!image) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a module");
@@ -390,12 +397,26 @@ static CUresult load(const void *data, size_t limit, struct image **result) {
     if (compiler) image->module = PyObject_CallMethod(compiler, "load_image", "y#", start, (Py_ssize_t)size);
     Py_XDECREF(compiler);
     if (!image->module || read_kernels(image) || read_variables(image)) {
-        status = take_exception();
+        status = fail_python();
         image_free(image);
         image = NULL;
     }
     PyGILState_Release(gil);
     *result = image;
+    return status;
+}
+
+static CUresult load(const void *data, size_t limit, struct image **result) {
+    const char *start;
+    size_t size = 0;
+    RETURN_IF(find_extent(data, &start, &size));
+    if (size > limit)
+        return fail(CUDA_ERROR_INVALID_IMAGE, "the image is cut off: it has %zu of %zu bytes", limit, size);
+    if (!is_fat(start, size)) return load_one(start, size, result);
+    char *entry;
+    RETURN_IF(unpack_fat(start, size, &entry, &size));
+    CUresult status = load_one(entry, size, result);
+    free(entry);
     return status;
 }
 

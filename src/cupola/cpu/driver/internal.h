@@ -417,6 +417,9 @@ struct image {
 /* Compile PTX text or an image that carries it. May take the GIL. */
 CUresult image_load(const void *data, struct image **image);
 CUresult image_load_file(const char *path, struct image **image);
+unsigned model_architecture(void); /* 90 for sm_90 */
+/* With the GIL: the status and text of the pending exception, which is cleared. */
+CUresult fail_python(void);
 CUresult read_file(const char *path, char **data, size_t *size); /* to be freed; zeros follow the data */
 CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values); /* module.c */
 void jit_write_logs(unsigned count, const CUjit_option *options, void **values, CUresult status);

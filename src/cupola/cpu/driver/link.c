@@ -1,9 +1,14 @@
-/* The driver's linker (CUDA Driver API, "Module Management": cuLinkCreate and its like), for one input.
+/* The driver's linker (CUDA Driver API, "Module Management": cuLinkCreate and its like).
  *
- * What it makes is for cuModuleLoadData and cuLibraryLoadData of this driver, which run PTX: so the linked image of PTX
- * text is that text, after the compiler has accepted it. */
+ * An input is PTX, or a cubin or a fat binary with PTX in it. What it makes is a cubin for cuModuleLoadData and
+ * cuLibraryLoadData of this driver, which run the PTX behind it: so linking is merging PTX, done in Python by
+ * cupola.cpu.linking. An input is read when it is added, and everything else is found when the link is completed. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "image.h"
 #include "internal.h"
@@ -12,10 +17,12 @@ struct CUlinkState_st {
     struct handle handle;
     unsigned option_count; /* copies: callers do not all keep the arrays, though CUDA asks them to */
     CUjit_option *options;
-    void **option_values;
-    char *image;
+    void **option_values; /* results are written here, such as the length of a log in the place of its buffer's size */
+    void **given_values;
+    PyObject *inputs; /* list of (name, PTX) */
+    char *image;      /* the cubin, once there is one */
     size_t size;
-    bool complete;
+    double milliseconds;
 };
 
 static CUresult enter_link(CUlinkState state) {
@@ -24,28 +31,129 @@ static CUresult enter_link(CUlinkState state) {
 }
 
 static CUresult check_input(CUlinkState state, CUjitInputType type, const char *name) {
-    if (state->complete)
+    if (state->image)
         return fail(CUDA_ERROR_INVALID_VALUE, "the link is complete: make another one for more inputs");
     if (type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_NVVM)
         return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the CPU device links PTX, not objects or libraries of machine code (input %s)",
+                    "the CPU device links PTX, and cubins and fat binaries with PTX in them, not objects, libraries or "
+                    "LTO-IR (input %s)",
                     name ? name : "without a name");
     if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUjitInputType", (int)type);
-    if (state->image)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the CPU device does not link several modules yet (input %s): compile them as "
-                    "one program",
-                    name ? name : "without a name");
     return CUDA_SUCCESS;
 }
 
 static void link_free(CUlinkState state) {
     free(state->options);
     free(state->option_values);
+    free(state->given_values);
     free(state->image);
+    if (state->inputs && Py_IsInitialized()) {
+        PyGILState_STATE gil = PyGILState_Ensure();
+        Py_DECREF(state->inputs);
+        PyGILState_Release(gil);
+    }
     handle_free(HANDLE_LINK, state);
 }
+
+/* ---- options --------------------------------------------------------------------------------------------------- */
+
+static void **find_option(CUlinkState state, CUjit_option option) {
+    for (unsigned i = 0; i < state->option_count; i++)
+        if (state->options[i] == option) return &state->option_values[i];
+    return NULL;
+}
+
+/* The GPU to link for: CU_JIT_TARGET, whose values are the number of the architecture below flags for the GPUs that
+ * code is limited to, or else the modelled one. */
+static unsigned architecture(CUlinkState state) {
+    void **target = find_option(state, CU_JIT_TARGET);
+    unsigned value = target ? (unsigned)(uintptr_t)*target & 0xFFFF : 0;
+    return value ? value : model_architecture();
+}
+
+/* The log buffers, and the time, a float in the place of the option's value. */
+static CUresult report(CUlinkState state, CUresult status) {
+    void **time = find_option(state, CU_JIT_WALL_TIME);
+    float milliseconds = (float)state->milliseconds;
+    for (unsigned i = 0; i < state->option_count; i++) state->option_values[i] = state->given_values[i];
+    if (time) memcpy(time, &milliseconds, sizeof milliseconds);
+    jit_write_logs(state->option_count, state->options, state->option_values, status);
+    return status;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
+}
+
+/* ---- work ------------------------------------------------------------------------------------------------------ */
+
+static PyObject *linking(void) { return PyImport_ImportModule("cupola.cpu.linking"); }
+
+static CUresult add(CUlinkState state, const char *data, size_t size, const char *name) {
+    double start = now();
+    CUresult status = CUDA_SUCCESS;
+    if (!name || !*name) name = "<unnamed>";
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = linking();
+    PyObject *text = module ? PyObject_CallMethod(module, "read_input", "y#sI", data, (Py_ssize_t)size, name,
+                                                  architecture(state))
+                            : NULL;
+    PyObject *input = text ? Py_BuildValue("(sO)", name, text) : NULL;
+    if (!state->inputs) state->inputs = PyList_New(0);
+    if (!input || !state->inputs || PyList_Append(state->inputs, input)) status = fail_python();
+    Py_XDECREF(input);
+    Py_XDECREF(text);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    state->milliseconds += now() - start;
+    return report(state, status);
+}
+
+/* The image gets zeros behind it, so that whoever looks for PTX there sees that it ends. */
+static CUresult merge(CUlinkState state) {
+    CUresult status = CUDA_SUCCESS;
+    char *bytes;
+    Py_ssize_t size;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = linking();
+    PyObject *cubin =
+        module ? PyObject_CallMethod(module, "link_cubin", "OI", state->inputs, architecture(state)) : NULL;
+    if (!cubin || PyBytes_AsStringAndSize(cubin, &bytes, &size)) {
+        status = fail_python();
+    } else if (!(state->image = calloc(1, (size_t)size + PTX_FRAME_SIZE))) {
+        status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the image");
+    } else {
+        memcpy(state->image, bytes, (size_t)size);
+        state->size = (size_t)size;
+    }
+    Py_XDECREF(cubin);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    return status;
+}
+
+/* The compiler must accept what came out, unless it is for another GPU. */
+static CUresult complete(CUlinkState state) {
+    struct image *checked;
+    double start = now();
+    CUresult status = merge(state);
+    if (!status && architecture(state) == model_architecture()) {
+        status = image_load(state->image, &checked);
+        if (!status) image_release(checked);
+        images_sweep();
+    }
+    if (status) {
+        free(state->image);
+        state->image = NULL;
+    }
+    state->milliseconds += now() - start;
+    return report(state, status);
+}
+
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUlinkState *state) {
     RETURN_IF(enter());
@@ -56,35 +164,16 @@ CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUli
     made->option_count = count;
     made->options = malloc((count + 1) * sizeof *options);
     made->option_values = malloc((count + 1) * sizeof *values);
-    if (!made->options || !made->option_values) {
+    made->given_values = malloc((count + 1) * sizeof *values);
+    if (!made->options || !made->option_values || !made->given_values) {
         link_free(made);
         return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a link state");
     }
     for (unsigned i = 0; i < count; i++) {
         made->options[i] = options[i];
-        made->option_values[i] = values[i];
+        made->option_values[i] = made->given_values[i] = values[i];
     }
     *state = made;
-    return CUDA_SUCCESS;
-}
-
-/* PTX may come with or without its closing zero, which the image needs. */
-static CUresult add(CUlinkState state, const void *data, size_t size) {
-    char *image = malloc(size + PTX_FRAME_SIZE);
-    if (!image) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the image");
-    memcpy(image, data, size);
-    memset(image + size, 0, PTX_FRAME_SIZE);
-    struct image *checked;
-    CUresult status = image_load(image, &checked);
-    jit_write_logs(state->option_count, state->options, state->option_values, status);
-    if (status) {
-        free(image);
-        return status;
-    }
-    image_release(checked);
-    images_sweep();
-    state->image = image;
-    state->size = size && !image[size - 1] ? size : size + 1;
     return CUDA_SUCCESS;
 }
 
@@ -94,7 +183,7 @@ CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_
     if (!data || !size) return fail_null("data");
     RETURN_IF(check_input(state, type, name));
     RETURN_IF(jit_check_options(count, options, values));
-    return add(state, data, size);
+    return add(state, data, size, name);
 }
 
 CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,
@@ -106,7 +195,7 @@ CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
     char *data;
     size_t size;
     RETURN_IF(read_file(path, &data, &size));
-    CUresult status = size ? add(state, data, size) : fail(CUDA_ERROR_INVALID_IMAGE, "'%s' is empty", path);
+    CUresult status = size ? add(state, data, size, path) : fail(CUDA_ERROR_INVALID_IMAGE, "'%s' is empty", path);
     free(data);
     return status;
 }
@@ -115,8 +204,8 @@ CUresult cuLinkComplete(CUlinkState state, void **image, size_t *size) {
     RETURN_IF(enter_link(state));
     if (!image) return fail_null("cubinOut");
     if (!size) return fail_null("sizeOut");
-    if (!state->image) return fail(CUDA_ERROR_INVALID_VALUE, "the link has no input");
-    state->complete = true;
+    if (!state->inputs) return fail(CUDA_ERROR_INVALID_VALUE, "the link has no input");
+    if (!state->image) RETURN_IF(complete(state));
     *image = state->image;
     *size = state->size;
     return CUDA_SUCCESS;

@@ -2,14 +2,22 @@
  *
  * When the CPU device is the provider, the calls that feed a link and fetch its cubin go through here, so that behind
  * the cubin stands PTX of the same code (image.h). Inputs of LTO-IR are linked once more, to PTX, which nvJitLink can
- * do (options -lto -ptx); of a single other input the PTX is at hand. nvJitLink does not link several PTX modules to
- * PTX, nor PTX with LTO-IR: such a cubin comes without, and only a GPU runs it.
+ * do (options -lto -ptx); of other inputs the PTX is at hand. nvJitLink does not link several PTX modules to
+ * PTX, nor PTX with LTO-IR: there the PTX that it makes of all LTO-IR and the inputs' are merged by cupola.cpu.linking.
+ * What is in LTO-IR only to be called from PTX would not survive the first step: so a kernel that takes the addresses of
+ * these functions is compiled to LTO-IR by NVRTC, linked along, and left out by the merger. When something in a link has
+ * no PTX, neither has its cubin, and only a GPU runs it.
  *
  * The second link is made when the cubin is asked for, with the options and copies of the inputs that the first got. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cupola/nvjitlink.h>
+#include <cupola/nvrtc.h>
 
 #include "image.h"
 #include "internal.h"
@@ -121,24 +129,25 @@ static struct link *new_link(uint32_t count, const char **options) {
 /* Keep a copy of what a second link needs of an input. */
 static nvJitLinkResult remember(struct link *link, nvJitLinkInputType type, const void *data, size_t size,
                                 const char *name) {
-    const char *kept = data;
-    if (type != NVJITLINK_INPUT_LTOIR) {
-        if (!find_ptx(data, size, &kept, &size)) {
+    char *kept;
+    if (type == NVJITLINK_INPUT_LTOIR) {
+        if (!(kept = malloc(size + 1))) return NVJITLINK_ERROR_INTERNAL;
+        memcpy(kept, data, size);
+    } else {
+        type = NVJITLINK_INPUT_PTX;
+        if (!copy_ptx(data, size, &kept, &size)) {
             link->unknown = true;
             return NVJITLINK_SUCCESS;
         }
-        type = NVJITLINK_INPUT_PTX;
     }
+    struct input input = {type, kept, size, name ? strdup(name) : NULL};
     struct input *grown = realloc(link->inputs, (link->input_count + 1) * sizeof *grown);
-    if (!grown) return NVJITLINK_ERROR_INTERNAL;
-    link->inputs = grown;
-    struct input input = {type, malloc(size + 1), size, name ? strdup(name) : NULL};
-    if (!input.data || (name && !input.name)) {
-        free(input.data);
+    if (grown) link->inputs = grown;
+    if (!grown || (name && !input.name)) {
+        free(kept);
         free(input.name);
         return NVJITLINK_ERROR_INTERNAL;
     }
-    memcpy(input.data, kept, size);
     grown[link->input_count++] = input;
     return NVJITLINK_SUCCESS;
 }
@@ -151,39 +160,125 @@ static bool has_option(const struct link *link, const char *option) {
     return false;
 }
 
-static void link_again(const struct library *library, struct link *link) {
+/* "sm_90" of the option -arch=sm_90, which every link has. */
+static const char *architecture(const struct link *link) {
+    for (uint32_t i = 0; i < link->option_count; i++)
+        if (!strncmp(link->options[i], "-arch=", 6)) return link->options[i] + 6;
+    return "";
+}
+
+/* LTO-IR of a source, from the NVRTC that the process has loaded; NULL when there is none, or it fails. */
+static char *compile(const char *source, const char *target, size_t *size) {
+    void *library = loaded_library("libnvrtc.so");
+    if (!library) return NULL;
+    nvrtcResult (*create)(nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *) =
+        dlsym(library, "nvrtcCreateProgram");
+    nvrtcResult (*compile_program)(nvrtcProgram, int, const char *const *) = dlsym(library, "nvrtcCompileProgram");
+    nvrtcResult (*ir_size)(nvrtcProgram, size_t *) = dlsym(library, "nvrtcGetLTOIRSize");
+    nvrtcResult (*ir)(nvrtcProgram, char *) = dlsym(library, "nvrtcGetLTOIR");
+    nvrtcResult (*destroy)(nvrtcProgram *) = dlsym(library, "nvrtcDestroyProgram");
+    if (!create || !compile_program || !ir_size || !ir || !destroy) return NULL;
+    char option[64];
+    snprintf(option, sizeof option, "-arch=%.32s", target);
+    const char *options[] = {option, "-dlto"};
+    nvrtcProgram program = NULL;
+    char *result = NULL;
+    if (create(&program, source, "keep.cu", 0, NULL, NULL)) return NULL;
+    if (!compile_program(program, 2, options) && !ir_size(program, size) && *size && (result = malloc(*size)) &&
+        ir(program, result)) {
+        free(result);
+        result = NULL;
+    }
+    destroy(&program);
+    return result;
+}
+
+/* Link the LTO-IR to PTX, with more LTO-IR behind it when there is some. */
+static char *link_again(const struct library *library, struct link *link, const char *more, size_t more_size) {
     const char **options = calloc(link->option_count + 1, sizeof *options);
-    if (!options) return;
+    char *ptx = NULL;
+    if (!options) return NULL;
     for (uint32_t i = 0; i < link->option_count; i++) options[i] = link->options[i];
     options[link->option_count] = "-ptx";
     nvJitLinkHandle handle = NULL;
     nvJitLinkResult result = library->create(&handle, link->option_count + !has_option(link, "-ptx"), options);
     for (size_t i = 0; i < link->input_count && !result; i++) {
         const struct input *input = &link->inputs[i];
-        result = library->add_data(handle, input->type, input->data, input->size, input->name);
+        if (input->type == NVJITLINK_INPUT_LTOIR)
+            result = library->add_data(handle, input->type, input->data, input->size, input->name);
     }
+    if (more && !result) result = library->add_data(handle, NVJITLINK_INPUT_LTOIR, more, more_size, "keep");
     size_t size = 0;
     if (!result) result = library->complete(handle);
     if (!result) result = library->ptx_size(handle, &size);
-    if (!result && size && (link->ptx = malloc(size + 1)) && !library->ptx(handle, link->ptx)) {
-        link->ptx[size] = 0;
-        link->ptx_size = strlen(link->ptx);
+    if (!result && size && (ptx = calloc(1, size + 1)) && library->ptx(handle, ptx)) {
+        free(ptx);
+        ptx = NULL;
     }
     if (handle) library->destroy(&handle);
     free(options);
+    return ptx;
+}
+
+/* What a function of cupola.cpu.linking makes of the PTX, and of that of the LTO-IR (or None) and a number; NULL, after
+ * a message, when it fails. */
+static char *call_python(const char *function, const struct link *link, const char *lto) {
+    unsigned number = 0;
+    char *result = NULL;
+    sscanf(architecture(link), "%*[a-z]_%u", &number);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("cupola.cpu.linking");
+    PyObject *list = PyList_New(0);
+    bool good = module && list;
+    for (size_t i = 0; good && i < link->input_count; i++) {
+        const struct input *input = &link->inputs[i];
+        if (input->type != NVJITLINK_INPUT_PTX) continue;
+        PyObject *item = Py_BuildValue("(ss#)", input->name && *input->name ? input->name : "<unnamed>", input->data,
+                                       (Py_ssize_t)input->size);
+        good = item && !PyList_Append(list, item);
+        Py_XDECREF(item);
+    }
+    PyObject *text = good ? PyObject_CallMethod(module, function, "OzI", list, lto, number) : NULL;
+    const char *utf8 = text && text != Py_None ? PyUnicode_AsUTF8(text) : NULL;
+    if (utf8) result = strdup(utf8);
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(text);
+    Py_XDECREF(text);
+    Py_XDECREF(list);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    return result;
+}
+
+static char *mix(const struct library *library, struct link *link, size_t lto) {
+    char *linked = NULL, *result;
+    if (lto) {
+        size_t size = 0;
+        char *source = call_python("keeper", link, NULL);
+        char *more = source ? compile(source, architecture(link), &size) : NULL;
+        linked = link_again(library, link, more, size);
+        free(more);
+        free(source);
+        if (!linked) return NULL;
+    }
+    result = call_python("link_mixed", link, linked);
+    free(linked);
+    return result;
 }
 
 static size_t find_linked_ptx(const struct library *library, struct link *link) {
     if (link->finished) return link->ptx_size;
     size_t lto = 0;
     for (size_t i = 0; i < link->input_count; i++) lto += link->inputs[i].type == NVJITLINK_INPUT_LTOIR;
-    if (!link->unknown && lto == link->input_count && lto) {
-        link_again(library, link);
-    } else if (!link->unknown && link->input_count == 1) {
+    if (link->unknown) {
+    } else if (lto && lto == link->input_count) {
+        link->ptx = link_again(library, link, NULL, 0);
+    } else if (link->input_count == 1) {
         link->ptx = link->inputs->data;
-        link->ptx_size = link->inputs->size;
         link->inputs->data = NULL;
+    } else if (link->input_count) {
+        link->ptx = mix(library, link, lto);
     }
+    link->ptx_size = link->ptx ? strlen(link->ptx) : 0;
     link->finished = true;
     return link->ptx_size;
 }
@@ -220,10 +315,11 @@ static nvJitLinkResult nvjitlink_add_data(nvJitLinkHandle handle, nvJitLinkInput
                                           size_t size, const char *name) {
     const struct library *library = nvjitlink();
     if (!library) return NVJITLINK_ERROR_INTERNAL;
-    const char *ptx;
+    char *ptx = NULL;
     size_t length, given = size;
-    if (type == NVJITLINK_INPUT_CUBIN && data && find_ptx(data, size, &ptx, &length) && elf_size(data))
+    if (type == NVJITLINK_INPUT_CUBIN && data && copy_ptx(data, size, &ptx, &length) && elf_size(data))
         given = elf_size(data);
+    free(ptx);
     nvJitLinkResult result = library->add_data(handle, type, data, given, name);
     struct link *link = find_link(handle);
     return result || !link ? result : remember(link, type, data, size, name);

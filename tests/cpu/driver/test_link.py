@@ -1,0 +1,208 @@
+"""The driver's linker, and fat binaries, of which the CPU device takes the PTX."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from cupola.bindings import driver, nvfatbin
+from tests.cpu.driver.calls import compiled, explanation, launch, ok, status
+
+KERNEL = 'extern "C" __global__ void k(int* x) { *x = 42; }'
+INPUT = driver.CUjitInputType
+OPTION = driver.CUjit_option
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+STORES = (
+    HEAD
+    + """.extern .func (.param .b32 r) f(.param .b32 p);
+.visible .entry k(.param .u64 p) { .reg .b32 %r<2>; .reg .b64 %rd<3>; .param .b32 a; .param .b32 b;
+    ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd2, %rd1; st.param.b32 [a], 5; call (b), f, (a);
+    ld.param.b32 %r1, [b]; st.global.u32 [%rd2], %r1; ret; }
+"""
+)
+ANSWERS = (
+    HEAD
+    + """.visible .func (.param .b32 r) f(.param .b32 p) { .reg .b32 %r<3>;
+    ld.param.b32 %r1, [p]; add.s32 %r2, %r1, 37; st.param.b32 [r], %r2; ret; }
+"""
+)
+
+
+def check(image, stream, memory):
+    loaded = ok(driver.cuModuleLoadData(image))
+    function = ok(driver.cuModuleGetFunction(loaded, b"k"))
+    memory[0] = 0
+    ok(launch(function, stream, ctypes.c_uint64(ctypes.addressof(memory))))
+    ok(driver.cuStreamSynchronize(stream))
+    assert memory[0] == 42
+    ok(driver.cuModuleUnload(loaded))
+    library = ok(driver.cuLibraryLoadData(image, [], [], 0, [], [], 0))
+    ok(driver.cuLibraryGetKernel(library, b"k"))
+    ok(driver.cuLibraryUnload(library))
+
+
+def add(state, text: str, name: bytes, kind=INPUT.CU_JIT_INPUT_PTX):
+    data = text.encode() + b"\0" if isinstance(text, str) else text
+    return driver.cuLinkAddData(state, kind, data, len(data), name, 0, [], [])
+
+
+@pytest.fixture
+def make_link(context):
+    made = []
+
+    def make(options=(), values=()):
+        made.append(ok(driver.cuLinkCreate(len(options), list(options), list(values))))
+        return made[-1]
+
+    yield make
+    for state in made:
+        ok(driver.cuLinkDestroy(state))
+
+
+def test_two_modules(make_link, make_stream, memory, tmp_path):
+    state = make_link()
+    ok(add(state, STORES, b"stores.ptx"))
+    path = tmp_path / "answers.ptx"
+    path.write_text(ANSWERS)
+    ok(driver.cuLinkAddFile(state, INPUT.CU_JIT_INPUT_PTX, str(path).encode(), 0, [], []))
+    image, size = ok(driver.cuLinkComplete(state))
+    data = ctypes.string_at(int(image), size)
+    assert data.startswith(b"\x7fELF")
+    check(data, make_stream(), memory)
+    file = tmp_path / "linked.cubin"
+    file.write_bytes(data)
+    ok(driver.cuModuleUnload(ok(driver.cuModuleLoad(str(file).encode()))))
+
+
+def test_what_is_linked_can_be_linked_again(make_link, make_stream, memory):
+    if not compiled_by_the_cpu_device():
+        pytest.skip("what a GPU's driver has linked is no longer relocatable")
+    first, second = make_link(), make_link()
+    ok(add(first, ANSWERS, b"answers"))
+    image, size = ok(driver.cuLinkComplete(first))
+    ok(add(second, ctypes.string_at(int(image), size), b"linked", INPUT.CU_JIT_INPUT_CUBIN))
+    ok(add(second, STORES, b"stores"))
+    image, size = ok(driver.cuLinkComplete(second))
+    check(ctypes.string_at(int(image), size), make_stream(), memory)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ([(STORES, b"stores.ptx")], [b"ndefined reference to 'f'", b"stores.ptx"]),
+        ([(ANSWERS, b"one.ptx"), (ANSWERS, b"two.ptx")], [b"ultiple definition", b"'f'", b"two.ptx"]),
+    ],
+)
+def test_errors_are_in_the_log(make_link, inputs, said):
+    log = bytearray(2000)
+    state = make_link([OPTION.CU_JIT_ERROR_LOG_BUFFER, OPTION.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES], [log, len(log)])
+    results = [add(state, *item) for item in inputs]
+    if all(status(result) == "CUDA_SUCCESS" for result in results):
+        results.append(driver.cuLinkComplete(state))
+    assert status(results[-1]) != "CUDA_SUCCESS"
+    for text in said:
+        assert text in log, bytes(log)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    ("kind", "data", "expected", "said"),
+    [
+        (INPUT.CU_JIT_INPUT_OBJECT, b"!<arch>\n", "CUDA_ERROR_NOT_SUPPORTED", "not objects, libraries or LTO-IR"),
+        (INPUT.CU_JIT_INPUT_NVVM, b"BC", "CUDA_ERROR_NOT_SUPPORTED", "LTO-IR (input name)"),
+        (INPUT.CU_JIT_INPUT_CUBIN, b"\x7fELF" + bytes(100), "CUDA_ERROR_NO_BINARY_FOR_GPU", "'name': the cubin holds"),
+        (INPUT.CU_JIT_INPUT_PTX, b"bogus\0", "CUDA_ERROR_INVALID_PTX", "'name': unexpected 'bogus' at PTX line 1"),
+    ],
+)
+def test_bad_inputs(make_link, kind, data, expected, said):
+    result = add(make_link(), data, b"name", kind)
+    assert status(result) == expected and said in explanation(result)
+
+
+@pytest.mark.cpu_only
+def test_options(make_link):
+    state = make_link([OPTION.CU_JIT_TARGET], [driver.CUjit_target.CU_TARGET_COMPUTE_75])
+    ok(add(state, ANSWERS, b"new"))
+    result = driver.cuLinkComplete(state)
+    assert status(result) == "CUDA_ERROR_INVALID_PTX"
+    assert "'new' is for sm_80, the link for sm_75" in explanation(result)
+    assert status(driver.cuLinkComplete(make_link())) == "CUDA_ERROR_INVALID_VALUE"
+
+
+def compiled_by_the_cpu_device() -> bool:
+    return b"cupolaPT" in compiled(KERNEL)
+
+
+# ---- fat binaries ---------------------------------------------------------------------------------------------------
+
+
+def fat_binary(*entries: tuple[str, str, bytes], options: tuple[str, ...] = ()) -> bytes:
+    """A fat binary of nvFatbin with entries: ``"ptx"`` or ``"cubin"``, architecture, data."""
+    try:
+        handle = nvfatbin.create(["-cuda", "-64", *options], 2 + len(options))
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"nvFatbin is not installed: {error}")
+    for kind, architecture, data in entries:
+        if kind == "ptx":
+            nvfatbin.add_ptx(handle, data, len(data), architecture, f"{architecture}.ptx", "")
+        else:
+            nvfatbin.add_cubin(handle, data, len(data), architecture, f"{architecture}.cubin")
+    image = bytearray(nvfatbin.size(handle))
+    nvfatbin.get(handle, image)
+    nvfatbin.destroy(handle)
+    return bytes(image)
+
+
+COMPRESSIONS = [("-compress=false",), (), ("-compress-mode=size",), ("-compress-mode=balance",)]
+
+
+@pytest.mark.parametrize("options", COMPRESSIONS, ids=lambda options: "".join(options) or "default")
+def test_fat_binaries_with_ptx(context, make_stream, memory, options):
+    image = fat_binary(("ptx", "80", compiled(KERNEL, "ptx", "compute_80")), options=options)
+    check(image, make_stream(), memory)
+    loaded = ok(driver.cuModuleLoadFatBinary(image))
+    ok(driver.cuModuleUnload(loaded))
+
+
+def test_the_best_entry_is_taken(context, make_stream, memory):
+    other = KERNEL.replace("42", "7")
+    image = fat_binary(
+        ("ptx", "75", compiled(other, "ptx", "compute_75")),
+        ("ptx", "80", compiled(KERNEL, "ptx", "compute_80")),
+        ("ptx", "120", compiled(other, "ptx", "compute_120")),
+    )
+    check(image, make_stream(), memory)
+
+
+def test_fat_binaries_are_linked(make_link, make_stream, memory):
+    state = make_link()
+    image = fat_binary(("ptx", "80", ANSWERS.encode() + b"\0"))
+    ok(add(state, STORES, b"stores"))
+    ok(add(state, image, b"fat", INPUT.CU_JIT_INPUT_FATBINARY))
+    linked, size = ok(driver.cuLinkComplete(state))
+    check(ctypes.string_at(int(linked), size), make_stream(), memory)
+
+
+@pytest.mark.cpu_only
+def test_cubins_in_fat_binaries(context, make_stream, memory):
+    check(fat_binary(("cubin", "90", compiled(KERNEL))), make_stream(), memory)
+    bare = compiled(KERNEL).partition(b"cupolaPT")[0]
+    result = driver.cuModuleLoadData(fat_binary(("cubin", "90", bare)))
+    assert status(result) == "CUDA_ERROR_NO_BINARY_FOR_GPU"
+    assert "has a cubin for sm_90 without its PTX" in explanation(result)
+    result = driver.cuModuleLoadData(fat_binary(("ptx", "120", compiled(KERNEL, "ptx", "compute_120"))))
+    assert "has PTX for sm_120; the CPU device, here an sm_90, runs" in explanation(result)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("options", COMPRESSIONS[1:3], ids="".join)
+def test_damaged_fat_binaries(context, tmp_path, options):
+    image = bytearray(fat_binary(("ptx", "80", compiled(KERNEL, "ptx", "compute_80")), options=options))
+    path = tmp_path / "cut.fatbin"
+    path.write_bytes(image[:-20])
+    assert status(driver.cuModuleLoad(str(path).encode())) == "CUDA_ERROR_INVALID_IMAGE"
+    for at in range(16 + 88, len(image) - 8, 5):
+        image[at] ^= 0xFF
+    result = driver.cuModuleLoadData(bytes(image))
+    assert status(result) == "CUDA_ERROR_INVALID_IMAGE" and "is damaged: " in explanation(result)
