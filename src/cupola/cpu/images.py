@@ -116,7 +116,9 @@ def _runs_on(ptx: bytes, architecture: int) -> bool:
 
 def _entries(image: bytes) -> list[tuple[int, int, bytes]]:
     """Kind, architecture and data of each entry, which are decompressed."""
-    found = []
+    found: list[tuple[int, int, bytes]] = []
+    if len(image) < 16:
+        raise ImageError("CUDA_ERROR_INVALID_IMAGE", "the fat binary is cut off")
     header_size, size = struct.unpack_from("<HQ", image, 6)
     at, end = header_size, min(header_size + size, len(image))
     while at + _ENTRY.size <= end:
@@ -143,6 +145,7 @@ def _entries(image: bytes) -> list[tuple[int, int, bytes]]:
 
 
 def _open_cubin(image: bytes) -> Image:
+    image = image.rstrip(b"\0")  # the machine code, if it is all there is, is not looked at
     if not image.endswith(TRAILER) or len(image) < 16:
         raise ImageError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",

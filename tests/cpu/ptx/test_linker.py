@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from cupola.cpu import ptx
@@ -186,7 +188,7 @@ def test_what_is_refused(bodies, message):
 @pytest.mark.parametrize(
     ("heads", "options", "message"),
     [
-        (("sm_90a", "sm_100"), {}, "'0' is for sm_90a only, another input for sm_100"),
+        (("sm_90a", "sm_100"), {}, "'0' is for sm_90a only, the link for sm_100"),
         (("sm_100f", "sm_120"), {}, "'0' is for sm_100f only"),
         (("sm_80", "sm_90"), {"architecture": 80}, "'1' is for sm_90, the link for sm_80"),
         (("sm_80, texmode_unified", "sm_80, texmode_independent"), {}, "textures have different modes"),
@@ -220,3 +222,36 @@ def test_a_keeper_makes_functions_visible():
 def test_bad_text_is_refused():
     with pytest.raises(ptx.PtxSyntaxError, match="PTX line 4"):
         linked("bogus;")
+
+
+WORDS = """
+.global .const .shared .u32 .b8 .align 4 x y f k = { } ( ) [ ] ; , 1 generic .visible .extern .weak .common .func .entry
+.alias .file .section .debug_str .pragma .attribute .managed .param .noreturn "a.cu" : ret .loc .reg .b64 %rd1 mov.u64
+"""
+PIECES = """.visible .global .u32 x = 1 ;
+.func f ( ) { ret ; }
+.entry k ( ) { ret ; }
+.extern .func f ( ) ;
+.file 1 "a.cu"
+.section .debug_str { l : .b8 1 , 2 }
+.alias y , f ;
+.global .u32 x , y [ 2 ] = { 1 } ;"""
+
+
+def test_whatever_is_linked_is_refused_or_can_be_parsed():
+    """Words of modules, shuffled: what the parser takes, the linker takes apart without another error."""
+    generator = random.Random(3)
+    good = 0
+    for _ in range(3000):
+        texts = []
+        for _ in range(2):
+            chosen = " ".join(generator.choices(PIECES.splitlines(), k=generator.randrange(1, 5))).split()
+            for _ in range(generator.randrange(3)):
+                chosen[generator.randrange(len(chosen))] = generator.choice(WORDS.split())
+            texts.append(HEAD + " ".join(chosen))
+        try:
+            ptx.parse(merge([("a", texts[0]), ("b", texts[1])]))
+            good += 1
+        except ptx.PtxError:
+            continue
+    assert good > 100

@@ -24,8 +24,7 @@ from cupola.cpu.ptx.lexer import Tokens
 from cupola.cpu.ptx.parser import parse
 
 _LINKAGES = frozenset([".visible", ".extern", ".weak", ".common"])
-_OPENING = frozenset("([{")
-_CLOSING = frozenset(")]}")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _IDENTIFIER = re.compile(r"[A-Za-z_$%][\w$]*")
 _TARGET = re.compile(r"(?:sm|compute)_(\d+)([af]?)$")
 _CONSTANT_BYTES = 65536
@@ -196,10 +195,14 @@ def _take_out(source: _Input, kernel: str) -> None:
 
 
 def _end_of_group(words: list[str], index: int) -> int:
-    """Behind the bracket that closes the one at ``index``."""
+    """Behind the bracket that closes the one at ``index``; the parser has counted brackets of its kind."""
+    opening = words[index]
+    closing = _BRACKETS.get(opening, opening)
     depth = 0
     while True:
-        depth += (words[index] in _OPENING) - (words[index] in _CLOSING)
+        if not words[index]:
+            raise LinkError(f"{opening!r} has no {closing!r}")
+        depth += (words[index] == opening) - (words[index] == closing)
         index += 1
         if not depth:
             return index
@@ -234,7 +237,7 @@ def _read_variables(result: _Input, index: int, linkage: str | None) -> int:
     while True:
         start = index
         while words[index] not in (",", ";"):
-            index = _end_of_group(words, index) if words[index] in _OPENING else index + 1
+            index = _end_of_group(words, index) if words[index] in _BRACKETS else index + 1
         item = _Item(words[start], "variable", linkage, linkage != "extern", start, index, prefix)
         result.items.append(item)
         index += 1
@@ -296,26 +299,23 @@ class _Linker:
 
     def _target(self) -> str:
         """The highest target. Code for one GPU only (a), or for a family (f), goes with what these GPUs run."""
-        best: tuple[int, str, str] = (self.architecture or 0, "", "")
-        rows = []
-        for source in self.inputs:
-            if match := _TARGET.match(source.header.target):
-                rows.append((int(match[1]), match[2], source))
-        for number, suffix, source in rows:
-            if self.architecture and number > self.architecture:
+        rows = [
+            (int(match[1]), match[2], source)
+            for source in self.inputs
+            if (match := _TARGET.match(source.header.target))
+        ]
+        if not rows:
+            return self.inputs[0].header.target
+        number = max(self.architecture or 0, *(own for own, _, _ in rows))
+        for own, kind, source in rows:
+            if self.architecture and own > self.architecture:
                 self.problems.append(
                     f"'{source.name}' is for {source.header.target}, the link for sm_{self.architecture}"
                 )
-            best = max(best, (number, {"": "", "f": "a", "a": "b"}[suffix], suffix))
-        number, _, suffix = best
-        for own, kind, source in rows:
-            if (kind == "a" and own != number) or (kind == "f" and own // 10 != number // 10):
-                self.problems.append(
-                    f"'{source.name}' is for {source.header.target} only, another input for sm_{number}"
-                )
-        kinds = {kind for own, kind, _ in rows if kind and own == number}
-        suffix = "a" if "a" in kinds else suffix
-        return f"sm_{number}{suffix}" if rows else self.inputs[0].header.target
+            elif (kind == "a" and own != number) or (kind == "f" and own // 10 != number // 10):
+                self.problems.append(f"'{source.name}' is for {source.header.target} only, the link for sm_{number}")
+        kinds = {kind for own, kind, _ in rows if own == number}
+        return f"sm_{number}" + ("a" if "a" in kinds else "f" if "f" in kinds else "")
 
     # -- names --
 
