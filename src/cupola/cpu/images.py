@@ -6,7 +6,6 @@ import re
 import struct
 from dataclasses import dataclass, field
 
-from cupola.cpu import decompress
 from cupola.cpu.errors import ImageError
 
 TRAILER = b"cupolaPT"
@@ -127,6 +126,8 @@ def _entries(image: bytes) -> list[tuple[int, int, bytes]]:
             raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"an entry of this fat binary, at byte {at}, is cut off")
         data = image[at + own_size : at + own_size + padded]
         if kind in (_KIND_PTX, _KIND_CUBIN) and flags & (_LZ4 | _ZSTANDARD):
+            from cupola.cpu import decompress  # most images need none of it
+
             expand = decompress.lz4_block if flags & _LZ4 else decompress.zstandard
             try:
                 data = expand(data[:used], min(whole, _LARGEST))
