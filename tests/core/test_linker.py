@@ -124,6 +124,12 @@ class TestNvJitLink:
         assert run(code, stream) == 44
         assert run(pickle.loads(pickle.dumps(code)), stream) == 44
 
+    @pytest.mark.parametrize("inputs", [(ALONE,), (MAIN, HELPER)], ids=["one", "two"])
+    def test_older_ptx_becomes_code_of_the_device(self, stream, arch, inputs):
+        options = {"arch": "compute_80", "relocatable_device_code": True}
+        codes = [Program(source, "c++", options).compile("ptx") for source in inputs]
+        assert run(Linker(*codes, options={"arch": arch}).link("cubin"), stream) == 44
+
     @pytest.mark.cpu_only
     def test_machine_code_without_ptx_is_for_gpus(self, stream, build, arch):
         bare = build(HELPER, "cubin").code

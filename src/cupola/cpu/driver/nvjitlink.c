@@ -3,7 +3,8 @@
  * When the CPU device is the provider, the calls that feed a link and fetch its cubin go through here, so that behind
  * the cubin stands PTX of the same code (image.h). Inputs of LTO-IR are linked once more, to PTX, which nvJitLink can
  * do (options -lto -ptx); of other inputs the PTX is at hand. nvJitLink does not link several PTX modules to
- * PTX, nor PTX with LTO-IR: there the PTX that it makes of all LTO-IR and the inputs' are merged by cupola.cpu.linking.
+ * PTX, nor PTX with LTO-IR: there the PTX that it makes of all LTO-IR and the inputs' are merged by cupola.cpu.linking,
+ * which also makes one module of PTX a module for the GPU that the link is for.
  * What is in LTO-IR only to be called from PTX would not survive the first step: so a kernel that takes the addresses of
  * these functions is compiled to LTO-IR by NVRTC, linked along, and left out by the merger. When something in a link has
  * no PTX, neither has its cubin, and only a GPU runs it.
@@ -269,15 +270,8 @@ static size_t find_linked_ptx(const struct library *library, struct link *link) 
     if (link->finished) return link->ptx_size;
     size_t lto = 0;
     for (size_t i = 0; i < link->input_count; i++) lto += link->inputs[i].type == NVJITLINK_INPUT_LTOIR;
-    if (link->unknown) {
-    } else if (lto && lto == link->input_count) {
-        link->ptx = link_again(library, link, NULL, 0);
-    } else if (link->input_count == 1) {
-        link->ptx = link->inputs->data;
-        link->inputs->data = NULL;
-    } else if (link->input_count) {
-        link->ptx = mix(library, link, lto);
-    }
+    if (!link->unknown && link->input_count)
+        link->ptx = lto == link->input_count ? link_again(library, link, NULL, 0) : mix(library, link, lto);
     link->ptx_size = link->ptx ? strlen(link->ptx) : 0;
     link->finished = true;
     return link->ptx_size;
