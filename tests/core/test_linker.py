@@ -301,6 +301,28 @@ extern "C" __global__ void count(int* x) { *x = calls; }
 )
 
 
+CLASSES = [
+    f"""
+struct Base{n} {{ __device__ virtual int f(int a) {{ return a; }} }};
+struct Derived{n} : Base{n} {{ __device__ int f(int a) override; }};
+__device__ int Derived{n}::f(int a) {{ return a + 1; }}
+extern __device__ int* far{1 - n};
+__device__ int near{n};
+__device__ int* far{n} = &near{n};
+__device__ __noinline__ int use{n}(Base{n}* b) {{ return b->f(3); }}
+static __shared__ int buffer[4];
+extern "C" __global__ void k{n}(int* x) {{
+    Derived{n} d;
+    buffer[0] = use{n}(&d);
+    printf("%d", buffer[0]);
+    assert(x);
+    *x = buffer[0] + *far{1 - n};
+}}
+"""
+    for n in range(2)
+]
+
+
 class TestSeparateCompilation:
     """Functions, variables, constants, templates and static names of two programs."""
 
@@ -331,6 +353,16 @@ class TestSeparateCompilation:
             launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("count"), buffer)
             stream.sync()
             assert values[0] == 50
+
+    @with_nvjitlink
+    @pytest.mark.cpu_only
+    @pytest.mark.parametrize("parts", [PARTS, CLASSES], ids=["names", "classes"])
+    def test_the_result_is_proper_ptx(self, link, arch, parts):
+        """NVIDIA's assembler takes what the CPU device has linked."""
+        code = link(parts, "ptx").code
+        length = int.from_bytes(code[-16:-8], "little")
+        ptx = ObjectCode.from_ptx(code[-16 - length : -16])
+        assert Linker(ptx, options={"arch": arch}).link("cubin").code.startswith(b"\x7fELF")
 
     @pytest.mark.cpu_only
     def test_a_fault_in_the_second_program_names_its_line(self, run_python):

@@ -269,8 +269,10 @@ class _Linker:
             raise LinkError("\n".join(self.problems))
         parts = [f".file\t{number} {name}" for name, number in self.files.items()]
         parts += self._declarations()
-        for source in self.inputs:
-            parts += [self._render(source, item) for item in source.items if self._is_kept(source, item)]
+        kept = [(source, item) for source in self.inputs for item in source.items if self._is_kept(source, item)]
+        parts += [self._render(source, item) for source, item in kept if not item.defines]
+        parts += self._variables([pair for pair in kept if pair[1].defines and pair[1].kind == "variable"])
+        parts += [self._render(source, item) for source, item in kept if item.defines and item.kind != "variable"]
         for source in self.inputs:
             parts += [self._text(source, first, last) for first, last in source.strings]
         return head + "\n\n".join(parts) + "\n"
@@ -444,6 +446,32 @@ class _Linker:
                     linkage = f".{item.linkage} " if item.linkage else ""
                     done[item.name] = (1, f"{linkage}{self._text(source, item.first, item.body)};")
         return (text for _, text in done.values())
+
+    def _variables(self, kept: list[tuple[_Input, _Item]]) -> list[str]:
+        """Variables, each behind those whose addresses it has, as PTX wants it."""
+        parts: list[str] = []
+        unwritten = {id(item) for _, item in kept}
+        entered: set[int] = set()
+        stack = kept[::-1]
+        while stack:
+            source, item = stack[-1]
+            if id(item) not in entered:
+                entered.add(id(item))
+                stack += [pair for pair in self._addressed(source, item) if id(pair[1]) in unwritten - entered]
+                continue
+            stack.pop()
+            if id(item) in unwritten:
+                unwritten.remove(id(item))
+                parts.append(self._render(source, item))
+        return parts
+
+    def _addressed(self, source: _Input, item: _Item) -> Iterator[tuple[_Input, _Item]]:
+        """The variables whose addresses are in the initial value of one."""
+        for _, _, name, _, _ in source.module.variables[item.name].relocations:
+            is_local = name in source.linkages and self._is_local(source, name)
+            owner = source if is_local else self.owners.get(name)
+            if owner is not None and name in owner.definitions:
+                yield owner, owner.definitions[name]
 
     def _render(self, source: _Input, item: _Item) -> str:
         text = self._text(source, item.first, item.last)
