@@ -87,6 +87,8 @@ def test_what_is_linked_can_be_linked_again(make_link, make_stream, memory):
     check(ctypes.string_at(int(image), size), make_stream(), memory)
 
 
+# A GPU's driver writes to the array of option values until the link is destroyed; the bindings' array does not live on.
+@pytest.mark.cpu_only
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
