@@ -142,7 +142,7 @@ def _optional_libraries(facts: Facts) -> Iterator[Check]:
         "nvJitLink": f"Linking of several object codes and LTO-IR needs it: {EXTRA}.",
         "nvvm": f"NVVM IR programs need it: {EXTRA}.",
         "cudart": f"cupola.bindings.runtime needs it: {EXTRA}.",
-        "nvml": "cupola.system needs it; it comes with NVIDIA's driver.",
+        "nvml": "cupola.bindings.nvml needs it; it comes with NVIDIA's driver.",
     }
     for name, purpose in purposes.items():
         fact = facts["libraries"][name]
