@@ -90,6 +90,19 @@ def _fail(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList)
     body.control.fault()
 
 
+_ARGUMENTS = {"__assertfail": (4, 5), "vprintf": (2,), "malloc": (1,), "free": (1,)}
+
+
+def problem_with(instruction: ast.Instruction) -> str | None:
+    """Why a call of a function without a body cannot be run, or None when it can."""
+    name = called_function(instruction)
+    if name not in CALLABLE:
+        return f"there is no function '{name}'"
+    arguments = instruction.operands[2]
+    count = len(arguments.items) if isinstance(arguments, ast.ArgumentList) else 0
+    return None if count in _ARGUMENTS[name] else f"'{name}' does not take {count} arguments"
+
+
 CALLABLE: dict[str, Callable[[Body, ast.Instruction, ast.ArgumentList], None]] = {
     "__assertfail": _fail,
     "vprintf": _print,

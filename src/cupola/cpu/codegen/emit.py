@@ -84,17 +84,14 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return bulk.problem_with(instruction)
     if opcode in ("atom", "red"):
         return atomics.problem_with(instruction)
-    if opcode in ("ld", "st"):
+    if opcode in ("ld", "ldu", "st"):
         return memory.problem_with(instruction)
     if opcode == "cp":
         return copies.problem_with(instruction)
     if opcode in ("wmma", "ldmatrix", "stmatrix"):
         return matrix_memory.problem_with(instruction)
     if opcode == "call":
-        name = calls.called_function(instruction)
-        if name in calls.CALLABLE:
-            return None
-        return f"there is no function '{name}'"
+        return calls.problem_with(instruction)
     if opcode in LOWERINGS or opcode in _CONTROL:
         return None
     problem = instructions.supported(instruction)

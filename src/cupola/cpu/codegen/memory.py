@@ -30,7 +30,10 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return "'st.bulk' needs compute capability 10.0"
     if Access.of(instruction, write=False).size > _LARGEST:
         return "accesses of 256 bits need compute capability 10.0"
-    return None
+    value = instruction.operands[1 if instruction.opcode == "st" else 0]
+    given = len(value.items) if isinstance(value, ast.Vector) else 1
+    count = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4")), 1)
+    return None if given == count else f"it is for {count} values, but names {given}"
 
 
 def load(body: Body, instruction: ast.Instruction) -> None:

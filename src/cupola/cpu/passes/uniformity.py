@@ -272,7 +272,7 @@ class Uniformity:
     def _shift_right(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         """shr: what is left of a warp's line without the lane number is uniform."""
         amount = self.warp_lines.number(instruction.operands[2])
-        leaves_warp = amount is not None and 1 << min(amount, 64) >= self.warp_lines.width
+        leaves_warp = amount is not None and 1 << min(amount & 0xFFFFFFFF, 64) >= self.warp_lines.width
         if leaves_warp and self._is_line(instruction.operands[1], sources):
             return UNIFORM
         return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
