@@ -7,7 +7,7 @@ is compiled again.
 import numpy as np
 from arrays import to_device, to_host
 
-from cupola import Device, LaunchConfig, Linker, LinkerOptions, Program, ProgramOptions, launch
+from cupola import Device, LaunchConfig, Linker, LinkerOptions, ObjectCode, Program, ProgramOptions, launch
 
 KERNEL = r"""
 extern __constant__ float coefficients[4];
@@ -41,7 +41,7 @@ def main(n: int = 100_000) -> None:
     dev.set_current()
     stream = dev.create_stream()
     arch = f"sm_{dev.arch}"
-    parts = []
+    parts: list[ObjectCode] = []
     for name, source in (("kernel.cu", KERNEL), ("functions.cu", FUNCTIONS)):
         options = ProgramOptions(std="c++17", arch=arch, relocatable_device_code=True, lineinfo=True, name=name)
         parts.append(Program(source, code_type="c++", options=options).compile("ptx"))
