@@ -8,6 +8,7 @@ row that some lanes want, for lanes at regular distances, and for any addresses.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
@@ -204,6 +205,8 @@ def _scalar_store(body: Body, access: Access, pointer: str, values: list[Value])
 
 # Rows
 
+_LIKELY = ", !prof !1"
+
 
 def _row_test(body: Body, access: Access, site: int, address: Value) -> str:
     """The i1 that says that the lanes are on a line and all of the row is inside."""
@@ -222,18 +225,37 @@ def _row_load(body: Body, access: Access, address: Value) -> list[Value]:
     if access.space == "shared":
         pointer = pointer_in_shared(body, access, _first_lane(address), row=True)
         return [Value(row, access.type, True) for row in _load_row(body, access, pointer)]
-    builder = body.builder
     number, packed = site_of(body, access, row=True)
+
+    def others() -> list[Value]:
+        out = body.scratch("elements", access.size)
+        _call_line(body, "load", access, packed, address, out)
+        return _elements(body, access, out)
+
     test = _row_test(body, access, number, address)
+    return _load_row_or(
+        body, access, test, lambda: _pointer(body, access, _first_lane(address)), others, weights=_LIKELY
+    )
+
+
+def _load_row_or(
+    body: Body,
+    access: Access,
+    test: str,
+    pointer: Callable[[], str],
+    others: Callable[[], list[Value]],
+    *,
+    weights: str = "",
+) -> list[Value]:
+    """One vector load from ``pointer`` where the test, an i1, is true, else what ``others`` writes."""
+    builder = body.builder
     fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("loaded")
-    builder.line(f"br i1 {test}, label %{fast}, label %{slow}, !prof !1")
+    builder.line(f"br i1 {test}, label %{fast}, label %{slow}{weights}")
     builder.label(fast)
-    rows = _load_row(body, access, _pointer(body, access, _first_lane(address)))
+    rows = _load_row(body, access, pointer())
     builder.line(f"br label %{join}")
     builder.label(slow)
-    out = body.scratch("elements", access.size)
-    _call_line(body, "load", access, packed, address, out)
-    lanes = _elements(body, access, out)
+    lanes = others()
     end = builder.new_label("lanes")
     builder.line(f"br label %{end}")
     builder.label(end)
@@ -323,28 +345,49 @@ def _picks(indices: range) -> str:
 
 
 def _row_store(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    builder, control = body.builder, body.control
     number, packed = site_of(body, access, row=True)
-    values = [builder.splat(value) for value in values]
+    values = [body.builder.splat(value) for value in values]
     test, pointer = "true", ""
     if access.space == "shared":
         pointer = pointer_in_shared(body, access, _first_lane(address), row=True)
     else:
         test = _row_test(body, access, number, address)
+
+    def others() -> None:
+        _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
+
+    def place() -> str:
+        return pointer or _pointer(body, access, _first_lane(address))
+
+    _store_row_or(body, access, test, place, values, others, weights=_LIKELY)
+
+
+def _store_row_or(
+    body: Body,
+    access: Access,
+    test: str,
+    pointer: Callable[[], str],
+    values: list[Value],
+    others: Callable[[], None],
+    *,
+    weights: str = "",
+) -> None:
+    """One vector store to ``pointer`` where the test, an i1, is true and all lanes run, else what ``others`` writes."""
+    builder, control = body.builder, body.control
     if control.lanes().ir != control.everyone.ir:
         full = builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
         test = builder.both(test, full)
+    if test == "true":
+        return _store_row(body, access, pointer(), values)
     fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("stored")
-    if test != "true":
-        builder.line(f"br i1 {test}, label %{fast}, label %{slow}, !prof !1")
-        builder.label(fast)
-    _store_row(body, access, pointer or _pointer(body, access, _first_lane(address)), values)
-    if test != "true":
-        builder.line(f"br label %{join}")
-        builder.label(slow)
-        _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
-        builder.line(f"br label %{join}")
-        builder.label(join)
+    builder.line(f"br i1 {test}, label %{fast}, label %{slow}{weights}")
+    builder.label(fast)
+    _store_row(body, access, pointer(), values)
+    builder.line(f"br label %{join}")
+    builder.label(slow)
+    others()
+    builder.line(f"br label %{join}")
+    builder.label(join)
 
 
 def _store_row(body: Body, access: Access, pointer: str, values: list[Value]) -> None:
@@ -378,55 +421,31 @@ def _interleave(body: Body, type: str, values: list[Value]) -> str:
 
 
 def _gather(body: Body, access: Access, address: Value) -> list[Value]:
-    builder = body.builder
     number, packed = site_of(body, access, row=_may_be_row(access))
-    fast, slow, join = builder.new_label("row"), builder.new_label("lanes"), builder.new_label("loaded")
-    rows: list[str] = []
-    if _may_be_row(access):
-        first, test = _row_after_all(body, access, number, address)
-        builder.line(f"br i1 {test}, label %{fast}, label %{slow}")
-        builder.label(fast)
-        rows = _load_row(body, access, _row_pointer(body, access, first))
-        builder.line(f"br label %{join}")
-        builder.label(slow)
-    out = body.scratch("elements", access.size)
-    _call_lanes(body, "load", access, packed, lane_addresses(body, address), out)
-    lanes = _elements(body, access, out)
-    if not rows:
-        return lanes
-    end = builder.new_label("lanes")
-    builder.line(f"br label %{end}")
-    builder.label(end)
-    builder.line(f"br label %{join}")
-    builder.label(join)
-    type = builder.vector_type(access.type)
-    return [
-        Value(builder.emit(f"phi {type} [ {a}, %{fast} ], [ {b.ir}, %{end} ]"), access.type, True)
-        for a, b in zip(rows, lanes, strict=True)
-    ]
+
+    def lanes() -> list[Value]:
+        out = body.scratch("elements", access.size)
+        _call_lanes(body, "load", access, packed, lane_addresses(body, address), out)
+        return _elements(body, access, out)
+
+    if not _may_be_row(access):
+        return lanes()
+    first, test = _row_after_all(body, access, number, address)
+    return _load_row_or(body, access, test, lambda: _row_pointer(body, access, first), lanes)
 
 
 def _scatter(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    builder, control = body.builder, body.control
     number, packed = site_of(body, access, row=_may_be_row(access))
-    values = [builder.splat(value) for value in values]
-    slow, join = builder.new_label("lanes"), builder.new_label("stored")
-    if _may_be_row(access):
-        fast = builder.new_label("row")
-        first, test = _row_after_all(body, access, number, address)
-        if control.lanes().ir != control.everyone.ir:
-            full = builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
-            test = builder.both(test, full)
-        builder.line(f"br i1 {test}, label %{fast}, label %{slow}")
-        builder.label(fast)
-        _store_row(body, access, _row_pointer(body, access, first), values)
-        builder.line(f"br label %{join}")
-        builder.label(slow)
-    elements = _spill_elements(body, access, values)
-    _call_lanes(body, "store", access, packed, lane_addresses(body, address), elements)
-    if _may_be_row(access):
-        builder.line(f"br label %{join}")
-        builder.label(join)
+    values = [body.builder.splat(value) for value in values]
+
+    def lanes() -> None:
+        elements = _spill_elements(body, access, values)
+        _call_lanes(body, "store", access, packed, lane_addresses(body, address), elements)
+
+    if not _may_be_row(access):
+        return lanes()
+    first, test = _row_after_all(body, access, number, address)
+    _store_row_or(body, access, test, lambda: _row_pointer(body, access, first), values, lanes)
 
 
 # Rows that only turn out to be some at run time: what a loop counts up by itself in each lane, for example.
