@@ -85,6 +85,8 @@ cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) exc
     cdef const DLPackExchangeAPI* api
     cdef int device_type
     view.exporting_obj = source
+    if type(source) is _recent_type:        # before anything that need not be asked again and again
+        return _import_through_api(view, source, stream_ptr, _recent_api)
     if _is_ndarray(source):
         if stream_ptr is None:
             raise _ambiguous()
@@ -228,11 +230,14 @@ cdef int import_array_interface(StridedMemory view, object source) except -1:
 cdef bint _is_ndarray(object source) noexcept:
     global _ndarray
     if _ndarray is None:
-        numpy = sys.modules.get("numpy")
-        if numpy is None:
-            return False
-        _ndarray = getattr(numpy, "ndarray", None)
+        _ndarray = _find_ndarray("numpy")
     return type(source) is _ndarray
+
+
+cdef object _find_ndarray(str library):
+    """The class of a library's arrays, None as long as nobody has imported the library."""
+    module = sys.modules.get(library)
+    return None if module is None else getattr(module, "ndarray", None)
 
 
 cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) except -1:
@@ -268,10 +273,7 @@ cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) 
 cdef bint _is_cupy(object source) noexcept:
     global _cupy_ndarray
     if _cupy_ndarray is None:
-        cupy = sys.modules.get("cupy")
-        if cupy is None:
-            return False
-        _cupy_ndarray = getattr(cupy, "ndarray", None)
+        _cupy_ndarray = _find_ndarray("cupy")
     return type(source) is _cupy_ndarray
 
 
