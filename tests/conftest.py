@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 
+@functools.cache
 def on_cpu_device() -> bool:
     """Whether the process drives the CPU device; this makes the choice if it has not been made."""
     from cupola import Device

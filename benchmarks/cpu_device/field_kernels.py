@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .kernels import Array, Benchmark
+from .kernels import Array, Benchmark, uniform
 
 ROWS = COLUMNS = 1024
 
@@ -44,10 +44,6 @@ float across(float v, local float* s, int largest) {
     return v;
 }
 """
-
-
-def _uniform(*shape: int) -> Array:
-    return np.random.default_rng(3).random(shape, dtype=np.float32)
 
 
 def _numpy_softmax(x: Array, y: Array, n: int) -> None:
@@ -91,7 +87,7 @@ SOFTMAX = Benchmark(
             for (int i = 0; i < n; ++i) y[i] *= total;
         }
     }""".replace("ROWS", str(ROWS)),
-    arrays=lambda: [8 * _uniform(ROWS, COLUMNS), np.zeros((ROWS, COLUMNS), np.float32)],
+    arrays=lambda: [8 * uniform(ROWS, COLUMNS), np.zeros((ROWS, COLUMNS), np.float32)],
     scalars=(np.int32(COLUMNS),),
     grid=(ROWS,),
     block=(256,),
@@ -144,7 +140,7 @@ LAYER_NORM = Benchmark(
             for (int i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale * gain[i];
         }
     }""".replace("ROWS", str(ROWS)),
-    arrays=lambda: [_uniform(ROWS, COLUMNS), _uniform(COLUMNS), np.zeros((ROWS, COLUMNS), np.float32)],
+    arrays=lambda: [uniform(ROWS, COLUMNS), uniform(COLUMNS), np.zeros((ROWS, COLUMNS), np.float32)],
     scalars=(np.int32(COLUMNS),),
     grid=(ROWS,),
     block=(256,),
@@ -180,7 +176,7 @@ TRANSPOSE = Benchmark(
                 for (int i = i0; i < i0 + 32; ++i)
                     for (int j = j0; j < j0 + 32; ++j) y[i * n + j] = x[j * n + i];
     }""",
-    arrays=lambda: [_uniform(T, T), np.zeros((T, T), np.float32)],
+    arrays=lambda: [uniform(T, T), np.zeros((T, T), np.float32)],
     scalars=(np.int32(T),),
     grid=(T // 32, T // 32),
     block=(32, 8),
@@ -217,7 +213,7 @@ GEMV = Benchmark(
             y[r] = total;
         }
     }""",
-    arrays=lambda: [_uniform(T, T), _uniform(T), np.zeros(T, np.float32)],
+    arrays=lambda: [uniform(T, T), uniform(T), np.zeros(T, np.float32)],
     scalars=(np.int32(T),),
     grid=(T // 8,),
     block=(256,),
@@ -337,9 +333,9 @@ BLACK_SCHOLES = Benchmark(
     + _spelled(BLACK_SCHOLES_BODY, LOG="logf", EXP="expf", SQRT="sqrtf", FABS="fabsf")
     + "}}",
     arrays=lambda: [
-        5 + 25 * _uniform(OPTIONS),
-        1 + 99 * _uniform(OPTIONS)[::-1].copy(),
-        np.float32(0.25) + 9 * _uniform(OPTIONS),
+        5 + 25 * uniform(OPTIONS),
+        1 + 99 * uniform(OPTIONS)[::-1].copy(),
+        np.float32(0.25) + 9 * uniform(OPTIONS),
         np.zeros(OPTIONS, np.float32),
     ],
     scalars=(np.int32(OPTIONS),),
@@ -427,7 +423,7 @@ FFT = Benchmark(
         }
     }""".replace("TRANSFORMS", str(TRANSFORMS)),
     arrays=lambda: [
-        _uniform(2 * POINTS * TRANSFORMS),
+        uniform(2 * POINTS * TRANSFORMS),
         _twiddles(),
         np.zeros(2 * POINTS * TRANSFORMS, np.float32),
     ],
@@ -462,7 +458,7 @@ JACOBI = Benchmark(
                     v[i] = (u[i - 1] + u[i + 1] + u[i - n] + u[i + n] + u[i - n * n] + u[i + n * n]) / 6;
                 }
     }""",
-    arrays=lambda: [_uniform(EDGE, EDGE, EDGE), np.zeros((EDGE, EDGE, EDGE), np.float32)],
+    arrays=lambda: [uniform(EDGE, EDGE, EDGE), np.zeros((EDGE, EDGE, EDGE), np.float32)],
     scalars=(np.int32(EDGE),),
     grid=(EDGE // 32, EDGE // 8, EDGE),
     block=(32, 8, 1),
@@ -479,7 +475,7 @@ def _sparse() -> list[Array]:
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     columns = random.integers(0, SPARSE_ROWS, starts[-1], dtype=np.int32)
     values = random.random(starts[-1], dtype=np.float32)
-    return [starts, columns, values, _uniform(SPARSE_ROWS), np.zeros(SPARSE_ROWS, np.float32)]
+    return [starts, columns, values, uniform(SPARSE_ROWS), np.zeros(SPARSE_ROWS, np.float32)]
 
 
 SPMV = Benchmark(
@@ -534,7 +530,7 @@ def _numpy_convolution(source: Array, weights: Array, out: Array, n: int) -> Non
 
 
 def _picture() -> list[Any]:
-    return [_uniform(PICTURE + 6, PICTURE + 6), _uniform(7, 7), np.zeros((PICTURE, PICTURE), np.float32)]
+    return [uniform(PICTURE + 6, PICTURE + 6), uniform(7, 7), np.zeros((PICTURE, PICTURE), np.float32)]
 
 
 CONVOLUTION = Benchmark(

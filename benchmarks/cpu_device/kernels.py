@@ -36,7 +36,7 @@ class Benchmark:
     c_options: list[str] = field(default_factory=list)
 
 
-def _random(*shape: int) -> Array:
+def uniform(*shape: int) -> Array:
     return np.random.default_rng(1).random(shape, dtype=np.float32)
 
 
@@ -54,7 +54,7 @@ SAXPY = Benchmark(
     c=r"""void k(const float* restrict x, float* restrict y, float a, int n) {
         for (int i = 0; i < n; ++i) y[i] = a * x[i] + y[i];
     }""",
-    arrays=lambda: [_random(N), np.zeros(N, np.float32)],
+    arrays=lambda: [uniform(N), np.zeros(N, np.float32)],
     scalars=(np.float32(1e-3), np.int32(N)),
     grid=(N // 256,),
     block=(256,),
@@ -126,7 +126,7 @@ REDUCTION = Benchmark(
         for (int i = 0; i < n; ++i) a += x[i];
         *out += a;
     }""",
-    arrays=lambda: [_random(REDUCTION_N), np.zeros(1, np.float32)],
+    arrays=lambda: [uniform(REDUCTION_N), np.zeros(1, np.float32)],
     scalars=(np.int32(REDUCTION_N),),
     grid=(64,),
     block=(256,),
@@ -173,7 +173,7 @@ MATMUL = Benchmark(
             for (int k = 0; k < n; ++k)
                 for (int j = 0; j < n; ++j) c[i * n + j] += a[i * n + k] * b[k * n + j];
     }""",
-    arrays=lambda: [_random(M, M), _random(M, M), np.zeros((M, M), np.float32)],
+    arrays=lambda: [uniform(M, M), uniform(M, M), np.zeros((M, M), np.float32)],
     scalars=(np.int32(M),),
     grid=(M // 32, M // 32),
     block=(32, 32),
@@ -276,7 +276,7 @@ STENCIL = Benchmark(
             for (int i = 1; i < w - 1; ++i)
                 y[j * w + i] = 0.25f * (x[j * w + i - 1] + x[j * w + i + 1] + x[(j - 1) * w + i] + x[(j + 1) * w + i]);
     }""",
-    arrays=lambda: [_random(S, S), np.zeros((S, S), np.float32)],
+    arrays=lambda: [uniform(S, S), np.zeros((S, S), np.float32)],
     scalars=(np.int32(S), np.int32(S)),
     grid=(S // 32, S // 8),
     block=(32, 8),

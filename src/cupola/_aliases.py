@@ -44,6 +44,9 @@ OLDER = {
 # The releases whose API cupola has.
 VERSIONS = {"cuda.core": "1.2.2", "cuda.pathfinder": "1.9.0"}
 
+# The top packages, which have a version of their own.
+PACKAGES = frozenset([*VERSIONS, "cuda.bindings"])
+
 SPAWN_FOLDER = str(Path(__file__).with_name("_alias_packages"))
 
 
@@ -143,13 +146,11 @@ def _load(name: str) -> ModuleType:
             f"cupola has no {target}, which {name} would be; docs/migrate.md lists what differs from CUDA Python",
             name=name,
         ) from None
-    return _Package(name, module) if name in {"cuda.core", "cuda.bindings", "cuda.pathfinder"} else module
+    return _Package(name, module) if name in PACKAGES else module
 
 
 def _target(name: str) -> str | None:
     """The module of cupola that `name` stands for."""
-    if name in OLDER:
-        return _target(OLDER[name])
     known = name
     while known not in ALIASES and known not in OLDER:
         known, dot, _ = known.rpartition(".")

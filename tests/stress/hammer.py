@@ -207,7 +207,7 @@ def work(
     result[seed] = rounds
 
 
-def hammer(device: Device, seconds: float, seeds: int = THREADS) -> list[int]:
+def hammer(device: Device, seconds: float) -> list[int]:
     """Let the threads work, and return how many rounds each did."""
     device.set_current()
     # Each time a library of its own, loaded and unloaded.
@@ -216,7 +216,7 @@ def hammer(device: Device, seconds: float, seeds: int = THREADS) -> list[int]:
     rounds = [0] * THREADS
     until = time.monotonic() + seconds
     threads = [
-        threading.Thread(target=work, args=(device, kernel, seed, until, boxes, rounds)) for seed in range(seeds)
+        threading.Thread(target=work, args=(device, kernel, seed, until, boxes, rounds)) for seed in range(THREADS)
     ]
     for thread in threads:
         thread.start()

@@ -24,7 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] (SCRIPT | -m MODULE) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, those names are cupola's.",
     )
-    add_device_options(runner)
+    runner.add_argument(
+        "--device", choices=("auto", "cpu", "gpu"), help="where to run (default: CUPOLA_DEVICE, or auto)"
+    )
+    runner.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
+    runner.add_argument("--devices", metavar="N", type=int, help="how many of them")
     runner.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     runner.add_argument("program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
     options = parser.parse_args(arguments)
@@ -48,12 +52,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from . import info
 
     return info.run(as_json=options.json)
-
-
-def add_device_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose the device."""
-    parser.add_argument(
-        "--device", choices=("auto", "cpu", "gpu"), help="where to run (default: CUPOLA_DEVICE, or auto)"
-    )
-    parser.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
-    parser.add_argument("--devices", metavar="N", type=int, help="how many of them")

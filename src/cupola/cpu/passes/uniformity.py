@@ -158,7 +158,7 @@ class Uniformity:
         rule = _RULES.get(instruction.opcode)
         if rule is not None:
             return rule(self, instruction, sources)
-        return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
+        return _plain(sources)
 
     def _operand(self, operand: ast.Operand) -> State:
         if type(operand) is ast.Register:
@@ -218,7 +218,7 @@ class Uniformity:
         modifiers = instruction.modifiers
         if len(modifiers) == 2 and modifiers[0] in _INTEGERS and modifiers[1] in _INTEGERS:
             return shape
-        return UNIFORM if all(source == UNIFORM for source in sources) else VARYING
+        return _plain(sources)
 
     def _sum(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape | tuple[Shape, ...]:
         if sources[0] == UNIFORM and sources[1] == UNIFORM and all(source == UNIFORM for source in sources[2:]):
@@ -275,7 +275,7 @@ class Uniformity:
         leaves_warp = amount is not None and 1 << min(amount & 0xFFFFFFFF, 64) >= self.warp_lines.width
         if leaves_warp and self._is_line(instruction.operands[1], sources):
             return UNIFORM
-        return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
+        return _plain(sources)
 
     def _and(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         mask = self.warp_lines.number(instruction.operands[2])
@@ -284,7 +284,7 @@ class Uniformity:
                 return 1
             if self.warp_lines.drops_lane(mask):
                 return UNIFORM
-        return UNIFORM if all(shape == UNIFORM for shape in sources) else VARYING
+        return _plain(sources)
 
     def _is_line(self, operand: ast.Operand, sources: list[Shape]) -> bool:
         return isinstance(operand, ast.Register) and operand.name in self.warp_lines.lines and sources[0] == 1
@@ -333,6 +333,11 @@ class Uniformity:
     def _elect(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape | tuple[Shape, ...]:
         leader = UNIFORM if sources[0] == UNIFORM else VARYING
         return (leader, VARYING) if isinstance(instruction.operands[0], ast.Pair) else leader
+
+
+def _plain(sources: list[Shape]) -> Shape:
+    """What an instruction gives of which nothing more is known: the same for all lanes if its sources are."""
+    return UNIFORM if all(source == UNIFORM for source in sources) else VARYING
 
 
 def _stride(value: int) -> Shape:
