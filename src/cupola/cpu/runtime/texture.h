@@ -1,0 +1,51 @@
+/* What texture and surface objects are to a kernel (CUDA C++ Programming Guide, "Texture Fetching"; CUDA Driver API,
+ * CUDA_ARRAY3D_DESCRIPTOR, CUDA_TEXTURE_DESC). The driver makes and destroys them, the engine reads them. */
+#ifndef CUPOLA_CPU_TEXTURE_H
+#define CUPOLA_CPU_TEXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A box of texels in memory: one level of an array, or memory of the device. Texels of a row follow each other. */
+struct cpu_image {
+    uint64_t base;
+    uint64_t size;                 /* bytes, for the check against the table of allocations */
+    uint32_t width, height, depth; /* in texels; 1 for what the image does not have; depth: slices, without layers */
+    uint32_t layers;               /* six for each cube of an array of cubes */
+    uint64_t row, slice;           /* bytes from a row, and from a slice or layer, to the next */
+};
+
+enum { CPU_MAX_LEVELS = 17, CPU_MAX_CHANNELS = 4 };
+
+struct cpu_texels {
+    uint32_t format;   /* CUarray_format */
+    uint32_t channels; /* 1, 2 or 4 */
+    uint32_t bytes;    /* of a texel */
+    uint32_t dimensions;
+    bool layered, cubemap;
+    bool linear; /* memory of the device as one row: no filter, no address modes */
+    uint32_t level_count;
+    struct cpu_image levels[CPU_MAX_LEVELS];
+};
+
+struct cpu_sampler {
+    uint32_t address_mode[3]; /* CUaddress_mode */
+    uint32_t filter_mode, mipmap_filter_mode; /* CUfilter_mode */
+    uint32_t flags;                           /* CU_TRSF_* */
+    uint32_t max_anisotropy;
+    float mipmap_level_bias, min_mipmap_level_clamp, max_mipmap_level_clamp;
+    float border_color[4];
+};
+
+/* The value of a CUtexObject or CUsurfObject is the address of one of these, in a range of addresses that is never
+ * unmapped; `cpu_texture_find` says whether any 64 bits are one that lives. */
+struct cpu_texture {
+    struct cpu_texels texels;
+    struct cpu_sampler sampler; /* of a texture */
+};
+
+const struct cpu_texture *cpu_texture_find(uint64_t object);
+const struct cpu_texture *cpu_surface_find(uint64_t object);
+
+#endif
