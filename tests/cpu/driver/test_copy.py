@@ -223,7 +223,7 @@ def test_boxes(buffers):
         ({"dstPitch": 12}, "CUDA_ERROR_INVALID_VALUE", "do not fit in the pitch"),
         ({"Height": 1000}, "CUDA_ERROR_INVALID_VALUE", "past the end"),
         ({"srcDevice": 0}, "CUDA_ERROR_INVALID_VALUE", "null pointer"),
-        ({"srcMemoryType": driver.CUmemorytype.CU_MEMORYTYPE_ARRAY}, "CUDA_ERROR_NOT_SUPPORTED", "CUDA array"),
+        ({"srcMemoryType": driver.CUmemorytype.CU_MEMORYTYPE_ARRAY}, "CUDA_ERROR_INVALID_HANDLE", "CUDA array is null"),
     ],
 )
 def test_bad_boxes(buffers, change, expected, text):
@@ -319,12 +319,12 @@ def test_bad_batches_of_boxes(buffers, make_stream):
     flagged.flags = 64
     cases = [
         (box_operation(operand(a), operand(b), (4, 0, 4)), 0, "none may be 0"),
-        (box_operation(operand(a, 3), operand(b), (4, 4, 4)), 0, "the source has rows of 3 bytes"),
-        (box_operation(operand(a), operand(b, 4, 2), (4, 4, 4)), 0, "the target has rows of 4 bytes and layers of 2"),
+        (box_operation(operand(a, 3), operand(b), (4, 4, 4)), 0, "the source has rows of 3 elements"),
+        (box_operation(operand(a), operand(b, 4, 2), (4, 4, 4)), 0, "the target has rows of 4 elements and layers of 2"),
         (box_operation(operand(a), operand(b), (SIZE, 2, 1)), 0, "past the end"),
         (box_operation(operand(a), operand(0), (4, 4, 4)), 0, "null pointer"),
         (box_operation(operand(a), operand(b), (4, 4, 4), "INVALID"), 0, "srcAccessOrder is 0"),
-        (box_operation(operand(a), array, (4, 4, 4)), 0, "CUDA array"),
+        (box_operation(operand(a), array, (4, 4, 4)), 0, "CUDA array is null"),
         (box_operation(nothing, operand(b), (4, 4, 4)), 0, "must be POINTER or ARRAY"),
         (flagged, 0, "unknown flags: 0x40"),
         (good, 1, "flags must be 0"),
@@ -334,7 +334,7 @@ def test_bad_batches_of_boxes(buffers, make_stream):
             driver.cuMemcpy3DBatchAsync(2, [good, operation], flags, stream),
             driver.cuMemcpy3DWithAttributesAsync(operation, flags, stream),
         ):
-            expected = "CUDA_ERROR_NOT_SUPPORTED" if "array" in text else "CUDA_ERROR_INVALID_VALUE"
+            expected = "CUDA_ERROR_INVALID_HANDLE" if "array" in text else "CUDA_ERROR_INVALID_VALUE"
             assert status(result) == expected and text in explanation(result), (text, explanation(result))
     assert read(b) == b"\xee" * SIZE, "nothing was queued"
     assert "at least one copy" in explanation(driver.cuMemcpy3DBatchAsync(0, [good], 0, stream))

@@ -52,6 +52,7 @@ struct side { /* one side of a CUDA_MEMCPY3D */
     const char *role;
     CUmemorytype type;
     uint64_t host, device;
+    CUarray array;
     size_t x, y, z, lod, pitch, height;
 };
 
@@ -59,13 +60,13 @@ struct side { /* one side of a CUDA_MEMCPY3D */
 static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool planned, uint64_t *start,
                         size_t *pitch, size_t *slice, bool *pageable) {
     bool is_host = side->type == CU_MEMORYTYPE_HOST;
-    if (side->type == CU_MEMORYTYPE_ARRAY)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "%s is a CUDA array; the CPU device copies linear memory only.",
-                    side->role);
-    if (!is_host && side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_UNIFIED)
+    if (!is_host && side->type != CU_MEMORYTYPE_ARRAY && side->type != CU_MEMORYTYPE_DEVICE && side->type != CU_MEMORYTYPE_UNIFIED)
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory type of %s is %d, which is none.", side->role,
                     (int)side->type);
     if (side->lod) return fail(CUDA_ERROR_INVALID_VALUE, "the LOD of %s must be 0.", side->role);
+    if (side->type == CU_MEMORYTYPE_ARRAY)
+        return array_place_check(&(struct array_place){side->array, side->role, side->x, side->y, side->z}, form, start,
+                                 pitch, slice);
     size_t row, skipped, bytes;
     *pitch = side->pitch ? side->pitch : side->x + form->WidthInBytes;
     if (__builtin_add_overflow(side->x, form->WidthInBytes, &row) ||
@@ -100,18 +101,20 @@ CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *co
         return CUDA_SUCCESS;
     }
     struct side source = {"the source",    form->srcMemoryType, (uint64_t)form->srcHost,
-                          form->srcDevice, form->srcXInBytes,   form->srcY,
-                          form->srcZ,      form->srcLOD,        form->srcPitch,
-                          form->srcHeight};
+                          form->srcDevice, form->srcArray,      form->srcXInBytes,
+                          form->srcY,      form->srcZ,          form->srcLOD,
+                          form->srcPitch,  form->srcHeight};
     struct side target = {"the target",    form->dstMemoryType, (uint64_t)form->dstHost,
-                          form->dstDevice, form->dstXInBytes,   form->dstY,
-                          form->dstZ,      form->dstLOD,        form->dstPitch,
-                          form->dstHeight};
+                          form->dstDevice, form->dstArray,      form->dstXInBytes,
+                          form->dstY,      form->dstZ,          form->dstLOD,
+                          form->dstPitch,  form->dstHeight};
     uint64_t from, to;
     RETURN_IF(
         resolve(&source, form, planned, &from, &copy->source_pitch, &copy->source_slice, source_pageable));
     RETURN_IF(
         resolve(&target, form, planned, &to, &copy->target_pitch, &copy->target_slice, target_pageable));
+    if (source.type == CU_MEMORYTYPE_ARRAY && target.type == CU_MEMORYTYPE_ARRAY)
+        RETURN_IF(arrays_check_pair(source.array, target.array));
     copy->source = (const char *)from;
     copy->target = (char *)to;
     return CUDA_SUCCESS;
@@ -247,8 +250,11 @@ static CUresult shaped(CUstream stream, const CUDA_MEMCPY3D *form, enum when whe
     return submit(stream, &copy, form, source_pageable, target_pageable, when);
 }
 
-/* The stream of a synchronous call: the default stream. Such calls are unsafe while a stream captures. */
-static CUresult enter_synchronous(const char *call, CUstream *stream) {
+CUresult copy_submit_form(CUstream stream, const CUDA_MEMCPY3D *form, bool wait) {
+    return shaped(stream, form, wait ? WHEN_DONE : WHEN_QUEUED);
+}
+
+CUresult enter_synchronous(const char *call, CUstream *stream) {
     RETURN_IF(enter_stream(NULL, stream));
     return capture_check_thread(call);
 }
@@ -437,38 +443,85 @@ CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t si
     return plain(stream, dst, RANGE_ANY, src, RANGE_ANY, size, when);
 }
 
-/* The address and distances of an operand that is a pointer. What is zero is tightly packed. */
-static CUresult operand(const char *role, const CUmemcpy3DOperand *given, const CUextent3D *extent,
-                        CUdeviceptr *base, size_t *pitch, size_t *height) {
-    if ((int)given->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "%s is a CUDA array; the CPU device copies linear memory only.",
-                    role);
-    if ((int)given->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the type of %s is %d; it must be POINTER or ARRAY.", role,
-                    (int)given->type);
-    *base = given->op.ptr.ptr;
-    *pitch = given->op.ptr.rowLength ? given->op.ptr.rowLength : extent->width;
-    *height = given->op.ptr.layerHeight ? given->op.ptr.layerHeight : extent->height;
-    if (*pitch < extent->width || *height < extent->height)
+/* An operand in the terms of a form: `texel` is the size of an element, which counts what operands count. */
+struct operand {
+    CUmemorytype type;
+    CUdeviceptr base;
+    CUarray array;
+    size_t x, y, z, pitch, height;
+};
+
+/* Of a pointer, what is zero is tightly packed. */
+static CUresult read_operand(const char *role, const CUmemcpy3DOperand *given, const CUextent3D *extent, size_t texel,
+                             struct operand *operand) {
+    if ((int)given->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+        const CUoffset3D *offset = &given->op.array.offset;
+        *operand = (struct operand){.type = CU_MEMORYTYPE_ARRAY, .array = given->op.array.array, .y = offset->y,
+                                    .z = offset->z};
+        if (__builtin_mul_overflow(offset->x, texel, &operand->x))
+            return fail(CUDA_ERROR_INVALID_VALUE, "the offset of %s is %zu texels.", role, offset->x);
+        return CUDA_SUCCESS;
+    }
+    size_t row = given->op.ptr.rowLength ? given->op.ptr.rowLength : extent->width;
+    *operand = (struct operand){.type = CU_MEMORYTYPE_UNIFIED,
+                                .base = given->op.ptr.ptr,
+                                .height = given->op.ptr.layerHeight ? given->op.ptr.layerHeight : extent->height};
+    if (row < extent->width || operand->height < extent->height || __builtin_mul_overflow(row, texel, &operand->pitch))
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "%s has rows of %zu bytes and layers of %zu rows; the copy has %zu and %zu.", role, *pitch,
-                    *height, extent->width, extent->height);
+                    "%s has rows of %zu elements and layers of %zu rows; the copy has %zu and %zu.", role, row,
+                    operand->height, extent->width, extent->height);
+    return CUDA_SUCCESS;
+}
+
+/* Elements are bytes between pointers, else the texels of the array, or of both. */
+static CUresult element_size(const CUDA_MEMCPY3D_BATCH_OP *op, size_t *texel) {
+    const CUmemcpy3DOperand *const sides[2] = {&op->src, &op->dst};
+    *texel = 1;
+    for (int i = 0; i < 2; i++) {
+        if ((int)sides[i]->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
+            RETURN_IF(array_texel(sides[i]->op.array.array, texel));
+        else if ((int)sides[i]->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+            return fail(CUDA_ERROR_INVALID_VALUE, "the type of %s is %d; it must be POINTER or ARRAY.",
+                        i ? "the target" : "the source", (int)sides[i]->type);
+    }
     return CUDA_SUCCESS;
 }
 
 static CUresult form_of_operands(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *form, enum when *when) {
     const CUextent3D *e = &op->extent;
+    struct operand source, target;
+    size_t texel, width;
     if (!e->width || !e->height || !e->depth)
         return fail(CUDA_ERROR_INVALID_VALUE, "the extent of a copy is %zu x %zu x %zu; none may be 0.",
                     e->width, e->height, e->depth);
-    *form = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                            .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                            .WidthInBytes = e->width,
-                            .Height = e->height,
-                            .Depth = e->depth};
     RETURN_IF(when_of(op->srcAccessOrder, op->flags, when));
-    RETURN_IF(operand("the source", &op->src, e, &form->srcDevice, &form->srcPitch, &form->srcHeight));
-    return operand("the target", &op->dst, e, &form->dstDevice, &form->dstPitch, &form->dstHeight);
+    RETURN_IF(element_size(op, &texel));
+    RETURN_IF(read_operand("the source", &op->src, e, texel, &source));
+    RETURN_IF(read_operand("the target", &op->dst, e, texel, &target));
+    if (__builtin_mul_overflow(e->width, texel, &width))
+        return fail(CUDA_ERROR_INVALID_VALUE, "rows of %zu elements do not fit in the address space.", e->width);
+    *form = (CUDA_MEMCPY3D){
+        .srcMemoryType = source.type,
+        .srcDevice = source.base,
+        .srcArray = source.array,
+        .srcXInBytes = source.x,
+        .srcY = source.y,
+        .srcZ = source.z,
+        .srcPitch = source.pitch,
+        .srcHeight = source.height,
+        .dstMemoryType = target.type,
+        .dstDevice = target.base,
+        .dstArray = target.array,
+        .dstXInBytes = target.x,
+        .dstY = target.y,
+        .dstZ = target.z,
+        .dstPitch = target.pitch,
+        .dstHeight = target.height,
+        .WidthInBytes = width,
+        .Height = e->height,
+        .Depth = e->depth,
+    };
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,

@@ -17,7 +17,7 @@ CUresult device_get(CUdevice ordinal, struct device **device) {
     return CUDA_SUCCESS;
 }
 
-/* What all models have in common. An attribute that is not here nor in model_attribute() is reported as 0: the
+/* What all models have in common. An attribute that is not here nor in device_attribute() is reported as 0: the
  * feature behind it is not emulated. */
 static const int common[CU_DEVICE_ATTRIBUTE_MAX] = {
     [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024,
@@ -112,7 +112,7 @@ static const int common[CU_DEVICE_ATTRIBUTE_MAX] = {
 
 enum { PCI_BUS_OF_FIRST = 0x10 }; /* device n is on bus 0x10 + n, slot 0, of domain 0 */
 
-static int model_attribute(const struct device *device, CUdevice_attribute attribute) {
+int device_attribute(const struct device *device, CUdevice_attribute attribute) {
     const struct model *model = device->model;
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return model->major;
@@ -192,7 +192,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     if (!value) return fail_null("pi");
     if ((int)attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUdevice_attribute", (int)attribute);
-    *value = model_attribute(device, attribute);
+    *value = device_attribute(device, attribute);
     return CUDA_SUCCESS;
 }
 

@@ -126,6 +126,7 @@ struct device {
 extern struct device devices[MAX_DEVICES];
 extern int device_count;
 CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
+int device_attribute(const struct device *device, CUdevice_attribute attribute);
 
 /* ---- contexts (context.c) -------------------------------------------------------------------------------------- */
 
@@ -518,6 +519,8 @@ void graph_op_release(struct op *op);
 CUresult memory_allocate_variable(CUcontext context, size_t size, size_t align, bool managed, uint64_t *address);
 void memory_free_variable(uint64_t address);
 void memory_context_destroyed(CUcontext context); /* frees everything that was allocated in it */
+void arrays_context_destroyed(CUcontext context); /* before that: what the memory was for */
+void textures_context_destroyed(CUcontext context);
 
 /* A capturing stream hands its operations over; the op is the callee's. */
 CUresult capture_add(CUstream stream, struct op *op);

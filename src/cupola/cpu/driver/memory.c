@@ -98,7 +98,7 @@ CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const
 
 /* ---- allocation --------------------------------------------------------------------------------------- */
 
-static CUresult allocate(CUcontext context, int kind, size_t size, uint64_t *address) {
+CUresult memory_allocate(CUcontext context, int kind, size_t size, uint64_t *address) {
     int device = context->device->ordinal;
     int status = cpu_memory_allocate(device, kind, size, context, address);
     if (unlikely(status)) {
@@ -120,7 +120,7 @@ CUresult cuMemAlloc(CUdeviceptr *dptr, size_t bytesize) {
     RETURN_IF(check_request(dptr, "dptr", bytesize));
     RETURN_IF(capture_check_thread("cuMemAlloc"));
     uint64_t address;
-    RETURN_IF(allocate(context, CPU_MEMORY_DEVICE, bytesize, &address));
+    RETURN_IF(memory_allocate(context, CPU_MEMORY_DEVICE, bytesize, &address));
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -141,7 +141,7 @@ CUresult cuMemAllocPitch(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
     RETURN_IF(check_request(dptr, "dptr", bytes));
     RETURN_IF(capture_check_thread("cuMemAllocPitch"));
     uint64_t address;
-    RETURN_IF(allocate(context, CPU_MEMORY_DEVICE, bytes, &address));
+    RETURN_IF(memory_allocate(context, CPU_MEMORY_DEVICE, bytes, &address));
     *dptr = address;
     *pPitch = pitch & ~(size_t)511;
     return CUDA_SUCCESS;
@@ -156,14 +156,13 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
                     "flags is %#x; it must be CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST.", flags);
     RETURN_IF(capture_check_thread("cuMemAllocManaged"));
     uint64_t address;
-    RETURN_IF(allocate(context, CPU_MEMORY_MANAGED, bytesize, &address));
+    RETURN_IF(memory_allocate(context, CPU_MEMORY_MANAGED, bytesize, &address));
     cpu_memory_set_flags(address, flags);
     *dptr = address;
     return CUDA_SUCCESS;
 }
 
-/* Wait for everything that may still use memory of a context. Streams that capture are no obstacle here. */
-static void wait_for_users(CUcontext context) {
+void memory_wait_for_users(CUcontext context) {
     size_t count;
     CUstream *streams = context ? context_streams(context, &count) : NULL;
     for (size_t i = 0; streams && i < count; i++) {
@@ -198,19 +197,20 @@ CUresult cuMemFree(CUdeviceptr dptr) {
                                 : CPU_MEMORY_UNKNOWN,
                             dptr, "cuMemFree");
     if (handle_was_live(found.owner, HANDLE_POOL)) {
-        wait_for_users(current_context());
+        memory_wait_for_users(current_context());
         pool_free_now(&found);
         return CUDA_SUCCESS;
     }
     if (found.kind != CPU_MEMORY_DEVICE && found.kind != CPU_MEMORY_MANAGED)
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is %s, which cuMemFree does not free.",
                     (unsigned long long)dptr,
-                    found.kind == CPU_MEMORY_PINNED ? "pinned host memory (use cuMemFreeHost)"
-                                                    : "a module's variable");
+                    found.kind == CPU_MEMORY_PINNED  ? "pinned host memory (use cuMemFreeHost)"
+                    : found.kind == CPU_MEMORY_ARRAY ? "in a CUDA array (use cuArrayDestroy)"
+                                                     : "a module's variable");
     if (found.flags & MEMORY_IMPORTED)
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is memory of another process: close it with cuIpcCloseMemHandle.",
                     (unsigned long long)dptr);
-    wait_for_users(found.owner);
+    memory_wait_for_users(found.owner);
     int status = cpu_memory_free(dptr);
     ipc_memory_freed();
     return status ? free_refused(status, dptr, "cuMemFree") : CUDA_SUCCESS;
@@ -246,7 +246,7 @@ static CUresult allocate_host(const char *call, void **pp, size_t bytesize, unsi
     *pp = NULL;
     if (bytesize == 0) return CUDA_SUCCESS; /* as a GPU's driver does, unlike with device memory */
     uint64_t address;
-    RETURN_IF(allocate(context, CPU_MEMORY_PINNED, bytesize, &address));
+    RETURN_IF(memory_allocate(context, CPU_MEMORY_PINNED, bytesize, &address));
     cpu_memory_set_flags(address, flags | CU_MEMHOSTALLOC_DEVICEMAP); /* always so with unified addressing */
     *pp = (void *)address;
     return CUDA_SUCCESS;
@@ -275,11 +275,11 @@ CUresult cuMemFreeHost(void *p) {
                     found.kind == CPU_MEMORY_PINNED ? "registered host memory (use cuMemHostUnregister)"
                                                     : "device memory (use cuMemFree)");
     if (handle_was_live(found.owner, HANDLE_POOL)) {
-        wait_for_users(current_context());
+        memory_wait_for_users(current_context());
         pool_free_now(&found);
         return CUDA_SUCCESS;
     }
-    wait_for_users(found.owner);
+    memory_wait_for_users(found.owner);
     int status = cpu_memory_free(address);
     return status ? free_refused(status, address, "cuMemFreeHost") : CUDA_SUCCESS;
 }
@@ -351,7 +351,7 @@ CUresult cuMemHostUnregister(void *p) {
     if (!cpu_memory_find((uint64_t)p, &found) || found.base != (uint64_t)p || cpu_memory_owns((uint64_t)p))
         return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
                     "%p is not the beginning of registered host memory.", p);
-    wait_for_users(found.owner);
+    memory_wait_for_users(found.owner);
     if (cpu_memory_unregister((uint64_t)p))
         return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p was unregistered by another thread.", p);
     return CUDA_SUCCESS;
@@ -364,7 +364,7 @@ CUresult memory_allocate_variable(CUcontext context, size_t size, size_t align, 
     if (align > 512)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "a variable that is aligned to %zu bytes: 512 is the most.",
                     align);
-    RETURN_IF(allocate(context, managed ? CPU_MEMORY_MANAGED : CPU_MEMORY_MODULE, size ? size : 1, address));
+    RETURN_IF(memory_allocate(context, managed ? CPU_MEMORY_MANAGED : CPU_MEMORY_MODULE, size ? size : 1, address));
     /* Large allocations are fresh pages, zero already; writing to them would make the host hold them all. */
     if (size < (1 << 18)) memset((void *)*address, 0, size);
     cpu_memory_set_flags(*address, CU_MEM_ATTACH_GLOBAL);

@@ -8,6 +8,11 @@
 /* The status for a cpu_memory_status, with an explanation for an allocation of `size` bytes. */
 CUresult memory_refused(int status, int device, size_t size) __attribute__((cold));
 
+/* Memory in a context, which frees it if nobody else does; from what the pools hold back if need be. */
+CUresult memory_allocate(CUcontext context, int kind, size_t size, uint64_t *address);
+/* Wait for everything that may still use memory of a context. Streams that capture are no obstacle here. */
+void memory_wait_for_users(CUcontext context);
+
 /* What a range of addresses that a call was given may be. */
 enum range_rule {
     RANGE_DEVICE,  /* memory that CUDA knows */
@@ -24,6 +29,22 @@ CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const
 /* The box of bytes of a CUDA_MEMCPY3D. planned: for a graph. An empty one has width 0. */
 CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *copy, bool *source_pageable,
                         bool *target_pageable);
+
+/* Queue the copy of a form; `wait`: and wait until it is done, as the synchronous calls do. */
+CUresult copy_submit_form(CUstream stream, const CUDA_MEMCPY3D *form, bool wait);
+/* The stream of a synchronous call: the default stream. Such calls are unsafe while a stream captures. */
+CUresult enter_synchronous(const char *call, CUstream *stream);
+
+/* One side of a copy that is an array (copy_array.c): the address where its box begins and its distances, checked. */
+struct array_place {
+    CUarray array;
+    const char *role;
+    size_t x, y, z; /* bytes, rows, slices or layers */
+};
+CUresult array_place_check(const struct array_place *place, const CUDA_MEMCPY3D *form, uint64_t *start, size_t *pitch,
+                           size_t *slice);
+CUresult arrays_check_pair(CUarray source, CUarray target); /* of a copy from array to array */
+CUresult array_texel(CUarray array, size_t *bytes);
 
 /* Check a fill, and bring it into its one form. */
 CUresult fill_check(struct fill *fill, bool planned);

@@ -19,32 +19,33 @@ struct cpu_image {
 enum { CPU_MAX_LEVELS = 17, CPU_MAX_CHANNELS = 4 };
 
 struct cpu_texels {
-    uint32_t format;   /* CUarray_format */
-    uint32_t channels; /* 1, 2 or 4 */
-    uint32_t bytes;    /* of a texel */
-    uint32_t dimensions;
+    uint32_t format;     /* CUarray_format of a channel: one of the integers, HALF, FLOAT, or one of {U,S}NORM_INT{8,16}X1 */
+    uint32_t channels;   /* 1, 2 or 4 */
+    uint32_t bytes;      /* of a texel */
+    uint32_t dimensions; /* 1, 2 or 3; 2 for a cube map */
     bool layered, cubemap;
     bool linear; /* memory of the device as one row: no filter, no address modes */
     uint32_t level_count;
-    struct cpu_image levels[CPU_MAX_LEVELS];
+    struct cpu_image levels[CPU_MAX_LEVELS]; /* the layers of a view and its levels are counted from its first */
 };
 
 struct cpu_sampler {
-    uint32_t address_mode[3]; /* CUaddress_mode */
+    uint32_t address_mode[3]; /* CUaddress_mode; those that apply: without normalised coordinates, CLAMP or BORDER */
     uint32_t filter_mode, mipmap_filter_mode; /* CUfilter_mode */
     uint32_t flags;                           /* CU_TRSF_* */
-    uint32_t max_anisotropy;
+    uint32_t max_anisotropy; /* 1 to 16 */
     float mipmap_level_bias, min_mipmap_level_clamp, max_mipmap_level_clamp;
     float border_color[4];
 };
 
-/* The value of a CUtexObject or CUsurfObject is the address of one of these, in a range of addresses that is never
- * unmapped; `cpu_texture_find` says whether any 64 bits are one that lives. */
 struct cpu_texture {
     struct cpu_texels texels;
     struct cpu_sampler sampler; /* of a texture */
 };
 
+/* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no lock.
+ * The result stays readable for ever, so that a kernel that races with the destruction of its texture cannot crash; the
+ * memory of its images must be looked up in the table of allocations, for it may have been freed before the texture. */
 const struct cpu_texture *cpu_texture_find(uint64_t object);
 const struct cpu_texture *cpu_surface_find(uint64_t object);
 

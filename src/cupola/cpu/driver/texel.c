@@ -1,0 +1,65 @@
+/* The formats of texels (CUDA Driver API, CUarray_format). */
+#include "array.h"
+
+/* A format of the eight basic ones has 1, 2 or 4 channels; the names of the others have the number in them. */
+static const struct {
+    uint32_t format, channel; /* as given; for the engine, the one of a single channel */
+    uint8_t channels, bytes;  /* 0: 1, 2 or 4; of a channel */
+} formats[] = {
+    {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT8, 0, 1},
+    {CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT16, 0, 2},
+    {CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_UNSIGNED_INT32, 0, 4},
+    {CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8, 0, 1},
+    {CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16, 0, 2},
+    {CU_AD_FORMAT_SIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32, 0, 4},
+    {CU_AD_FORMAT_HALF, CU_AD_FORMAT_HALF, 0, 2},
+    {CU_AD_FORMAT_FLOAT, CU_AD_FORMAT_FLOAT, 0, 4},
+    {CU_AD_FORMAT_UNORM_INT8X1, CU_AD_FORMAT_UNORM_INT8X1, 1, 1},
+    {CU_AD_FORMAT_UNORM_INT8X2, CU_AD_FORMAT_UNORM_INT8X1, 2, 1},
+    {CU_AD_FORMAT_UNORM_INT8X4, CU_AD_FORMAT_UNORM_INT8X1, 4, 1},
+    {CU_AD_FORMAT_UNORM_INT16X1, CU_AD_FORMAT_UNORM_INT16X1, 1, 2},
+    {CU_AD_FORMAT_UNORM_INT16X2, CU_AD_FORMAT_UNORM_INT16X1, 2, 2},
+    {CU_AD_FORMAT_UNORM_INT16X4, CU_AD_FORMAT_UNORM_INT16X1, 4, 2},
+    {CU_AD_FORMAT_SNORM_INT8X1, CU_AD_FORMAT_SNORM_INT8X1, 1, 1},
+    {CU_AD_FORMAT_SNORM_INT8X2, CU_AD_FORMAT_SNORM_INT8X1, 2, 1},
+    {CU_AD_FORMAT_SNORM_INT8X4, CU_AD_FORMAT_SNORM_INT8X1, 4, 1},
+    {CU_AD_FORMAT_SNORM_INT16X1, CU_AD_FORMAT_SNORM_INT16X1, 1, 2},
+    {CU_AD_FORMAT_SNORM_INT16X2, CU_AD_FORMAT_SNORM_INT16X1, 2, 2},
+    {CU_AD_FORMAT_SNORM_INT16X4, CU_AD_FORMAT_SNORM_INT16X1, 4, 2},
+};
+
+/* Formats of CUDA that are not emulated: block compression, video, and ten bits a channel. */
+static const struct {
+    uint32_t first, last;
+} others[] = {
+    {CU_AD_FORMAT_UNORM_INT_101010_2, CU_AD_FORMAT_UINT16_PLANAR_444},
+    {CU_AD_FORMAT_BC1_UNORM, CU_AD_FORMAT_P010},
+    {CU_AD_FORMAT_P016, CU_AD_FORMAT_Y410},
+    {CU_AD_FORMAT_NV12, CU_AD_FORMAT_YUV444_16bit_SemiPlanar},
+};
+
+CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels *texels) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (formats[i].format != (uint32_t)format) continue;
+        if (channels != 1 && channels != 2 && channels != 4)
+            return fail(CUDA_ERROR_INVALID_VALUE, "a texel has 1, 2 or 4 channels, not %u.", channels);
+        if (formats[i].channels && formats[i].channels != channels)
+            return fail(CUDA_ERROR_INVALID_VALUE, "texels of format 0x%x have %u channels, not %u.", (unsigned)format,
+                        formats[i].channels, channels);
+        texels->format = formats[i].channel;
+        texels->channels = channels;
+        texels->bytes = channels * formats[i].bytes;
+        return CUDA_SUCCESS;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if ((uint32_t)format >= others[i].first && (uint32_t)format <= others[i].last)
+            return fail(CUDA_ERROR_NOT_SUPPORTED,
+                        "the CPU device has no texels of format 0x%x (block compression, video or packed): it has "
+                        "integers of 8, 16 and 32 bits, normalised integers of 8 and 16, half and float.",
+                        (unsigned)format);
+    return fail(CUDA_ERROR_INVALID_VALUE, "0x%x is not a CUarray_format.", (unsigned)format);
+}
+
+bool texel_is_integer(uint32_t format) {
+    return format >= CU_AD_FORMAT_UNSIGNED_INT8 && format <= CU_AD_FORMAT_SIGNED_INT32;
+}
