@@ -62,8 +62,9 @@ def _unindented(paragraph: str) -> str:
 
 
 def brief(comment: str) -> str:
-    """The comment of a field, a member or a type as one paragraph."""
-    return " ".join(plain(comment).split())
+    """The comment of a field, a member or a type as one paragraph; empty when it is but a line of asterisks."""
+    text = " ".join(plain(comment).split())
+    return text if re.search(r"\w", text) else ""
 
 
 def parse(comment: str) -> Doc:

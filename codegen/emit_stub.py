@@ -239,6 +239,9 @@ def _records(layout: Layout, arrays: set[str]) -> Iterator[str]:
         if layout.names.raising:
             parent = "_StructArray" if name in arrays else "_SingleStruct"
         if not base:
+            if name in layout.overrides["module"].get("ones", []):
+                given = "".join(f"{item.name}: int = 1, " for item in _visible(layout, record))
+                body.append(f"    def __init__(self, {given}*, _ptr: int = 0) -> None: ...")
             for item in _visible(layout, record):
                 body += _field(layout, record, item)
             known = {item.name for item in _visible(layout, record)}

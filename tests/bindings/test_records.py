@@ -6,7 +6,7 @@ import gc
 import numpy as np
 import pytest
 
-from cupola.bindings import driver
+from cupola.bindings import driver, nvrtc, runtime
 
 
 def test_a_new_record_is_zero_and_takes_fields_by_name():
@@ -145,6 +145,22 @@ def test_views_of_foreign_memory():
     view.gridDimX = 7
     assert memory[0] == 7 and view.getPtr() == ctypes.addressof(memory)
     assert driver.CUlaunchConfig(ctypes.addressof(memory)).gridDimX == 7
+    assert runtime.dim3(_ptr=ctypes.addressof(memory)).x == 7
+
+
+@pytest.mark.parametrize("address", [1, 5, 65535])
+@pytest.mark.parametrize(
+    "cls", [driver.CUlaunchConfig, driver.CUuuid, runtime.cudaExtent, nvrtc.nvrtcBundledHeadersInfo]
+)
+def test_a_small_number_is_no_address(cls, address):
+    for given in (lambda: cls(address), lambda: cls(_ptr=address)):
+        with pytest.raises(ValueError, match=rf"{cls.__name__}\({address}\).*fields are given by keyword"):
+            given()
+
+
+def test_fields_are_no_positional_arguments():
+    with pytest.raises(TypeError, match="cudaExtent.*fields are given by keyword"):
+        runtime.cudaExtent(64, 4, 2)
 
 
 def test_records_are_buffers():

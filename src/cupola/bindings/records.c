@@ -69,6 +69,22 @@ int record_index(PyTypeObject *type) {
     return -1;
 }
 
+/* Linux maps nothing below this (vm.mmap_min_addr), so such a number is a value in the place of an address. */
+enum { FIRST_ADDRESS = 0x10000 };
+
+static int field_set(PyObject *object, PyObject *value, void *closure);
+
+/* Whether one of the first `values` fields is given by keyword, too. */
+static bool repeated(PyTypeObject *type, const RecordInfo *info, PyObject *kwargs, Py_ssize_t values) {
+    for (Py_ssize_t i = 0; i < values; i++) {
+        const char *name = record_fields(info)[i].name;
+        if (!PyDict_GetItemString(kwargs, name)) continue;
+        PyErr_Format(PyExc_TypeError, "%s() got two values for %s", short_name(type), name);
+        return true;
+    }
+    return false;
+}
+
 static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     int index = record_index(type);
     const RecordInfo *info = index < 0 ? NULL : &module_info.records[index];
@@ -77,14 +93,23 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     PyObject *address = kwargs ? PyDict_GetItemString(kwargs, "_ptr") : NULL;
-    if (PyTuple_GET_SIZE(args) > 1 || (PyTuple_GET_SIZE(args) == 1 && address)) {
-        PyErr_Format(PyExc_TypeError, "%s() takes an address as its only positional argument",
+    Py_ssize_t positional = PyTuple_GET_SIZE(args), values = info->ones ? positional : 0;
+    if (positional > (values ? info->field_count : 1) || (positional && address)) {
+        PyErr_Format(PyExc_TypeError,
+                     info->ones ? "%s() takes its fields, or an address as _ptr"
+                                : "%s() takes an address as its only positional argument; fields are given by keyword",
                      short_name(type));
         return NULL;
     }
-    if (PyTuple_GET_SIZE(args)) address = PyTuple_GET_ITEM(args, 0);
+    if (positional && !values) address = PyTuple_GET_ITEM(args, 0);
     uint64_t where = 0;
     if (address && to_u64(address, &where) < 0) return NULL;
+    if (where && where < FIRST_ADDRESS) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s(%llu) would be the record at the address %llu, where nothing can be: fields are given by keyword",
+                     short_name(type), (unsigned long long)where, (unsigned long long)where);
+        return NULL;
+    }
     RecordObject *self = allocate(type, info);
     if (!self) return NULL;
     if (where) {
@@ -94,6 +119,9 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (where ? !self->storage : own_memory(self) < 0) goto error;
     for (uint32_t i = 0; !where && info->ones && i < info->size / sizeof(uint32_t); i++)
         ((uint32_t *)self->data)[i] = 1;
+    if (values && kwargs && PyDict_GET_SIZE(kwargs) && repeated(type, info, kwargs, values)) goto error;
+    for (Py_ssize_t i = 0; i < values; i++)
+        if (field_set((PyObject *)self, PyTuple_GET_ITEM(args, i), (void *)&record_fields(info)[i]) < 0) goto error;
     PyObject *name, *value;
     for (Py_ssize_t i = 0; kwargs && PyDict_Next(kwargs, &i, &name, &value);) {
         if (PyUnicode_CompareWithASCIIString(name, "_ptr") == 0) continue;

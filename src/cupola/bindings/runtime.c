@@ -2029,7 +2029,7 @@ static const FieldPlace places_cudaLaunchParams[] = {
     {{KIND_HANDLE, 7, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const RecordInfo records[] = {
-    {"dim3\0" "* * *\0" "\0"
+    {"dim3\0" "dim3\0" "\0"
      "x\0" "\0"
      "y\0" "\0"
      "z\0" "\0"

@@ -128,7 +128,7 @@ typedef struct {
     int16_t base, root;
     bool hidden; /* an inner record without a name of its own: no attribute of the module */
     bool array;  /* objects may have several elements */
-    bool ones;   /* fields of new objects are 1 */
+    bool ones;   /* fields of new objects are 1, and may be given in order */
 } RecordInfo;
 
 typedef struct {
