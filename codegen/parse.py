@@ -54,7 +54,7 @@ def parse(library: Library, include: Path) -> Module:
                 if declaration := _declaration(declared, values):
                     module.types.append(declaration)
     module.types += _macro_types(library, macros, module)
-    module.constants = _constants(library, macros, set(public.values()), values)
+    module.constants = _constants(library, macros, values)
     _add_struct_versions(module, macros)
     _add_descriptions(module, library, include)
     if library.typedefs:
@@ -124,7 +124,7 @@ def _public_names(macros: dict[str, ci.Cursor]) -> dict[str, str]:
         if name.startswith("cu") and tokens:
             if re.fullmatch(r"__(?:CUDA|CUDART)_API_PT[SD][ZS]", tokens[0]):
                 tokens = tokens[2:-1]
-            if len(tokens) == 1:
+            if len(tokens) == 1 and tokens[0].isidentifier():
                 names[tokens[0]] = name
     return names
 
@@ -238,15 +238,13 @@ def _macro_types(library: Library, macros: dict[str, ci.Cursor], module: Module)
             yield Typedef(name, tokens[0], sizes[tokens[0]], macro=True)
 
 
-def _constants(
-    library: Library, macros: dict[str, ci.Cursor], functions: set[str], values: dict[str, int]
-) -> list[Constant]:
+def _constants(library: Library, macros: dict[str, ci.Cursor], values: dict[str, int]) -> list[Constant]:
     """Macros that stand for a number. A macro used as a header's own helper (``__X``) or undefined later is none."""
     known = dict(values)
     constants = []
     for name, macro in macros.items():
         location = macro.location.file
-        if not location or not name.startswith(library.constants) or name in functions:
+        if not location or not name.startswith(library.constants):
             continue
         tokens = _tokens(macro)
         value = _evaluate(tokens, known)

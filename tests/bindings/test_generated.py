@@ -198,6 +198,27 @@ def test_layout_of_the_real_headers(name, major, tmp_path):
     assert done.returncode == 0, done.stderr[:2000]
 
 
+@pytest.mark.parametrize("major", [13, 12])
+@pytest.mark.parametrize("name", [name for name, library in LIBRARIES.items() if library.constants])
+def test_no_number_of_the_real_headers_is_missing(name, major):
+    """Read with a pattern instead of a compiler: what is plainly a number or another constant's second name."""
+    folders, _ = probe(name, major)
+    library = LIBRARIES[name]
+    known = {constant.name for constant in Module.load(library.ir_path).constants}
+    listed: dict[str, str] = {}
+    for header in library.headers:
+        path = next(path for folder in (*folders, OURS) if (path := folder / header).exists())
+        text = path.read_text(errors="replace").replace("\\\n", " ")
+        listed |= dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\(*(?:\(\w+\) *)?\w+)(?!\w*:)", text, re.M))
+    numbers = {
+        macro
+        for macro, value in listed.items()
+        if macro.startswith(library.constants) and (value in known or re.search(r"\b\d", value))
+    }
+    assert len(numbers) > 5 or name == "nvrtc"
+    assert numbers - known == set()
+
+
 @needs_gcc
 def test_headers_serve_c_and_cpp(tmp_path):
     include = Path(sysconfig.get_paths()["include"])

@@ -1767,15 +1767,24 @@ cdef extern from "cupola/runtime.h" nogil:
         cudaDeviceScheduleYield
         cudaDeviceScheduleBlockingSync
         cudaDeviceBlockingSync
+        cudaDeviceScheduleMask
         cudaDeviceMapHost
+        cudaDeviceLmemResizeToMax
         cudaDeviceSyncMemops
+        cudaDeviceMask
         cudaArrayDefault
         cudaArrayLayered
         cudaArraySurfaceLoadStore
         cudaArrayCubemap
+        cudaArrayTextureGather
+        cudaArrayColorAttachment
+        cudaArraySparse
+        cudaArrayDeferredMapping
         cudaIpcMemLazyEnablePeerAccess
         cudaMemAttachGlobal
         cudaMemAttachHost
+        cudaMemAttachSingle
+        cudaOccupancyDefault
         cudaOccupancyDisableCachingOverride
         cudaCpuDeviceId
         cudaInvalidDeviceId
@@ -1786,11 +1795,27 @@ cdef extern from "cupola/runtime.h" nogil:
         cudaExternalMemoryDedicated
         cudaExternalSemaphoreSignalSkipNvSciBufMemSync
         cudaExternalSemaphoreWaitSkipNvSciBufMemSync
+        cudaNvSciSyncAttrSignal
+        cudaNvSciSyncAttrWait
         cudaDevSmResourceGroupLocalityDomainIdAny
+        cudaGraphKernelNodePortDefault
+        cudaGraphKernelNodePortProgrammatic
+        cudaGraphKernelNodePortLaunchCompletion
         cudaStreamAttributeAccessPolicyWindow
+        cudaStreamAttributeSynchronizationPolicy
         cudaStreamAttributeMemSyncDomainMap
         cudaStreamAttributeMemSyncDomain
         cudaStreamAttributePriority
+        cudaKernelNodeAttributeAccessPolicyWindow
+        cudaKernelNodeAttributeCooperative
+        cudaKernelNodeAttributePriority
+        cudaKernelNodeAttributeClusterDimension
+        cudaKernelNodeAttributeClusterSchedulingPolicyPreference
+        cudaKernelNodeAttributeMemSyncDomainMap
+        cudaKernelNodeAttributeMemSyncDomain
+        cudaKernelNodeAttributePreferredSharedMemoryCarveout
+        cudaKernelNodeAttributeDeviceUpdatableKernelNode
+        cudaKernelNodeAttributeNvlinkUtilCentricScheduling
         cudaSurfaceType1D
         cudaSurfaceType2D
         cudaSurfaceType3D
@@ -1798,6 +1823,13 @@ cdef extern from "cupola/runtime.h" nogil:
         cudaSurfaceType1DLayered
         cudaSurfaceType2DLayered
         cudaSurfaceTypeCubemapLayered
+        cudaTextureType1D
+        cudaTextureType2D
+        cudaTextureType3D
+        cudaTextureTypeCubemap
+        cudaTextureType1DLayered
+        cudaTextureType2DLayered
+        cudaTextureTypeCubemapLayered
         CUDA_EGL_MAX_PLANES
         cudaCooperativeLaunchMultiDeviceNoPreSync
         cudaCooperativeLaunchMultiDeviceNoPostSync

@@ -2831,15 +2831,24 @@ static const ConstantInfo constants[] = {
     {2LL, false},
     {4LL, false},
     {4LL, false},
+    {7LL, false},
     {8LL, false},
+    {16LL, false},
     {128LL, false},
+    {255LL, false},
     {0LL, false},
     {1LL, false},
     {2LL, false},
     {4LL, false},
+    {8LL, false},
+    {32LL, false},
+    {64LL, false},
+    {128LL, false},
     {1LL, false},
     {1LL, false},
     {2LL, false},
+    {4LL, false},
+    {0LL, false},
     {1LL, false},
     {-1LL, false},
     {-2LL, false},
@@ -2850,11 +2859,34 @@ static const ConstantInfo constants[] = {
     {1LL, false},
     {1LL, false},
     {2LL, false},
-    {4294967295LL, false},
     {1LL, false},
+    {2LL, false},
+    {4294967295LL, false},
+    {0LL, false},
+    {1LL, false},
+    {2LL, false},
+    {1LL, false},
+    {3LL, false},
     {9LL, false},
     {10LL, false},
     {8LL, false},
+    {1LL, false},
+    {2LL, false},
+    {8LL, false},
+    {4LL, false},
+    {5LL, false},
+    {9LL, false},
+    {10LL, false},
+    {14LL, false},
+    {13LL, false},
+    {16LL, false},
+    {1LL, false},
+    {2LL, false},
+    {3LL, false},
+    {12LL, false},
+    {241LL, false},
+    {242LL, false},
+    {252LL, false},
     {1LL, false},
     {2LL, false},
     {3LL, false},
@@ -2895,15 +2927,24 @@ static const char constant_names[] =
     "cudaDeviceScheduleYield\0"
     "cudaDeviceScheduleBlockingSync\0"
     "cudaDeviceBlockingSync\0"
+    "cudaDeviceScheduleMask\0"
     "cudaDeviceMapHost\0"
+    "cudaDeviceLmemResizeToMax\0"
     "cudaDeviceSyncMemops\0"
+    "cudaDeviceMask\0"
     "cudaArrayDefault\0"
     "cudaArrayLayered\0"
     "cudaArraySurfaceLoadStore\0"
     "cudaArrayCubemap\0"
+    "cudaArrayTextureGather\0"
+    "cudaArrayColorAttachment\0"
+    "cudaArraySparse\0"
+    "cudaArrayDeferredMapping\0"
     "cudaIpcMemLazyEnablePeerAccess\0"
     "cudaMemAttachGlobal\0"
     "cudaMemAttachHost\0"
+    "cudaMemAttachSingle\0"
+    "cudaOccupancyDefault\0"
     "cudaOccupancyDisableCachingOverride\0"
     "cudaCpuDeviceId\0"
     "cudaInvalidDeviceId\0"
@@ -2914,11 +2955,27 @@ static const char constant_names[] =
     "cudaExternalMemoryDedicated\0"
     "cudaExternalSemaphoreSignalSkipNvSciBufMemSync\0"
     "cudaExternalSemaphoreWaitSkipNvSciBufMemSync\0"
+    "cudaNvSciSyncAttrSignal\0"
+    "cudaNvSciSyncAttrWait\0"
     "cudaDevSmResourceGroupLocalityDomainIdAny\0"
+    "cudaGraphKernelNodePortDefault\0"
+    "cudaGraphKernelNodePortProgrammatic\0"
+    "cudaGraphKernelNodePortLaunchCompletion\0"
     "cudaStreamAttributeAccessPolicyWindow\0"
+    "cudaStreamAttributeSynchronizationPolicy\0"
     "cudaStreamAttributeMemSyncDomainMap\0"
     "cudaStreamAttributeMemSyncDomain\0"
     "cudaStreamAttributePriority\0"
+    "cudaKernelNodeAttributeAccessPolicyWindow\0"
+    "cudaKernelNodeAttributeCooperative\0"
+    "cudaKernelNodeAttributePriority\0"
+    "cudaKernelNodeAttributeClusterDimension\0"
+    "cudaKernelNodeAttributeClusterSchedulingPolicyPreference\0"
+    "cudaKernelNodeAttributeMemSyncDomainMap\0"
+    "cudaKernelNodeAttributeMemSyncDomain\0"
+    "cudaKernelNodeAttributePreferredSharedMemoryCarveout\0"
+    "cudaKernelNodeAttributeDeviceUpdatableKernelNode\0"
+    "cudaKernelNodeAttributeNvlinkUtilCentricScheduling\0"
     "cudaSurfaceType1D\0"
     "cudaSurfaceType2D\0"
     "cudaSurfaceType3D\0"
@@ -2926,6 +2983,13 @@ static const char constant_names[] =
     "cudaSurfaceType1DLayered\0"
     "cudaSurfaceType2DLayered\0"
     "cudaSurfaceTypeCubemapLayered\0"
+    "cudaTextureType1D\0"
+    "cudaTextureType2D\0"
+    "cudaTextureType3D\0"
+    "cudaTextureTypeCubemap\0"
+    "cudaTextureType1DLayered\0"
+    "cudaTextureType2DLayered\0"
+    "cudaTextureTypeCubemapLayered\0"
     "CUDA_EGL_MAX_PLANES\0"
     "cudaCooperativeLaunchMultiDeviceNoPreSync\0"
     "cudaCooperativeLaunchMultiDeviceNoPostSync\0"
@@ -26156,7 +26220,7 @@ const ModuleInfo module_info = {
     .enum_count = 97,
     .handle_count = 43,
     .record_count = 132,
-    .constant_count = 62,
+    .constant_count = 94,
     .function_count = 376,
     .status = 1,
     .generated = functions,
