@@ -13,6 +13,7 @@ from cupola.cpu.codegen.body import Facts
 from cupola.cpu.codegen.layout import Layout, code_address, module_variables
 from cupola.cpu.codegen.meetings import meets_warp, suspends
 from cupola.cpu.codegen.shape import Shape
+from cupola.cpu.device_runtime import link_device_runtime
 from cupola.cpu.errors import ImageError
 from cupola.cpu.facts import KernelInfo, VariableInfo
 from cupola.cpu.ptx import ast
@@ -58,6 +59,7 @@ class ParsedModule:
     def __init__(self, text: str, registers: dict[str, int]) -> None:
         try:
             self.module = ptx.parse(text)
+            link_device_runtime(self.module)
             self.registers = registers
             self.kernels = [
                 self._prepare(function)

@@ -6,12 +6,14 @@ import logging
 import re
 from collections.abc import Sequence
 
-from cupola.cpu import images, ptx
+from cupola.cpu import device_runtime, images, ptx
 from cupola.cpu.errors import ImageError
 from cupola.cpu.ptx.linker import merge, undefined_functions
 
-PROVIDED = frozenset(["__assertfail", "vprintf", "malloc", "free", "cudaGraphSetConditional"])
-"""External functions that the CPU device has (codegen/calls.py, passes/conditions.py)."""
+PROVIDED = frozenset(
+    ["__assertfail", "vprintf", "malloc", "free", "cudaGraphSetConditional", *device_runtime.FUNCTIONS]
+)
+"""External functions that the CPU device has (codegen/calls.py, passes/conditions.py, device_runtime.ptx)."""
 
 
 def read_input(image: bytes, name: str, architecture: int) -> str:

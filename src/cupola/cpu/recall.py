@@ -34,7 +34,7 @@ def _package() -> str:
     found = [sys.version]
     for place, _, names in os.walk(folder):
         for name in names:
-            if name.endswith((".py", ".so")):
+            if name.endswith((".py", ".so", ".ptx")):
                 path = os.path.join(place, name)
                 status = os.stat(path)
                 found.append(f"{path} {status.st_size} {status.st_mtime_ns}")

@@ -185,6 +185,7 @@ struct wanted {
     CUmemoryPool pool; /* of an allocation */
     size_t size;
     uint64_t address; /* given for a free, set by an allocation */
+    CUgraphDeviceNode *device; /* where the handle goes of a kernel node that kernels can change; NULL: another node */
 };
 
 static CUresult add_wanted(CUgraph graph, const struct node_set *after, struct wanted *w, CUgraphNode *node) {
@@ -193,7 +194,11 @@ static CUresult add_wanted(CUgraph graph, const struct node_set *after, struct w
                                     0, w->size, &w->address, node);
     if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         return graph_add_free(graph, after->nodes, after->data, after->count, w->address, node);
-    return graph_node_add_op(graph, w->type, after->nodes, after->data, after->count, w->op, node);
+    RETURN_IF(graph_node_add_op(graph, w->type, after->nodes, after->data, after->count, w->op, node));
+    if (w->device == NULL) return CUDA_SUCCESS;
+    RETURN_IF(graph_node_make_updatable(*node));
+    *w->device = device_node_handle((*node)->device);
+    return CUDA_SUCCESS;
 }
 
 static CUresult add(CUstream stream, struct wanted *w) {
@@ -215,6 +220,22 @@ static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
     return add(stream, &(struct wanted){.type = type, .op = op});
 }
 
+/* "Priorities are copied from stream priority during stream capture." */
+static void inherit(CUstream stream, struct op *op) {
+    if (op->kind == OP_KERNEL && !op->kernel.attributes.has_priority)
+        op->kernel.attributes.priority = stream->priority;
+}
+
+CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode *node) {
+    if (!stream_is_capturing(stream)) {
+        op_free(op);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "nodes that kernels can change exist in graphs only, and the stream is not capturing");
+    }
+    inherit(stream, op);
+    return add(stream, &(struct wanted){.type = CU_GRAPH_NODE_TYPE_KERNEL, .op = op, .device = node});
+}
+
 CUresult capture_add(CUstream stream, struct op *op) {
     static const CUgraphNodeType types[] = {
         [OP_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,
@@ -226,6 +247,7 @@ CUresult capture_add(CUstream stream, struct op *op) {
         [OP_WAIT_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
     };
     CUgraphNodeType type = types[op->kind];
+    inherit(stream, op);
     if (type != CU_GRAPH_NODE_TYPE_EMPTY) return add_op(stream, type, op);
     op_free(op);
     return add_op(stream, type, NULL);

@@ -46,6 +46,19 @@ static CUresult check_size(CUfunction function, const struct launch_attributes *
     return CUDA_SUCCESS;
 }
 
+/* Larger clusters that a GPU may form where there is room; the CPU device has no need of them. */
+static CUresult check_preferred(const uint32_t preferred[3], const uint32_t cluster[3], const uint32_t grid[3]) {
+    if (!preferred[0] && !preferred[1] && !preferred[2]) return CUDA_SUCCESS;
+    for (int i = 0; i < 3; i++)
+        if (!preferred[i] || preferred[i] % cluster[i] || grid[i] % preferred[i])
+            return fail(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+                        "the preferred cluster is (%u, %u, %u): each extent must be a multiple of the cluster's, "
+                        "(%u, %u, %u), and divide the grid's, (%u, %u, %u)",
+                        preferred[0], preferred[1], preferred[2], cluster[0], cluster[1], cluster[2], grid[0], grid[1],
+                        grid[2]);
+    return CUDA_SUCCESS;
+}
+
 CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *attributes, const uint32_t grid[3],
                            uint32_t cluster[3], uint8_t *is_explicit) {
     const uint32_t *required = required_cluster(function), *asked = attributes->cluster;
@@ -54,7 +67,7 @@ CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *
     *is_explicit = chosen[0] != 0;
     cluster[0] = cluster[1] = cluster[2] = 1;
     if (likely(!chosen[0])) {
-        if (likely(!function->image_kernel->info->must_have_cluster)) return CUDA_SUCCESS;
+        if (likely(!function->image_kernel->info->must_have_cluster || attributes->unfinished)) return CUDA_SUCCESS;
         return fail(CUDA_ERROR_INVALID_CLUSTER_SIZE,
                     "%s is launched with a cluster only (.explicitcluster): give CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION "
                     "(LaunchConfig(cluster=...))",
@@ -71,7 +84,7 @@ CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *
                         "the grid is (%u, %u, %u) blocks, which is no multiple of the cluster, (%u, %u, %u)", grid[0],
                         grid[1], grid[2], chosen[0], chosen[1], chosen[2]);
     memcpy(cluster, chosen, 3 * sizeof *cluster);
-    return CUDA_SUCCESS;
+    return check_preferred(attributes->preferred_cluster, cluster, grid);
 }
 
 /* ---- occupancy ------------------------------------------------------------------------------------------------- */

@@ -50,6 +50,7 @@ void graph_node_free(CUgraphNode node) {
         handle_kill(node->bodies[i]);
         graph_release(node->bodies[i]);
     }
+    graph_node_leave_device(node);
     shared_op_release(node->op);
     free(node->bodies);
     free(node->kernel_params);
@@ -180,7 +181,9 @@ static bool clone_contents(CUgraphNode copy, CUgraphNode node) {
     copy->condition_type = node->condition_type;
     copy->condition_context = node->condition_context;
     copy->pool = node->pool;
+    copy->version = node->version;
     if (node->op && !(copy->op = shared_op_new(op_copy(node->op->op)))) return false;
+    if (node->device && graph_node_make_updatable(copy)) return false;
     if (node->access_count) {
         copy->access = malloc(node->access_count * sizeof *copy->access);
         if (copy->access == NULL) return false;
@@ -467,6 +470,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
     if (hNode->graph->has_memory_nodes)
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "nodes of a graph with allocation or free nodes cannot be destroyed");
+    if (hNode->device)
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "a device-updatable kernel node cannot be destroyed");
     if (!handle_kill(hNode)) return graph_node_check(hNode);
     remove_node(hNode);
     graph_node_free(hNode);

@@ -30,6 +30,9 @@ struct CUgraphNode_st {
     unsigned local_id;          /* counts within the graph */
     CUgraphNodeType type;
     bool disabled; /* in an executable graph */
+    bool runs_device; /* an executable's node that has the definition's `device` */
+    uint64_t version; /* counts changes of what it does */
+    struct device_node *device; /* of a kernel node that kernels can change; NULL: they cannot */
     struct edges dependencies, dependents;
     struct shared_op *op; /* NULL: empty, child graph and conditional nodes */
     CUgraph *bodies;      /* the child graph, or the bodies of a conditional node */
@@ -109,13 +112,27 @@ CUresult graph_node_set_op(CUgraphNode node, struct op *op);
 CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
                            const CUgraphEdgeData *data, size_t count, struct op *op, CUgraphNode *node);
 
-/* The operation for the parameters of a node, for definitions and executables alike. */
-CUresult graph_make_op(const CUgraphNodeParams *params, struct op **op);
+/* The operation for the parameters of a node, for definitions and executables alike; a kernel's attributes beside it. */
+CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attributes *attributes, struct op **op);
+const struct launch_attributes *node_attributes(CUgraphNode node); /* NULL: not a kernel node */
 CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                               size_t count, const CUmemPoolProps *pool, const CUmemAccessDesc *access,
                               size_t access_count, size_t size, uint64_t *address, CUgraphNode *node);
 CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                         size_t count, uint64_t address, CUgraphNode *node);
+
+/* ---- graph_device.c ----------------------------------------------------------------------------------- */
+
+CUresult graph_node_make_updatable(CUgraphNode node); /* a kernel node */
+bool graph_has_updatable(CUgraph graph, bool instantiated); /* any such node; or one that an executable has now */
+void graph_adopt_updatable(CUgraph clone, CUgraph graph);   /* the clone is the executable's */
+void graph_node_leave_device(CUgraphNode node);             /* which is going to be freed */
+CUgraphDeviceNode device_node_handle(const struct device_node *node); /* for kernels */
+void device_node_release(struct device_node *node);
+/* Write what the host has set where kernels see it; refresh: unless that version was written last. */
+void device_node_reset(struct device_node *node, const struct op *op, bool enabled, uint64_t version);
+void device_node_refresh(struct device_node *node, const struct op *op, bool enabled, uint64_t version);
+CUresult device_node_execute(const struct device_node *node, const struct op *op); /* as kernels have changed it */
 
 /* ---- graph_conditional.c ------------------------------------------------------------------------------ */
 

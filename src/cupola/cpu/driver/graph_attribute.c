@@ -23,6 +23,9 @@ static CUresult set_attributes(CUgraphNode node, const struct launch_attributes 
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
     RETURN_IF(check_kernel_node(dst));
     RETURN_IF(check_kernel_node(src));
+    if (dst->device || src->device)
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "attributes are copied neither to nor from a device-updatable kernel node");
     return set_attributes(dst, &src->op->op->kernel.attributes);
 }
 
@@ -30,19 +33,23 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
                                        CUkernelNodeAttrValue *value_out) {
     RETURN_IF(check_kernel_node(hNode));
     if (value_out == NULL) return fail_null("value_out");
-    const struct launch_attributes *a = &hNode->op->op->kernel.attributes;
+    if (attr != CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+        return attribute_get(node_attributes(hNode), attr, value_out);
     memset(value_out, 0, sizeof *value_out);
-    switch ((int)attr) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value_out->cooperative = a->cooperative; break;
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY: value_out->priority = a->priority; break;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        value_out->clusterDim.x = a->cluster[0], value_out->clusterDim.y = a->cluster[1];
-        value_out->clusterDim.z = a->cluster[2];
-        break;
-    default:
-        return fail(CUDA_ERROR_INVALID_VALUE, "kernel nodes of the CPU device have no attribute %d",
-                    (int)attr);
-    }
+    value_out->deviceUpdatableKernelNode.deviceUpdatable = hNode->device != NULL;
+    value_out->deviceUpdatableKernelNode.devNode = device_node_handle(hNode->device);
+    return CUDA_SUCCESS;
+}
+
+/* The handle for kernels is returned in the value, which is const in the header all the same. */
+static CUresult set_updatable(CUgraphNode node, CUkernelNodeAttrValue *value) {
+    int wanted = value->deviceUpdatableKernelNode.deviceUpdatable;
+    if (wanted != 1 && (wanted || node->device))
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "deviceUpdatable is %d: it must be 0 or 1, and 1 for a node that is device-updatable already", wanted);
+    if (!wanted) return CUDA_SUCCESS;
+    RETURN_IF(graph_node_make_updatable(node));
+    value->deviceUpdatableKernelNode.devNode = device_node_handle(node->device);
     return CUDA_SUCCESS;
 }
 
@@ -50,19 +57,16 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
                                        const CUkernelNodeAttrValue *value) {
     RETURN_IF(check_kernel_node(hNode));
     if (value == NULL) return fail_null("value");
-    struct launch_attributes a = hNode->op->op->kernel.attributes;
-    switch ((int)attr) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: a.cooperative = value->cooperative != 0; break;
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY: a.priority = value->priority; break;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        a.cluster[0] = value->clusterDim.x, a.cluster[1] = value->clusterDim.y,
-        a.cluster[2] = value->clusterDim.z;
-        break;
-    default:
-        return fail(CUDA_ERROR_INVALID_VALUE, "kernel nodes of the CPU device have no attribute %d",
-                    (int)attr);
-    }
-    return set_attributes(hNode, &a);
+    if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+        return set_updatable(hNode, (CUkernelNodeAttrValue *)value);
+    struct launch_attributes attributes = *node_attributes(hNode);
+    bool no_cluster = attr == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && !value->clusterDim.x && !value->clusterDim.y &&
+                      !value->clusterDim.z;
+    if (no_cluster) /* as it is told of a node without one */
+        memset(attributes.cluster, 0, sizeof attributes.cluster);
+    else
+        RETURN_IF(attribute_set(&attributes, attr, value));
+    return set_attributes(hNode, &attributes);
 }
 
 const struct entry graph_attribute_entries[] = {

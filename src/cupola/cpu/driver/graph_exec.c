@@ -21,6 +21,9 @@ static CUresult no_memory(void) {
 
 struct step {
     struct shared_op *op; /* NULL: a conditional node */
+    struct device_node *device; /* of the executable, which outlives the plan; NULL: kernels cannot change the step */
+    uint64_t version;
+    bool disabled; /* by the host; kernels may enable it */
     const struct condition *condition;
     CUgraphConditionalNodeType type;
     unsigned body_count;
@@ -40,6 +43,7 @@ struct plan {
     struct steps records;     /* events that it records */
     struct held_objects held;
     struct condition_list *conditions;
+    bool has_updatable;
 };
 
 static struct step *steps_append(struct steps *steps) {
@@ -83,6 +87,17 @@ static bool append_op(struct steps *steps, struct shared_op *op) {
     return true;
 }
 
+/* A node that kernels can change stays in the plan when it is disabled: they may enable it. */
+static bool append_updatable(CUgraphNode node, struct plan *plan, struct steps *steps) {
+    if (!append_op(steps, node->op)) return false;
+    struct step *step = &steps->items[steps->count - 1];
+    step->device = node->device;
+    step->version = node->version;
+    step->disabled = node->disabled;
+    plan->has_updatable = true;
+    return true;
+}
+
 static bool is_freed_in(CUgraph graph, uint64_t address) {
     for (CUgraphNode node = graph->first; node; node = node->next)
         if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE && node->op->op->memory.address == address) return true;
@@ -113,6 +128,10 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
     bool fine = nodes != NULL;
     for (size_t i = 0; fine && i < graph->count; i++) {
         CUgraphNode node = nodes[i];
+        if (node->device) {
+            fine = append_updatable(node, plan, steps);
+            continue;
+        }
         if (node->disabled) continue;
         switch ((int)node->type) {
         case CU_GRAPH_NODE_TYPE_EMPTY: break;
@@ -208,8 +227,18 @@ static void run(struct walk *walk, const struct steps *steps) {
             continue;
         }
         if (unlikely(step->op->op->kind == OP_WAIT) && waits_for_itself(walk, step->op->op)) continue;
-        CUresult status = op_execute(step->op->op);
+        CUresult status = unlikely(step->device != NULL) ? device_node_execute(step->device, step->op->op)
+                                                         : op_execute(step->op->op);
         if (unlikely(status) && !walk->status) walk->status = status;
+    }
+}
+
+/* What the host has changed of nodes that kernels can change, too, is put over what those have. */
+static void refresh(const struct steps *steps) {
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct step *step = &steps->items[i];
+        if (step->device) device_node_refresh(step->device, step->op->op, !step->disabled, step->version);
+        for (unsigned b = 0; b < step->body_count; b++) refresh(&step->bodies[b]);
     }
 }
 
@@ -217,8 +246,11 @@ CUresult graph_execute(struct op *op) {
     struct plan *plan = op->graph.graph;
     struct walk walk = {op->graph.stream, op->sequence, op->context, CUDA_SUCCESS};
     pthread_mutex_lock(&plan->exec->running);
-    conditions_reset(plan->conditions);
-    run(&walk, &plan->steps);
+    if (unlikely(plan->has_updatable)) refresh(&plan->steps);
+    if (likely(!op->graph.upload)) {
+        conditions_reset(plan->conditions);
+        run(&walk, &plan->steps);
+    }
     pthread_mutex_unlock(&plan->exec->running);
     return walk.status;
 }
@@ -262,6 +294,15 @@ static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateR
     return fail(status, "%s", text);
 }
 
+/* A kernel node has got the cluster that its kernel must have. */
+static CUresult check_finished(const struct op *op) {
+    struct launch_attributes attributes = op->kernel.attributes;
+    uint32_t cluster[3];
+    uint8_t is_explicit;
+    attributes.unfinished = false;
+    return cluster_of_launch(op->kernel.function, &attributes, op->kernel.launch.grid, cluster, &is_explicit);
+}
+
 static CUresult check_structure(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     CUgraphNode cycle, *sorted = graph_sorted(graph, &cycle);
     if (sorted == NULL && cycle == NULL) return no_memory();
@@ -269,8 +310,11 @@ static CUresult check_structure(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *pa
     if (cycle)
         return wrong(params, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, cycle, CUDA_ERROR_INVALID_VALUE,
                      "the edges of the graph form a cycle, so no order of its nodes respects them all");
-    for (CUgraphNode node = graph->first; node; node = node->next)
+    for (CUgraphNode node = graph->first; node; node = node->next) {
+        const struct launch_attributes *attributes = node_attributes(node);
+        if (attributes && attributes->unfinished) RETURN_IF(check_finished(node->op->op));
         for (unsigned i = 0; i < node->body_count; i++) RETURN_IF(check_structure(node->bodies[i], params));
+    }
     return CUDA_SUCCESS;
 }
 
@@ -362,6 +406,9 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
         return wrong(params, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL, CUDA_ERROR_INVALID_VALUE,
                      "a conditional handle was made for the graph, but no conditional node uses it");
     if (on_device) RETURN_IF(check_device_launch(hGraph, params));
+    if (graph_has_updatable(hGraph, true))
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "a graph with device-updatable kernel nodes has one executable at a time: destroy the other first");
     CUgraphExec exec = handle_new(HANDLE_GRAPH_EXEC, sizeof *exec);
     if (exec == NULL) return no_memory();
     pthread_mutex_init(&exec->lock, NULL);
@@ -375,6 +422,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
         handle_free(HANDLE_GRAPH_EXEC, exec);
         return no_memory();
     }
+    graph_adopt_updatable(exec->graph, hGraph);
     params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     *phGraphExec = exec;
     return CUDA_SUCCESS;
@@ -427,9 +475,18 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     RETURN_IF(enter_stream(hStream, &stream));
     RETURN_IF(graph_exec_check(hGraphExec));
     pthread_mutex_lock(&hGraphExec->lock);
-    bool fine = current_plan(hGraphExec) != NULL;
+    struct plan *plan = current_plan(hGraphExec);
+    struct op *op = plan && plan->has_updatable ? op_new(OP_GRAPH, stream->context) : NULL;
+    bool fine = plan && (op || !plan->has_updatable);
+    if (op) {
+        op->graph.stream = stream;
+        op->graph.upload = true;
+        op->graph.graph = plan;
+        graph_op_retain(op);
+    }
     pthread_mutex_unlock(&hGraphExec->lock);
-    return fine ? CUDA_SUCCESS : no_memory();
+    if (!fine) return no_memory();
+    return op ? stream_submit(stream, op) : CUDA_SUCCESS;
 }
 
 /* Take the plan of a launch, with the references of its operation, and make the memory that outlives the

@@ -11,14 +11,13 @@ static CUresult no_memory(void) {
 
 /* ---- parameters to operations ------------------------------------------------------------------------- */
 
-static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, struct op **op) {
+static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, const struct launch_attributes *attributes,
+                            struct op **op) {
     CUfunction function;
     RETURN_IF(function_find(p->func ? p->func : (CUfunction)p->kern, p->ctx, &function));
     const unsigned grid[3] = {p->gridDimX, p->gridDimY, p->gridDimZ};
     const unsigned block[3] = {p->blockDimX, p->blockDimY, p->blockDimZ};
-    struct launch_attributes attributes = {0};
-    return launch_prepare(function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra, &attributes,
-                          op);
+    return launch_prepare(function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra, attributes, op);
 }
 
 static CUresult make_copy(const CUDA_MEMCPY3D *form, CUcontext handle, struct op **op) {
@@ -74,12 +73,12 @@ static CUresult make_event(CUevent event, bool record, struct op **op) {
     return CUDA_SUCCESS;
 }
 
-CUresult graph_make_op(const CUgraphNodeParams *params, struct op **op) {
+CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attributes *attributes, struct op **op) {
     switch ((int)params->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
         CUDA_KERNEL_NODE_PARAMS kernel;
         memcpy(&kernel, &params->kernel, sizeof kernel);
-        return make_kernel(&kernel, op);
+        return make_kernel(&kernel, attributes, op);
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY: return make_copy(&params->memcpy.copyParams, params->memcpy.copyCtx, op);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
@@ -99,6 +98,10 @@ CUresult graph_make_op(const CUgraphNodeParams *params, struct op **op) {
     }
 }
 
+const struct launch_attributes *node_attributes(CUgraphNode node) {
+    return node->type == CU_GRAPH_NODE_TYPE_KERNEL ? &node->op->op->kernel.attributes : NULL;
+}
+
 /* ---- nodes -------------------------------------------------------------------------------------------- */
 
 CUresult graph_node_set_op(CUgraphNode node, struct op *op) {
@@ -106,6 +109,7 @@ CUresult graph_node_set_op(CUgraphNode node, struct op *op) {
     if (shared == NULL) return no_memory();
     shared_op_release(node->op);
     node->op = shared;
+    node->version++;
     free(node->kernel_params);
     node->kernel_params = NULL;
     return CUDA_SUCCESS;
@@ -276,6 +280,7 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
     RETURN_IF(graph_check(hGraph));
     if (phGraphNode == NULL) return fail_null("phGraphNode");
     if (nodeParams == NULL) return fail_null("nodeParams");
+    static const struct launch_attributes unfinished = {.unfinished = true};
     struct op *op = NULL;
     switch ((int)nodeParams->type) {
     case CU_GRAPH_NODE_TYPE_EMPTY: break;
@@ -297,7 +302,7 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
         return graph_add_conditional(hGraph, dependencies, dependencyData, numDependencies,
                                      &nodeParams->conditional, phGraphNode);
-    default: RETURN_IF(graph_make_op(nodeParams, &op));
+    default: RETURN_IF(graph_make_op(nodeParams, &unfinished, &op));
     }
     return graph_node_add_op(hGraph, nodeParams->type, dependencies, dependencyData, numDependencies, op,
                              phGraphNode);
@@ -320,14 +325,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
         return CUDA_SUCCESS;
     }
     struct op *op;
-    RETURN_IF(graph_make_op(nodeParams, &op));
-    if (hNode->type == CU_GRAPH_NODE_TYPE_KERNEL) {
-        CUresult status = op_set_attributes(op, &hNode->op->op->kernel.attributes);
-        if (status) {
-            op_free(op);
-            return status;
-        }
-    }
+    RETURN_IF(graph_make_op(nodeParams, node_attributes(hNode), &op));
     return graph_node_set_op(hNode, op);
 }
 

@@ -49,6 +49,7 @@ static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode o
         return CU_GRAPH_EXEC_UPDATE_SUCCESS;
     }
     if (own->op == NULL) return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (own->device || other->device) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other, NULL);
     const struct op *a = own->op->op, *b = other->op->op;
     CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
     switch ((int)own->type) {
@@ -189,7 +190,7 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
         [CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED] =
             "parameters of a node changed that must stay (the context, the "
             "kinds of memory, the number of bodies)",
-        [CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED] = "allocation and free nodes cannot be updated",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED] = "allocation, free and device-updatable nodes cannot be updated",
         [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] =
             "a kernel of another context was given to a node",
     };
@@ -245,14 +246,7 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeP
                     (int)own->type, (int)params->type);
     if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph, replaced);
     struct op *op;
-    RETURN_IF(graph_make_op(params, &op));
-    if (own->type == CU_GRAPH_NODE_TYPE_KERNEL) {
-        CUresult status = op_set_attributes(op, &own->op->op->kernel.attributes);
-        if (status) {
-            op_free(op);
-            return status;
-        }
-    }
+    RETURN_IF(graph_make_op(params, node_attributes(own), &op));
     RETURN_IF(graph_node_set_op(own, op));
     graph_exec_changed(exec);
     return CUDA_SUCCESS;
@@ -349,6 +343,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
     CUresult status = find_switchable(hGraphExec, hNode, &own);
     if (status == CUDA_SUCCESS && own->disabled != !isEnabled) {
         own->disabled = !isEnabled;
+        own->version++;
         graph_exec_changed(hGraphExec);
     }
     pthread_mutex_unlock(&hGraphExec->lock);

@@ -208,10 +208,15 @@ struct fill {
 };
 
 struct launch_attributes {
-    uint8_t cooperative;
+    uint8_t cooperative, has_priority;
+    uint8_t unfinished; /* of a kernel node, which may still get a cluster that its kernel must have */
+    uint8_t scheduling_policy, domain, nvlink_scheduling, shared_memory_mode; /* as the enumerations of CUDA number them */
+    CUlaunchMemSyncDomainMap domain_map;
     int priority;
-    uint32_t cluster[3]; /* blocks; zeros: not given */
     int portable_mode;   /* CUlaunchAttributePortableClusterMode */
+    uint32_t cluster[3], preferred_cluster[3]; /* blocks; zeros: not given */
+    unsigned carveout;
+    CUaccessPolicyWindow window;
 };
 
 struct op {
@@ -256,6 +261,7 @@ struct op {
         struct {
             void *graph;     /* the plan of an executable graph, referenced */
             CUstream stream; /* where it was launched */
+            bool upload;     /* nothing runs */
         } graph;
     };
 };
@@ -497,6 +503,12 @@ int occupancy_blocks(CUfunction function, int threads, size_t dynamic_shared); /
 CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
                         void **params, void **extra, const struct launch_attributes *attributes, struct op **op);
 CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes);
+CUresult launch_check_attributes(CUfunction function, const cpu_launch *launch, const struct launch_attributes *attributes);
+
+/* One attribute by its number; those with a meaning of their own (events, device-updatable nodes) are not among them
+ * (attribute.c). */
+CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
+CUresult attribute_get(const struct launch_attributes *attributes, CUlaunchAttributeID id, CUlaunchAttributeValue *value);
 
 /* The cluster of a launch, {1, 1, 1} without one, and whether somebody asked for it; or what is wrong with it (cluster.c). */
 CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *attributes, const uint32_t grid[3],
@@ -524,6 +536,7 @@ void textures_context_destroyed(CUcontext context);
 
 /* A capturing stream hands its operations over; the op is the callee's. */
 CUresult capture_add(CUstream stream, struct op *op);
+CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode *node); /* a launch */
 CUresult capture_record(CUstream stream, CUevent event, unsigned flags);
 CUresult capture_wait(CUstream stream, CUevent event, unsigned flags);
 bool capture_owns_event(CUevent event);               /* last recorded in a capture that still runs */

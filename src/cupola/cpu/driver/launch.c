@@ -73,11 +73,12 @@ static CUresult check_shared(CUfunction function, unsigned dynamic_shared) {
         dynamic_shared, cpu_kernel_name(function->kernel), most, limit);
 }
 
-static CUresult check_attributes(CUfunction function, const unsigned grid[3], const unsigned block[3],
-                                 unsigned dynamic_shared, const struct launch_attributes *attributes) {
+CUresult launch_check_attributes(CUfunction function, const cpu_launch *launch,
+                                 const struct launch_attributes *attributes) {
     if (attributes->cooperative) {
+        const uint32_t *grid = launch->grid, *block = launch->block;
         uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-        int resident = occupancy_blocks(function, (int)(block[0] * block[1] * block[2]), dynamic_shared) *
+        int resident = occupancy_blocks(function, (int)(block[0] * block[1] * block[2]), launch->dynamic_shared) *
                        function->module->context->device->model->multiprocessors;
         if (blocks > (uint64_t)resident)
             return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
@@ -141,7 +142,6 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     if (unlikely(!fits)) return wrong_shape(grid, block);
     RETURN_IF(check_threads(function, block));
     RETURN_IF(check_shared(function, dynamic_shared));
-    if (attributes) RETURN_IF(check_attributes(function, grid, block, dynamic_shared, attributes));
     if (unlikely(params && extra))
         return fail(CUDA_ERROR_INVALID_VALUE, "kernelParams and extra are both given: use one of them");
     if (unlikely(!params && !extra && function->image_kernel->info->param_count))
@@ -174,16 +174,22 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     return CUDA_SUCCESS;
 }
 
-static CUresult launch_on(CUstream stream, CUfunction handle, const unsigned grid[3], const unsigned block[3],
-                          unsigned dynamic_shared, void **params, void **extra,
-                          const struct launch_attributes *attributes) {
+static CUresult prepare_on(CUstream stream, CUfunction handle, const unsigned grid[3], const unsigned block[3],
+                           unsigned dynamic_shared, void **params, void **extra,
+                           const struct launch_attributes *attributes, struct op **op) {
     CUfunction function;
-    struct op *op;
     RETURN_IF(function_find(handle, stream->context, &function));
     if (unlikely(function->module->context != stream->context))
         return fail(CUDA_ERROR_INVALID_HANDLE, "%s was loaded into another context than the stream's",
                     cpu_kernel_name(function->kernel));
-    RETURN_IF(launch_prepare(function, grid, block, dynamic_shared, params, extra, attributes, &op));
+    return launch_prepare(function, grid, block, dynamic_shared, params, extra, attributes, op);
+}
+
+static CUresult launch_on(CUstream stream, CUfunction handle, const unsigned grid[3], const unsigned block[3],
+                          unsigned dynamic_shared, void **params, void **extra,
+                          const struct launch_attributes *attributes) {
+    struct op *op;
+    RETURN_IF(prepare_on(stream, handle, grid, block, dynamic_shared, params, extra, attributes, &op));
     return stream_submit(stream, op);
 }
 
@@ -206,79 +212,67 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
                      &attributes);
 }
 
-/* Most attributes are hints about how a GPU is to schedule the grid, which make no difference here. Work of one stream
- * runs in order, so programmatic serialisation and completion events are kept by doing things later than allowed. */
-static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes, CUevent events[2],
-                                unsigned *event_count) {
-    *event_count = 0;
+/* What a launch asks for beside what its operation keeps. Work of one stream runs in order, so programmatic serialisation
+ * and completion events are kept by doing things later than allowed. */
+struct requests {
+    CUevent events[2];
+    unsigned event_count;
+    CUlaunchAttribute *updatable; /* where the handle of a device-updatable node goes; NULL: none asked for */
+};
+
+static CUresult read_event(CUevent event, struct requests *requests) {
+    if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
+    if (requests->event_count == 2) return fail(CUDA_ERROR_INVALID_VALUE, "a launch attribute is given twice");
+    requests->events[requests->event_count++] = event;
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes,
+                                struct requests *requests) {
     if (config->numAttrs && !config->attrs) return fail_null("attrs");
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttributeValue *value = &config->attrs[i].value;
-        switch (config->attrs[i].id) {
-            case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: attributes->cooperative = value->cooperative != 0; break;
-            case CU_LAUNCH_ATTRIBUTE_PRIORITY: attributes->priority = value->priority; break;
-            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-                attributes->cluster[0] = value->clusterDim.x;
-                attributes->cluster[1] = value->clusterDim.y;
-                attributes->cluster[2] = value->clusterDim.z;
-                if (!value->clusterDim.x || !value->clusterDim.y || !value->clusterDim.z)
-                    return fail(CUDA_ERROR_INVALID_VALUE, "the cluster is (%u, %u, %u): no dimension may be 0",
-                                value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
-                break;
+        switch ((int)config->attrs[i].id) {
+            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: { /* both begin with the event */
-                CUevent event = value->launchCompletionEvent.event;
-                if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
-                if (*event_count == 2) return fail(CUDA_ERROR_INVALID_VALUE, "a launch attribute is given twice");
-                events[(*event_count)++] = event;
+            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: /* both begin with the event */
+                RETURN_IF(read_event(value->launchCompletionEvent.event, requests));
                 break;
-            }
             case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-                if (value->deviceUpdatableKernelNode.deviceUpdatable)
-                    return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no graph nodes that kernels can change");
+                if ((unsigned)value->deviceUpdatableKernelNode.deviceUpdatable > 1)
+                    return fail(CUDA_ERROR_INVALID_VALUE, "deviceUpdatable is %d: it must be 0 or 1",
+                                value->deviceUpdatableKernelNode.deviceUpdatable);
+                if (value->deviceUpdatableKernelNode.deviceUpdatable) requests->updatable = &config->attrs[i];
                 break;
-            case CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE:
-                attributes->portable_mode = value->portableClusterSizeMode;
-                if ((unsigned)attributes->portable_mode > CU_LAUNCH_PORTABLE_CLUSTER_MODE_ALLOW_NON_PORTABLE)
-                    return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlaunchAttributePortableClusterMode",
-                                attributes->portable_mode);
-                break;
-            case CU_LAUNCH_ATTRIBUTE_IGNORE:
-            case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-            case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-            case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-            case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-            case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-            case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-            case CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE: break;
-            default:
-                return fail(CUDA_ERROR_INVALID_VALUE, "%d is not an attribute of launches", (int)config->attrs[i].id);
+            default: RETURN_IF(attribute_set(attributes, config->attrs[i].id, value));
         }
     }
     return CUDA_SUCCESS;
 }
 
 CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes) {
-    CUevent events[2];
-    unsigned event_count;
-    return read_attributes(config, attributes, events, &event_count);
+    struct requests ignored = {0};
+    return read_attributes(config, attributes, &ignored);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
     CUstream stream;
     struct launch_attributes attributes = {0};
-    CUevent events[2];
-    unsigned event_count = 0;
+    struct requests requests = {0};
     if (!config) return fail_null("config");
     RETURN_IF(enter_stream(config->hStream, &stream));
-    if (config->numAttrs) RETURN_IF(read_attributes(config, &attributes, events, &event_count));
+    if (config->numAttrs) RETURN_IF(read_attributes(config, &attributes, &requests));
     const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
     const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
-    RETURN_IF(launch_on(stream, function, grid, block, config->sharedMemBytes, params, extra,
-                        config->numAttrs ? &attributes : NULL));
-    for (unsigned i = 0; i < event_count; i++) RETURN_IF(event_record(events[i], stream, 0));
+    struct op *op;
+    RETURN_IF(prepare_on(stream, function, grid, block, config->sharedMemBytes, params, extra,
+                         config->numAttrs ? &attributes : NULL, &op));
+    if (unlikely(requests.updatable != NULL))
+        RETURN_IF(
+            capture_add_updatable(stream, op, &requests.updatable->value.deviceUpdatableKernelNode.devNode));
+    else
+        RETURN_IF(stream_submit(stream, op));
+    for (unsigned i = 0; i < requests.event_count; i++) RETURN_IF(event_record(requests.events[i], stream, 0));
     return CUDA_SUCCESS;
 }
 

@@ -44,6 +44,7 @@ CUresult op_set_attributes(struct op *op, const struct launch_attributes *attrib
     cpu_launch *launch = &op->kernel.launch;
     RETURN_IF(cluster_of_launch(op->kernel.function, attributes, launch->grid, launch->cluster,
                                 &launch->explicit_cluster));
+    RETURN_IF(launch_check_attributes(op->kernel.function, launch, attributes));
     op->kernel.attributes = *attributes;
     return CUDA_SUCCESS;
 }
