@@ -200,23 +200,6 @@ def test_device_updatable_nodes_are_for_captures(device, stream, module):
         launch(stream, one, module.get_kernel("nothing"))
 
 
-@pytest.mark.gpu_only
-def test_device_updatable_nodes(device, module, out):
-    one = config(device_updatable_kernel_node=True)
-    builder = device.create_graph_builder().begin_building()
-    launch(builder, one, module.get_kernel("sum_blocks"), out)
-    builder.end_building()
-    assert one.device_node != 0
-
-
-def test_explicit_nodes_refuse_what_they_would_lose(device, module):
-    from cupola.graph import GraphDefinition
-
-    definition = GraphDefinition()
-    with pytest.raises(NotImplementedError, match="no other attributes"):
-        definition.launch(config(priority=0), module.get_kernel("nothing"))
-
-
 def test_plain_configs_touch_no_driver(run_python):
     done = run_python(
         "from cupola import LaunchConfig\n"

@@ -344,9 +344,9 @@ BAD = {
     "launch size": (lambda d, k, b: d.launch(ONE, k, b, 1j), TypeError, "parameter 1"),
     "launch block": (lambda d, k, b: d.launch(LaunchConfig(grid=1, block=4096), k, b, 1), CUDAError, "INVALID"),
     "launch cooperative": (
-        lambda d, k, b: d.launch(LaunchConfig(grid=1, block=1, is_cooperative=True), k, b, 1),
-        NotImplementedError,
-        "cooperative",
+        lambda d, k, b: d.launch(LaunchConfig(grid=1 << 20, block=1024, is_cooperative=True), k, b, 1),
+        CUDAError,
+        "COOPERATIVE_LAUNCH_TOO_LARGE",
     ),
     "allocate nothing": (lambda d, k, b: d.allocate(0), CUDAError, "INVALID_VALUE"),
     "memory type": (lambda d, k, b: d.allocate(4, memory_type="Device"), ValueError, "device, host, managed"),

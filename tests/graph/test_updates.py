@@ -78,8 +78,6 @@ def test_what_kernel_nodes_refuse(device, kernels, memory):
         node.update(args=(1,))
     with pytest.raises(TypeError, match="LaunchConfig"):
         node.update(config=5)
-    with pytest.raises(NotImplementedError):
-        node.update(config=LaunchConfig(grid=1, block=1, is_cooperative=True))
     with pytest.raises(CUDAError):
         node.update(config=LaunchConfig(grid=1, block=(1024, 2)))
     assert node.config == ONE and node.kernel == kernels[0]

@@ -22,6 +22,19 @@ def convert(name: str, value: Any) -> Converted:
     return ATTRIBUTES[name][1](name, value)
 
 
+def recognise(found: Mapping[int, bytes]) -> dict[str, Any]:
+    """The arguments of ``LaunchConfig`` for the attributes of a kernel node: numbers, and the bytes of the values."""
+    made = {}
+    for number, data in found.items():
+        name, read = _READERS[number]
+        value = read(data)
+        if value is not None:
+            made[name] = value
+    if "cluster" not in made:
+        made.pop("preferred_cluster", None)
+    return made
+
+
 def _number(name: str, value: Any, least: int, most: int, limit: str) -> int:
     try:
         number = index(value)
@@ -97,6 +110,10 @@ def _programmatic_event(name: str, value: Any) -> Converted:
     return (event, bool(at_start)), struct.pack("Pii", pointer, 0, bool(at_start))
 
 
+_POLICIES = ("default", "spread", "load_balancing")
+_SYNC_DOMAINS = ("default", "remote")
+_CLUSTER_MODES = ("default", "require_portable", "allow_non_portable")
+_MEMORY_MODES = ("default", "require_portable", "allow_non_portable", "allow_oversized", "prefer_oversized")
 _PROPERTIES = ("normal", "streaming", "persisting")
 
 
@@ -127,19 +144,68 @@ def _window(name: str, value: Any) -> Converted:
 # In the order of their numbers.
 ATTRIBUTES: dict[str, tuple[int, Callable[[str, Any], Converted]]] = {
     "access_policy_window": (1, _window),
-    "cluster_scheduling_policy": (5, _choice("default", "spread", "load_balancing")),
+    "cluster_scheduling_policy": (5, _choice(*_POLICIES)),
     "programmatic_event": (7, _programmatic_event),
     "priority": (8, _priority),
     "mem_sync_domain_map": (9, _domains),
-    "mem_sync_domain": (10, _choice("default", "remote")),
+    "mem_sync_domain": (10, _choice(*_SYNC_DOMAINS)),
     "preferred_cluster": (11, _cluster),
     "launch_completion_event": (12, _completion_event),
     "device_updatable_kernel_node": (13, lambda name, value: (bool(value), struct.pack("iP", bool(value), 0))),
     "preferred_shared_memory_carveout": (14, _percent),
     "nvlink_util_centric_scheduling": (16, _flag),
-    "portable_cluster_size_mode": (17, _choice("default", "require_portable", "allow_non_portable")),
-    "shared_memory_mode": (
-        18,
-        _choice("default", "require_portable", "allow_non_portable", "allow_oversized", "prefer_oversized"),
-    ),
+    "portable_cluster_size_mode": (17, _choice(*_CLUSTER_MODES)),
+    "shared_memory_mode": (18, _choice(*_MEMORY_MODES)),
+}
+
+
+# ---- back from the driver --------------------------------------------------------------------------------------------
+
+
+def _read_choice(*choices: str) -> Callable[[bytes], str | None]:
+    return lambda data: dict(enumerate(choices)).get(int.from_bytes(data, "little"))
+
+
+def _read_flag(data: bytes) -> bool | None:
+    return any(data) or None
+
+
+def _read_extents(data: bytes) -> tuple[int, ...] | None:
+    extents = struct.unpack("III", data)
+    return extents if max(extents) > 1 else None
+
+
+def _read_percent(data: bytes) -> int | None:
+    percent = int.from_bytes(data, "little")
+    return percent if percent <= 100 else None  # -1: whatever the driver likes
+
+
+def _read_domains(data: bytes) -> tuple[int, int] | None:
+    default, remote = data
+    return None if default == 0 and remote <= 1 else (default, remote)  # which is what nodes begin with
+
+
+def _read_window(data: bytes) -> dict[str, Any] | None:
+    pointer, size, ratio, hit, miss = struct.unpack("PNfii", data[:28])
+    if size == 0:
+        return None
+    return {"memory": pointer, "size": size, "hit_ratio": ratio, "hit": _PROPERTIES[hit], "miss": _PROPERTIES[miss]}
+
+
+# What nodes of graphs can have, by number: the argument of LaunchConfig, and a function that gives its value, or None
+# when that is no other than without the attribute.
+_READERS: dict[int, tuple[str, Callable[[bytes], Any]]] = {
+    1: ("access_policy_window", _read_window),
+    2: ("is_cooperative", _read_flag),
+    4: ("cluster", _read_extents),
+    5: ("cluster_scheduling_policy", _read_choice(*_POLICIES)),
+    8: ("priority", lambda data: struct.unpack("i", data)[0]),
+    9: ("mem_sync_domain_map", _read_domains),
+    10: ("mem_sync_domain", _read_choice(*_SYNC_DOMAINS)),
+    11: ("preferred_cluster", _read_extents),
+    13: ("device_updatable_kernel_node", _read_flag),
+    14: ("preferred_shared_memory_carveout", _read_percent),
+    16: ("nvlink_util_centric_scheduling", _read_flag),
+    17: ("portable_cluster_size_mode", _read_choice(*_CLUSTER_MODES)),
+    18: ("shared_memory_mode", _read_choice(*_MEMORY_MODES)),
 }

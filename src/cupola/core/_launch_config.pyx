@@ -283,7 +283,10 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     @property
     def device_updatable_kernel_node(self):
-        """bool or None: whether kernels may change the node that a captured launch becomes (`device_node`)."""
+        """bool or None: whether kernels may change the node of a graph that the launch becomes.
+
+        They are given its handle, :attr:`.KernelNode.device_node`, or `device_node` here for a launch that was captured.
+        """
         return _value_of(self, "device_updatable_kernel_node")
 
     @device_updatable_kernel_node.setter

@@ -74,7 +74,7 @@ def exceeded(config: LaunchConfig, kernel: Kernel, device_id: int) -> str | None
         if blocks > 8 and not attributes.non_portable_cluster_size_allowed:
             return f"the cluster has {blocks} blocks; 8 is the most that the kernel permits"
     if config.device_updatable_kernel_node:
-        return "device_updatable_kernel_node is for launches that a GraphBuilder captures, on a GPU"
+        return "device_updatable_kernel_node is for kernel nodes of graphs: capture the launch, or make it a node"
     newer = [name for name in config._attributes() if ATTRIBUTES[name][0] > 14]
     return f"the driver may be too old for {', '.join(newer)}" if newer else None
 

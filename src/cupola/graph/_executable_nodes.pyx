@@ -3,6 +3,7 @@
 from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport CUgraphNode, CUresult, check, cu
+from cupola.graph._attributes cimport UPDATABLE, config_attributes
 from cupola.graph._graph cimport Graph, executable_classes
 from cupola.graph._node cimport GraphNode, definition_handle
 from cupola.graph._parameters cimport (
@@ -87,15 +88,28 @@ cdef class ExecutableKernelNode(_SwitchableNode):
         Parameters
         ----------
         config : LaunchConfig
-            Without cluster, and not cooperative.
+            With the attributes that the node has: an executable cannot change them.
         kernel : Kernel
             What to run.
         args : tuple
             All its arguments. The graph keeps the memory of Buffers, and all other objects.
+
+        Raises
+        ------
+        NotImplementedError
+            For other attributes than the node has.
         """
         cdef Parameters parameters
         self.check_usable()
         parameters = kernel_parameters(config, kernel, tuple(args))
+        has, wanted = config_attributes(self.node.config), parameters.attributes or {}
+        has.pop(UPDATABLE, None)
+        wanted.pop(UPDATABLE, None)
+        if has != wanted:
+            raise NotImplementedError(
+                "the attributes of a launch cannot be changed in an executable graph (clusters, cooperation, priority, "
+                "...): change those of the definition's node and update the executable, or instantiate it again"
+            )
         parameters.native.kernel.ctx = node_context(self.node.record())
         self.change(parameters)
 

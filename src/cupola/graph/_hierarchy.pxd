@@ -9,6 +9,7 @@ cdef class Record:
     """What is known of a node beside what the driver tells."""
     cdef tuple kept             # the objects that the node needs; other graphs take references of their own
     cdef object subject         # what it does: Kernel, SharedEvent, callable, GraphCondition; or None
+    cdef object config          # of a kernel launch with attributes: the LaunchConfig; else None
     cdef CUcontext context      # it was made in; NULL: unknown
     cdef int form               # of a conditional node: the CUgraphConditionalNodeType
     cdef tuple place            # allocation: (device id, memory type, peers); copy: what each side keeps

@@ -7,6 +7,7 @@ from cupola.core._cuda cimport (
     CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CUDA_SUCCESS, CUgraph,
     CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUresult, check, cu, driver_module, gone_error,
 )
+from cupola.graph._attributes cimport rehearse, write_attributes
 from cupola.graph._hierarchy cimport GraphHandle, Record, graph_handle
 from cupola.graph._parameters cimport (
     Parameters, allocation_parameters, callback_parameters, child_parameters, conditional_parameters, empty_parameters,
@@ -45,7 +46,8 @@ cdef class NodeMaker:
         Parameters
         ----------
         config : LaunchConfig
-            Of a launch without cluster and not cooperative.
+            The shape, and what else the launch asks for. `programmatic_stream_serialization` has no meaning here: edges
+            say what the kernel waits for.
         kernel : Kernel
             What to run; the graph keeps it.
         *kernel_args
@@ -58,7 +60,7 @@ cdef class NodeMaker:
         Raises
         ------
         NotImplementedError
-            For a launch with cluster, or a cooperative one: capture it with a :class:`.GraphBuilder`.
+            For a launch with an event: make a node that records it.
         """
         self.place()
         return self.make(kernel_parameters(config, kernel, kernel_args))
@@ -337,13 +339,23 @@ cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
     cdef size_t i
     if before == NULL:
         raise MemoryError()
-    drop_released()
-    for i in range(count):
-        before[i] = <CUgraphNode><uintptr_t>addresses[i]
-    with nogil:
-        status = cu.cuGraphAddNode(&made, native, before, NULL, count, &parameters.native)
-    PyMem_Free(before)
+    try:
+        drop_released()
+        if parameters.attributes:
+            rehearse(parameters, parameters.attributes, ())
+        for i in range(count):
+            before[i] = <CUgraphNode><uintptr_t>addresses[i]
+        with nogil:
+            status = cu.cuGraphAddNode(&made, native, before, NULL, count, &parameters.native)
+    finally:
+        PyMem_Free(before)
     check(status, b"cuGraphAddNode")
+    if parameters.attributes:
+        try:
+            write_attributes(made, parameters.attributes, {})
+        except BaseException:
+            cu.cuGraphDestroyNode(made)
+            raise
     node = node_classes[<int>parameters.native.type]
     if not isinstance(node, type):
         parameters.record.bodies = tuple([

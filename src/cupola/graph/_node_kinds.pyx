@@ -15,6 +15,10 @@ from cupola.core._cuda cimport (
 )
 from cupola.core._event cimport SharedEvent, foreign_event, shared_event
 from cupola.core._kernel cimport Kernel, new_kernel
+from cupola.core._launch_config cimport LaunchConfig, copy_config
+from cupola.graph._attributes cimport (
+    UPDATABLE, config_attributes, device_node, read_attributes, rehearse, reset_attributes, write_attributes,
+)
 from cupola.graph._callback cimport callable_of
 from cupola.graph._condition cimport wrap_condition
 from cupola.graph._hierarchy cimport GraphHandle, Record
@@ -24,7 +28,7 @@ from cupola.graph._parameters cimport (
     memcpy_parameters, memset_parameters, node_context, repeated_parameters,
 )
 
-from cupola.core._launch_config import LaunchConfig
+from cupola.core._launch_attributes import recognise
 
 
 cdef class EmptyNode(GraphNode):
@@ -63,13 +67,28 @@ cdef class KernelNode(GraphNode):
 
     @property
     def config(self):
-        """LaunchConfig: grid, block and dynamic shared memory."""
+        """LaunchConfig: grid, block, dynamic shared memory and the attributes of the launch, as a new object."""
         cdef CUDA_KERNEL_NODE_PARAMS read
+        cdef Record record = self.record()
         self.read(&read)
+        if record.config is not None:
+            return copy_config(record.config)
+        attributes = {}
+        if record.subject is None:      # somebody else made the node
+            attributes = recognise(read_attributes(self.pointer))
+        x, y, z = attributes.get("cluster") or (1, 1, 1)
         return LaunchConfig(
-            grid=(read.gridDimX, read.gridDimY, read.gridDimZ), block=(read.blockDimX, read.blockDimY, read.blockDimZ),
-            shmem_size=read.sharedMemBytes,
+            grid=(read.gridDimX // x, read.gridDimY // y, read.gridDimZ // z),
+            block=(read.blockDimX, read.blockDimY, read.blockDimZ), shmem_size=read.sharedMemBytes, **attributes,
         )
+
+    @property
+    def device_node(self):
+        """int: the ``CUgraphDeviceNode`` for kernels that change the node, 0 when they cannot.
+
+        They can when the launch had the attribute `device_updatable_kernel_node`.
+        """
+        return device_node(self.open_pointer())
 
     @property
     def kernel(self):
@@ -91,7 +110,7 @@ cdef class KernelNode(GraphNode):
         Parameters
         ----------
         config : LaunchConfig, optional
-            Without cluster, and not cooperative.
+            What kernels can change (`device_updatable_kernel_node`) stays so.
         kernel : Kernel, optional
             Needs `args`.
         args : tuple, optional
@@ -116,6 +135,24 @@ cdef class KernelNode(GraphNode):
         if record.context != NULL:
             parameters.native.kernel.ctx = parameters.record.context = record.context
         self.change(parameters)
+
+    cdef int change(self, Parameters parameters) except -1:
+        cdef CUgraphNode pointer = self.open_pointer()
+        cdef dict has = config_attributes(self.config)
+        cdef dict wanted = parameters.attributes or {}
+        cdef LaunchConfig config
+        cdef dict plain
+        if UPDATABLE in has and UPDATABLE not in wanted:
+            wanted = {**wanted, UPDATABLE: has[UPDATABLE]}
+            config = self.config if parameters.record.config is None else parameters.record.config
+            config.device_updatable_kernel_node = True
+            parameters.record.config = config
+        if has == wanted:
+            return GraphNode.change(self, parameters)
+        plain = rehearse(parameters, wanted, [number for number in has if wanted.get(number) != has[number]])
+        reset_attributes(pointer, plain)
+        GraphNode.change(self, parameters)
+        return write_attributes(pointer, wanted, {number: has[number] for number in has if number not in plain})
 
     def _details(self):
         return f" kernel={int(self.kernel.handle):#x}"

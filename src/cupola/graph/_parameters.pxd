@@ -7,6 +7,7 @@ from cupola.graph._hierarchy cimport GraphHandle, Record
 
 cdef class Parameters:
     cdef CUgraphNodeParams native
+    cdef dict attributes        # of a kernel node: CUlaunchAttributeID -> bytes of the value; else None
     cdef Record record          # of a node with these parameters
     cdef void* memory           # that `native` points to
     cdef object alive           # what `native` points into, until the driver has copied it

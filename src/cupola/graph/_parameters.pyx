@@ -18,7 +18,7 @@ from cupola.core._cuda cimport (
     CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_HOST,
     CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
     CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST,
-    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
     CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_SUCCESS, CUdevice, CUdeviceptr, CUgraphConditionalNodeType,
     CUgraphNodeType, CUmemAccessDesc, CUmemorytype, check, cu, initialise,
@@ -26,7 +26,8 @@ from cupola.core._cuda cimport (
 from cupola.core._device cimport Device
 from cupola.core._event cimport Event, share_event
 from cupola.core._kernel cimport Kernel
-from cupola.core._launch_config cimport LaunchConfig
+from cupola.core._launch_config cimport LaunchConfig, copy_config
+from cupola.graph._attributes cimport config_attributes
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition
 
@@ -76,29 +77,19 @@ cdef Parameters empty_parameters():
 # --- kernels ----------------------------------------------------------------------------------------------
 
 
-cdef int _check_config(object config) except -1:
-    cdef LaunchConfig shape
-    cdef unsigned int i
-    if not isinstance(config, LaunchConfig):
-        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
-    shape = <LaunchConfig>config
-    for i in range(shape.native.numAttrs):
-        # That a kernel may begin early has no meaning here: edges say what it waits for.
-        if shape.native.attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-            raise NotImplementedError(
-                "explicit kernel nodes have a grid, a block and shared memory, but no clusters, no cooperative launches "
-                "and no other attributes: capture such a launch with a GraphBuilder"
-            )
-    return 0
-
-
 cdef Parameters kernel_shape(object config, object kernel):
     cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_KERNEL)
     cdef LaunchConfig shape
-    _check_config(config)
+    if not isinstance(config, LaunchConfig):
+        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a Kernel, not {type(kernel).__name__}")
     shape = <LaunchConfig>config
+    if shape.native.numAttrs != 0:
+        made.attributes = config_attributes(shape)
+        if made.attributes:
+            made.record.config = shape = copy_config(shape)
+            shape.programmatic_stream_serialization = False
     made.native.kernel.kern = (<Kernel>kernel).pointer
     made.native.kernel.ctx = made.record.context = require_context()
     made.native.kernel.gridDimX = shape.native.gridDimX

@@ -1,4 +1,4 @@
-"""Kernel nodes that kernels change: attributes of nodes, handles for the device, the functions of the device runtime."""
+"""Kernel nodes that kernels change: attributes of nodes, handles for kernels, functions of the device runtime."""
 
 from __future__ import annotations
 

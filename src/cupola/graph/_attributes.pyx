@@ -1,0 +1,115 @@
+"""Attributes of kernel nodes (CUDA Driver API, ``cuGraphKernelNodeSetAttribute``).
+
+The parameters of a kernel node are its grid, block, shared memory and arguments. Everything else that a launch can ask
+for is set on the node afterwards, one attribute at a time, and stays when its parameters are replaced. So that all of it
+happens or nothing does, it is done to a node of a graph of its own first.
+"""
+
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy, memset
+
+from cupola.core._cuda cimport (
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE,
+    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUDA_SUCCESS, CUgraph, CUlaunchAttributeID,
+    CUlaunchAttributeValue, CUresult, check, cu,
+)
+
+# Bytes of the values of those that nodes have, in the order to set them: whether a cluster may be large comes before it.
+# None of them can be taken back when the node is device-updatable, so that comes last.
+cdef dict _SIZES = {
+    <int>CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE: 4, <int>CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: 12,
+    <int>CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: 12, 1: 32, 2: 4, 5: 4, 8: 4, 9: 2, 10: 4, 14: 4, 16: 4, 18: 4,
+    <int>CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: 4,
+}
+
+cdef int UPDATABLE = <int>CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+
+cdef bytes _ONE_BLOCK = b"\1\0\0\0\1\0\0\0\1\0\0\0"
+
+
+cdef dict config_attributes(LaunchConfig config):
+    cdef dict made = {}
+    cdef unsigned int i
+    cdef int number
+    for i in range(config.native.numAttrs):
+        number = <int>config.native.attrs[i].id
+        if number == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+            continue        # that a kernel may begin early has no meaning here: edges say what it waits for
+        if number == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT or number == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+            raise NotImplementedError(
+                "events of launches are for streams: let a node record the event behind the kernel, node.record(event)"
+            )
+        made[number] = (<char*>&config.native.attrs[i].value)[:<Py_ssize_t>_SIZES[number]]
+    if not any(made.get(UPDATABLE, b"")):
+        made.pop(UPDATABLE, None)
+    return made
+
+
+cdef dict read_attributes(CUgraphNode node):
+    cdef dict found = {}
+    for number in _SIZES:
+        value = _read(node, number)
+        if value is not None and any(value):
+            found[number] = value
+    return found
+
+
+cdef bytes _read(CUgraphNode node, int number):
+    """None when the driver does not know the attribute."""
+    cdef CUlaunchAttributeValue value
+    memset(&value, 0, sizeof(value))
+    if cu.cuGraphKernelNodeGetAttribute(node, <CUlaunchAttributeID>number, &value) != CUDA_SUCCESS:
+        return None
+    return (<char*>&value)[:<Py_ssize_t>_SIZES[number]]
+
+
+cdef CUresult _set(CUgraphNode node, int number, bytes data) noexcept:
+    cdef CUlaunchAttributeValue value
+    memset(&value, 0, sizeof(value))
+    memcpy(&value, <const char*>data, len(data))
+    return cu.cuGraphKernelNodeSetAttribute(node, <CUlaunchAttributeID>number, &value)
+
+
+cdef int write_attributes(CUgraphNode node, dict wanted, dict has) except -1:
+    for number in _SIZES:
+        if number in wanted and has.get(number) != wanted[number]:
+            check(_set(node, number, wanted[number]), b"cuGraphKernelNodeSetAttribute")
+    return 0
+
+
+cdef int reset_attributes(CUgraphNode node, dict plain) except -1:
+    cdef bytes neutral = _read(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+    for number in reversed(_SIZES):
+        if number in plain and _set(node, number, plain[number]) != CUDA_SUCCESS:
+            # A driver that takes no clusters of nothing: one of one block, and none that is preferred to it, is the same.
+            if number == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+                neutral = _ONE_BLOCK
+            check(_set(node, number, neutral), b"cuGraphKernelNodeSetAttribute")
+    return 0
+
+
+cdef dict rehearse(Parameters parameters, dict attributes, object numbers):
+    cdef CUgraph graph = NULL
+    cdef CUgraphNode node = NULL
+    cdef dict plain = {}
+    check(cu.cuGraphCreate(&graph, 0), b"cuGraphCreate")
+    try:
+        check(cu.cuGraphAddNode(&node, graph, NULL, NULL, 0, &parameters.native), b"cuGraphAddNode")
+        for number in numbers:
+            plain[number] = _read(node, number) or bytes(_SIZES[number])
+        write_attributes(node, {number: attributes[number] for number in attributes if number != UPDATABLE}, {})
+    finally:
+        cu.cuGraphDestroy(graph)
+    return plain
+
+
+cdef size_t device_node(CUgraphNode node) except? 0:
+    cdef CUlaunchAttributeValue value
+    memset(&value, 0, sizeof(value))
+    # A driver that does not know the attribute has no such nodes.
+    cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value)
+    if not value.deviceUpdatableKernelNode.deviceUpdatable:
+        return 0
+    return <size_t><uintptr_t>value.deviceUpdatableKernelNode.devNode
