@@ -298,3 +298,17 @@ def test_lanes_in_rows_that_are_no_multiple_of_the_width() -> None:
     assert analysed(text, rows_are_whole=False).shape("%r9") is None
     assert analysed(text, x_is_contiguous=False).shape("%r9") is None
     assert analysed("mov.u32 %r1, %tid.x; shr.u32 %r9, %r1, 4; ret;", width=16).shape("%r9") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "loaded"),
+    [
+        ("ld.global.u32 %r9, [%rd8+4]; add.s32 %r10, %r9, %r2; mul.wide.s32 %rd2, %r10, 4;", {"%r9", "%r10", "%rd2"}),
+        ("ld.global.u32 %r9, [%rd9]; add.s32 %r10, %r9, %r1;", set()),  # the same place for all lanes
+        ("ld.shared.u32 %r9, [%r4]; setp.lt.u32 %p3, %r9, 7; selp.u32 %r10, %r1, %r4, %p3;", {"%r9"}),
+        ("atom.global.add.u32 %r9, [%rd9], 1; shl.b32 %r9, %r9, 2; xor.b32 %r10, %r4, 1;", {"%r9"}),
+    ],
+)
+def test_what_comes_out_of_memory(text: str, loaded: set[str]) -> None:
+    found = analysed(START + "ld.param.u64 %rd9, [p]; add.s64 %rd8, %rd9, %rd1;" + text).loaded
+    assert found == loaded

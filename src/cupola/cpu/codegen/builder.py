@@ -498,6 +498,25 @@ class Builder:
             for index, type in enumerate(results)
         ]
 
+    # Memory
+
+    def gather(self, type: str, pointers: str, *, align: int) -> Value:
+        """Load from the place of each lane; ``pointers`` is a vector of valid ones, also for lanes that do not run."""
+        vector, places, lanes = self.vector_type(type), self.vector_type("ptr"), self.vector_type("i1")
+        name = f"llvm.masked.gather.{self._overload(type, True)}.v{self.width}p0"
+        self.declarations[f"declare {vector} @{name}({places}, i32 immarg, {lanes}, {vector})"] = None
+        everyone = f"{lanes} splat (i1 true)"
+        text = f"call {vector} @{name}({places} {pointers}, i32 {align}, {everyone}, {vector} poison)"
+        return Value(self.emit(text), type, True)
+
+    def scatter(self, value: Value, pointers: str, lanes: Value, *, align: int) -> None:
+        """Store to the places of the lanes in an i1 mask; the highest one's value stays where there are several."""
+        vector, places = self.vector_type(value.type), self.vector_type("ptr")
+        name = f"llvm.masked.scatter.{self._overload(value.type, True)}.v{self.width}p0"
+        self.declarations[f"declare void @{name}({vector}, {places}, i32 immarg, {self.vector_type('i1')})"] = None
+        operands = f"{self.typed(self.splat(value))}, {places} {pointers}, i32 {align}, {self.typed(self.splat(lanes))}"
+        self.line(f"call void @{name}({operands})")
+
     # Masks
 
     def ballot(self, predicate: Value) -> Value:

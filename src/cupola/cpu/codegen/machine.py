@@ -130,6 +130,22 @@ def _processor() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
+@functools.cache
+def _instructions() -> frozenset[str]:
+    """The extensions of the instruction set that this computer's processor has."""
+    return frozenset(name[1:] for name in _processor()[1].split(",") if name.startswith("+"))
+
+
+def gathers() -> bool:
+    """Whether the processor has instructions that load a vector from scattered places."""
+    return not _instructions().isdisjoint(("avx2", "avx512f"))
+
+
+def scatters() -> bool:
+    """Whether the processor has instructions that store a vector to scattered places."""
+    return "avx512f" in _instructions()
+
+
 def _target_machine(effort: int = 2) -> Any:
     name, features = _processor()
     target = llvm().Target.from_default_triple()

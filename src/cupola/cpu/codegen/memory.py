@@ -16,6 +16,7 @@ from cupola.cpu.ptx import ast
 from .addresses import address_of
 from .bounds import Access, check, inside, pointer_in_shared, site_of
 from .builder import constant
+from .gathers import can_gather, check_lanes, gather, scatter
 from .instructions.registry import LLVM_TYPE
 from .values import BITS, Value
 
@@ -232,27 +233,27 @@ def _row_load(body: Body, access: Access, address: Value) -> list[Value]:
         _call_line(body, "load", access, packed, address, out)
         return _elements(body, access, out)
 
-    test = _row_test(body, access, number, address)
-    return _load_row_or(
-        body, access, test, lambda: _pointer(body, access, _first_lane(address)), others, weights=_LIKELY
-    )
+    def row() -> list[str]:
+        return _load_row(body, access, _pointer(body, access, _first_lane(address)))
+
+    return _load_or(body, access, _row_test(body, access, number, address), row, others, weights=_LIKELY)
 
 
-def _load_row_or(
+def _load_or(
     body: Body,
     access: Access,
     test: str,
-    pointer: Callable[[], str],
+    quick: Callable[[], list[str]],
     others: Callable[[], list[Value]],
     *,
     weights: str = "",
 ) -> list[Value]:
-    """One vector load from ``pointer`` where the test, an i1, is true, else what ``others`` writes."""
+    """What ``quick`` loads, which has no branches, where the test, an i1, is true, else what ``others`` loads."""
     builder = body.builder
-    fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("loaded")
+    fast, slow, join = builder.new_label("quick"), builder.new_label("part"), builder.new_label("loaded")
     builder.line(f"br i1 {test}, label %{fast}, label %{slow}{weights}")
     builder.label(fast)
-    rows = _load_row(body, access, pointer())
+    rows = quick()
     builder.line(f"br label %{join}")
     builder.label(slow)
     lanes = others()
@@ -359,30 +360,29 @@ def _row_store(body: Body, access: Access, address: Value, values: list[Value]) 
     def place() -> str:
         return pointer or _pointer(body, access, _first_lane(address))
 
-    _store_row_or(body, access, test, place, values, others, weights=_LIKELY)
+    test = body.builder.both(test, _everyone_runs(body))
+    _store_or(body, test, lambda: _store_row(body, access, place(), values), others, weights=_LIKELY)
 
 
-def _store_row_or(
-    body: Body,
-    access: Access,
-    test: str,
-    pointer: Callable[[], str],
-    values: list[Value],
-    others: Callable[[], None],
-    *,
-    weights: str = "",
+def _everyone_runs(body: Body) -> str:
+    """The i1 that says that all lanes run."""
+    control = body.control
+    if control.lanes().ir == control.everyone.ir:
+        return "true"
+    return body.builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
+
+
+def _store_or(
+    body: Body, test: str, quick: Callable[[], None], others: Callable[[], None], *, weights: str = ""
 ) -> None:
-    """One vector store to ``pointer`` where the test, an i1, is true and all lanes run, else what ``others`` writes."""
-    builder, control = body.builder, body.control
-    if control.lanes().ir != control.everyone.ir:
-        full = builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
-        test = builder.both(test, full)
+    """What ``quick`` stores where the test, an i1, is true, else what ``others`` stores."""
+    builder = body.builder
     if test == "true":
-        return _store_row(body, access, pointer(), values)
-    fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("stored")
+        return quick()
+    fast, slow, join = builder.new_label("quick"), builder.new_label("part"), builder.new_label("stored")
     builder.line(f"br i1 {test}, label %{fast}, label %{slow}{weights}")
     builder.label(fast)
-    _store_row(body, access, pointer(), values)
+    quick()
     builder.line(f"br label %{join}")
     builder.label(slow)
     others()
@@ -421,38 +421,56 @@ def _interleave(body: Body, type: str, values: list[Value]) -> str:
 
 
 def _gather(body: Body, access: Access, address: Value) -> list[Value]:
-    number, packed = site_of(body, access, row=_may_be_row(access))
+    body.control.active()  # write it here, not behind a branch: later accesses will use it
+    number, packed = site_of(body, access, row=_may_be_row(body, access))
 
-    def lanes() -> list[Value]:
+    def one_by_one() -> list[Value]:
         out = body.scratch("elements", access.size)
         _call_lanes(body, "load", access, packed, lane_addresses(body, address), out)
         return _elements(body, access, out)
 
-    if not _may_be_row(access):
-        return lanes()
+    def scattered() -> list[Value]:
+        if not can_gather(access):
+            return one_by_one()
+        lanes = check_lanes(body, access, number, address)
+        return _load_or(body, access, lanes.inside, lambda: gather(body, access, lanes), one_by_one, weights=_LIKELY)
+
+    if not _may_be_row(body, access):
+        return scattered()
     first, test = _row_after_all(body, access, number, address)
-    return _load_row_or(body, access, test, lambda: _row_pointer(body, access, first), lanes)
+    return _load_or(body, access, test, lambda: _load_row(body, access, _row_pointer(body, access, first)), scattered)
 
 
 def _scatter(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    number, packed = site_of(body, access, row=_may_be_row(access))
+    body.control.active()
+    number, packed = site_of(body, access, row=_may_be_row(body, access))
     values = [body.builder.splat(value) for value in values]
 
-    def lanes() -> None:
+    def one_by_one() -> None:
         elements = _spill_elements(body, access, values)
         _call_lanes(body, "store", access, packed, lane_addresses(body, address), elements)
 
-    if not _may_be_row(access):
-        return lanes()
+    def scattered() -> None:
+        if not can_gather(access):
+            return one_by_one()
+        lanes = check_lanes(body, access, number, address)
+        _store_or(body, lanes.inside, lambda: scatter(body, access, lanes, values), one_by_one, weights=_LIKELY)
+
+    if not _may_be_row(body, access):
+        return scattered()
     first, test = _row_after_all(body, access, number, address)
-    _store_row_or(body, access, test, lambda: _row_pointer(body, access, first), values, lanes)
+    test = body.builder.both(test, _everyone_runs(body))
+    _store_or(body, test, lambda: _store_row(body, access, _row_pointer(body, access, first), values), scattered)
 
 
 # Rows that only turn out to be some at run time: what a loop counts up by itself in each lane, for example.
 
 
-def _may_be_row(access: Access) -> bool:
-    return access.space != "local"
+def _may_be_row(body: Body, access: Access) -> bool:
+    """Whether it is worth asking. What was read from memory is hardly ever a row of addresses."""
+    operand = access.instruction.operands[0 if access.write else 1]
+    base = operand.base if isinstance(operand, ast.Address) else operand
+    return access.space != "local" and not (isinstance(base, ast.Register) and base.name in body.analysis.loaded)
 
 
 def _row_after_all(body: Body, access: Access, site: int, address: Value) -> tuple[Value, str]:

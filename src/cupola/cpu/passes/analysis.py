@@ -47,6 +47,8 @@ class Analysis:
         Registers that never carry a value from one block to another (nor around a loop): they are written before
         they are read in every run of the block, so an unguarded write need not keep the old value of lanes that
         do not run.
+    loaded : set of str
+        Registers whose values come from memory, where the lanes read different places.
     warp_lines : set of str
         Registers that are a multiple of the width plus the lane number, wherever they are affine with stride 1.
     liveness : Liveness
@@ -62,6 +64,7 @@ class Analysis:
     shapes: dict[str, Shape]
     constants: dict[str, ast.Immediate]
     local: set[str]
+    loaded: set[str]
     warp_lines: set[str]
     liveness: Liveness
     outside: dict[str, int]
@@ -138,6 +141,7 @@ def analyse(
     registers = {name: function.registers[name] for name in liveness.bit}
     local, constants, single = _definitions(blocks, liveness)
     shapes: dict[str, Shape] = {}
+    loaded: set[str] = set()
     numbers = {name: immediate.value for name, immediate in constants.items() if immediate.kind == "int"}
     lines = WarpLines(width, numbers, x_is_contiguous=x_is_contiguous, rows_are_whole=rows_are_whole)
     if width > 1:
@@ -154,6 +158,7 @@ def analyse(
         functions.watch(liveness, uniformity)
         uniformity.solve()
         shapes = {name: shape for name, shape in uniformity.shapes.items() if not isinstance(shape, _Unknown)}
+        loaded = uniformity.loaded()
     spinning, watching = functions.waiting_edges()
     outside = functions.wanted_outside(liveness)
     functions.connect()
@@ -169,6 +174,7 @@ def analyse(
         shapes,
         constants,
         local,
+        loaded,
         lines.lines,
         liveness,
         outside,

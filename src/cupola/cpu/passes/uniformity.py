@@ -29,6 +29,11 @@ _INTEGERS = frozenset(["u16", "s16", "u32", "s32", "u64", "s64", "b16", "b32", "
 _LANE_MASKS = frozenset(["lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt"])
 
 
+_READS_MEMORY = frozenset(["ld", "ldu", "atom", "tex", "tld4", "suld"])
+_ASKS = frozenset(["setp", "set", "vote", "match", "popc", "clz", "bfind"])
+"""What gives numbers of another kind than it takes."""
+
+
 class _Unknown:
     """Nothing has been found out yet."""
 
@@ -98,6 +103,30 @@ class Uniformity:
         """A register is varying whatever its definitions say."""
         if register in self.shapes:
             self._lower(register, VARYING)
+
+    def loaded(self) -> set[str]:
+        """The registers whose values come out of memory at different places for the lanes, or by arithmetic of such.
+
+        Other varying registers may turn out to be regular at run time, for example where a loop that lanes leave one by
+        one counts up.
+        """
+        found: set[str] = set()
+        waiting = [
+            name
+            for instruction, effect in self._instructions
+            if instruction.opcode in _READS_MEMORY
+            for name in effect.writes
+            if self.shapes[name] is VARYING
+        ]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                for user in self._users.get(name, ()):
+                    instruction, effect = self._instructions[user]
+                    if instruction.opcode not in _ASKS:
+                        waiting.extend(effect.writes)
+        return found
 
     def _propagate(self) -> None:
         while self._waiting:

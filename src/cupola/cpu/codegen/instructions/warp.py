@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cupola.cpu.codegen.builder import Builder, constant, real
-from cupola.cpu.codegen.values import BITS, Value
+from cupola.cpu.codegen.values import Value
 
 from .floating import extremum
 from .formats import canonical
@@ -29,17 +29,8 @@ def gather_lanes(b: Builder, x: Value, source: Value) -> Value:
     if not source.vector:
         at = b.emit(f"getelementptr {x.type}, ptr {slot}, i32 {source.ir}")
         return Value(b.emit(f"load {x.type}, ptr {at}"), x.type)
-    pointers = b.vector_type("ptr")
     places = b.emit(f"getelementptr {x.type}, ptr {slot}, {b.typed(source)}")
-    name = f"llvm.masked.gather.v{b.width}i{BITS[x.type]}.v{b.width}p0"
-    b.declarations[f"declare {b.type_of(x)} @{name}({pointers}, i32 immarg, {b.vector_type('i1')}, {b.type_of(x)})"] = (
-        None
-    )
-    result = b.emit(
-        f"call {b.type_of(x)} @{name}({pointers} {places}, i32 4, {b.vector_type('i1')} splat (i1 true), "
-        f"{b.type_of(x)} poison)"
-    )
-    return Value(result, x.type, True)
+    return b.gather(x.type, places, align=4)
 
 
 def shuffle_constant(b: Builder, x: Value, lanes: list[int]) -> Value:

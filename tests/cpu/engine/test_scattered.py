@@ -1,0 +1,139 @@
+"""Lanes that access scattered places: checked vectors of addresses, and what to do when a check of them fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .faulting import explanations
+from .kernels import run
+
+WALK = r"""
+// Each thread walks a row of its own, some none at all, as in a sparse matrix.
+template <typename T> __device__ T walk(const int *starts, const int *places, const T *values, int row) {
+    T total = 0;
+    for (int i = starts[row]; i < starts[row + 1]; ++i) total += values[places[i]];
+    return total;
+}
+#define WALK(T) extern "C" __global__ void walk_##T(const int *starts, const int *places, const T *values, T *sums) { \
+    int row = blockIdx.x * blockDim.x + threadIdx.x; \
+    sums[row] = walk(starts, places, values, row); \
+}
+WALK(int) WALK(double) WALK(short) WALK(char)
+
+#define TURN(T) extern "C" __global__ void turn_##T(const int *places, const T *from, T *to) { \
+    extern __shared__ T box_##T[]; \
+    int t = threadIdx.x; \
+    box_##T[places[t]] = from[places[t]]; \
+    __syncthreads(); \
+    if (places[t] % 3) to[places[t]] = box_##T[places[places[t]]]; \
+}
+TURN(float) TURN(double) TURN(float2) TURN(float4) TURN(short)
+
+extern "C" __global__ void either(const int *places, int *first, int *second, int *out) {
+    __shared__ int box[64];
+    int t = threadIdx.x;
+    box[t] = 1000 + t;
+    __syncthreads();
+    int *from = places[t] % 3 == 0 ? box : places[t] % 3 == 1 ? first : second;
+    out[t] = from[places[t]];
+    if (t % 5) from[places[t]] = -t;
+    __syncthreads();
+    out[64 + t] = box[t];
+}
+"""
+
+
+@pytest.mark.parametrize("block", [32, 50, 8])
+@pytest.mark.parametrize("type", ["int", "double", "short", "char"])
+def test_rows_of_their_own(type: str, block: int, engine: str) -> None:
+    dtype = {"int": np.int32, "double": np.float64, "short": np.int16, "char": np.int8}[type]
+    random = np.random.default_rng(0)
+    lengths = random.integers(0, 9, 200) * (random.random(200) < 0.8)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    places = random.integers(0, 77, starts[-1]).astype(np.int32)
+    values, sums = random.integers(0, 9, 77).astype(dtype), np.zeros(200, dtype)
+    run(WALK + engine, f"walk_{type}", 200 // block, block, starts, places, values, sums)
+    rows = 200 // block * block
+    assert sums[:rows].tolist() == [
+        values[places[a:b]].sum() for a, b in zip(starts, starts[1 : rows + 1], strict=False)
+    ]
+
+
+@pytest.mark.parametrize("type", ["float", "double", "float2", "float4", "short"])
+def test_places_in_shared_memory(type: str, engine: str) -> None:
+    element = {"double": np.float64, "short": np.int16}.get(type, np.float32)
+    count = int(type[-1]) if type[-1] in "24" else 1
+    places = np.random.default_rng(1).permutation(64).astype(np.int32)
+    values = np.arange(64 * count).astype(element).reshape(64, count)
+    out = np.zeros_like(values)
+    run(WALK + engine, f"turn_{type}", 1, 64, places, values, out, shared=values.nbytes)
+    expected = np.zeros_like(values)
+    stored = places[places % 3 != 0]
+    expected[stored] = values[places[stored]]
+    assert (out == expected).all()
+
+
+def test_lanes_in_different_allocations(engine: str) -> None:
+    places = np.random.default_rng(2).permutation(64).astype(np.int32)
+    sources = [1000 + np.arange(64), 2000 + np.arange(64), 3000 + np.arange(64)]
+    first, second = (source.astype(np.int32) for source in sources[1:])
+    out = np.zeros(128, np.int32)
+    run(WALK + engine, "either", 1, 64, places, first, second, out)
+    assert out[:64].tolist() == [sources[p % 3][p] for p in places]
+    for t, p in enumerate(places):
+        if t % 5:
+            sources[p % 3][p] = -t
+    assert (out[64:] == sources[0]).all() and (first == sources[1]).all() and (second == sources[2]).all()
+
+
+FAULTS = r"""
+// The places that lanes `a` and `b` access are wrong.
+#define PLACE(a, at_a, b, at_b) i == a ? at_a : i == b ? at_b : (i * 7 + n) % 32 * 4
+#define KERNEL(name, ...) extern "C" __global__ void name(int *data, int *other, int n) { \
+    __shared__ int box[64]; \
+    int i = threadIdx.x; \
+    box[i] = box[i + 32] = 0; \
+    __syncthreads(); \
+    __VA_ARGS__ }
+#define READS(name, ...) KERNEL(name, \
+    for (int k = 0; k < 1 + i % 3; ++k) other[i] += *(int *)((char *)data + (PLACE(__VA_ARGS__))); )
+#define WRITES(name, ...) KERNEL(name, if (i % 2) *(int *)((char *)data + (PLACE(__VA_ARGS__))) = n; )
+#define SHARES(name, ...) KERNEL(name, *(int *)((char *)box + (PLACE(__VA_ARGS__))) = n; other[i] = box[i]; )
+"""
+CASES = {  # lane a, its place, lane b, its place; who is named, and how
+    "READS": [
+        (9, 1 << 20, 11, 1, 9, "out-of-bounds read of 4 bytes in global memory"),
+        (9, 6, 11, 1 << 20, 9, "misaligned read of 4 bytes in global memory"),
+        (31, -4, 40, 0, 31, "4 bytes before a 256-byte allocation"),
+    ],
+    "WRITES": [
+        (8, 1 << 20, 13, 256, 13, "just past the end of a 256-byte allocation"),
+        (13, 255, 15, 256, 13, "misaligned write of 4 bytes"),
+    ],
+    "SHARES": [
+        (3, 256, 5, 2, 3, "out-of-bounds write of 4 bytes in shared memory"),
+        (3, 254, 5, 256, 3, "misaligned write of 4 bytes in shared memory"),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def faults() -> dict[str, str]:
+    source = FAULTS
+    for macro, cases in CASES.items():
+        for number, (a, at_a, b, at_b, *_) in enumerate(cases):
+            source += f"{macro}({macro}_{number}, {a}, {at_a}, {b}, {at_b})\n"
+    return explanations(
+        source, {f"{macro}_{i}": (1, 32, 0) for macro, cases in CASES.items() for i in range(len(cases))}
+    )
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    "kernel", [f"{macro}_{number}" for macro, cases in CASES.items() for number in range(len(cases))]
+)
+def test_the_first_lane_at_fault_is_named(kernel: str, faults: dict[str, str]) -> None:
+    macro, _, number = kernel.partition("_")
+    *_, thread, text = CASES[macro][int(number)]
+    assert text in faults[kernel] and f"in thread ({thread}, 0, 0)" in faults[kernel], faults[kernel]
