@@ -80,6 +80,8 @@ class _Record:
 def sizeof(cls: type[_Handle] | type[_Record], /) -> int:
     """Size in bytes of the C type behind a handle or record class."""
 
+def _is_pointer_handle(cls: type, /) -> bool: ...
+
 '''
 
 

@@ -130,6 +130,14 @@ static PyObject *size_of(PyObject *module, PyObject *cls) {
     return NULL;
 }
 
+static PyObject *is_pointer_handle(PyObject *module, PyObject *cls) {
+    (void)module;
+    for (int i = 0; i < module_info.handle_count; i++)
+        if ((PyObject *)handle_types[i] == cls)
+            return PyBool_FromLong(module_info.handles[i].family == HANDLE_POINTER);
+    Py_RETURN_FALSE;
+}
+
 static PyMethodDef methods[] = {
     {"__getattr__", module_getattr, METH_O, NULL},
     {"__dir__", module_dir, METH_NOARGS, NULL},
@@ -138,6 +146,8 @@ static PyMethodDef methods[] = {
 static PyMethodDef size_methods[] = {
     {"sizeof", size_of, METH_O,
      "sizeof(cls, /)\n--\n\nSize in bytes of the C type behind a handle or record class."},
+    {"_is_pointer_handle", is_pointer_handle, METH_O,
+     "_is_pointer_handle(cls, /)\n--\n\nWhether this is a class of the module for handles that are pointers to objects."},
     {0},
 };
 

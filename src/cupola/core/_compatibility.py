@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from cupola.bindings.utils import cuda_of_ptx
 from cupola.core import _nvrtc
 from cupola.core._errors import NVRTCError
 
@@ -22,9 +23,6 @@ UNSUPPORTED_PTX_VERSION = 222  # CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 
 # Oldest release of the display driver for Linux that serves a CUDA major version (CUDA Toolkit release notes).
 DRIVER_RELEASES = {12: "525.60.13", 13: "580.65.06"}
-
-# First CUDA version of a PTX version, where the two do not count in step (PTX ISA, "release notes").
-_PTX_8 = {5: (12, 5), 6: (12, 7), 7: (12, 8), 8: (12, 9)}
 
 # EI_ABIVERSION of a cubin, by the major version of CUDA that made it.
 _ELF_ABI = {7: 12, 8: 13}
@@ -98,7 +96,9 @@ def target_and_compiler(arch: int, supported: Sequence[int], compiler: Version) 
 
 def ptx_and_driver(ptx: Version, driver: Version) -> Mismatch | None:
     """Check that the driver loads PTX of a version."""
-    needed = cuda_of_ptx(ptx)
+    needed = cuda_of_ptx(*ptx)
+    if needed is None:
+        needed = (ptx[0] + 4, ptx[1])  # newer than what is known; so far they count in step
     if needed <= driver:
         return None
     same_major = needed[0] == driver[0]
@@ -110,12 +110,6 @@ def ptx_and_driver(ptx: Version, driver: Version) -> Mismatch | None:
         + (", or compile to 'cubin'." if same_major else f": {_install(driver[0])}."),
         True,
     )
-
-
-def cuda_of_ptx(ptx: Version) -> Version:
-    """The first CUDA version with a version of PTX: 8.7 is of CUDA 12.8."""
-    major, minor = ptx
-    return _PTX_8.get(minor, (12, minor)) if major == 8 else (major + 4, minor)
 
 
 def cubin_and_driver(major: int, driver: Version) -> Mismatch | None:

@@ -320,7 +320,11 @@ def test_bad_batches_of_boxes(buffers, make_stream):
     cases = [
         (box_operation(operand(a), operand(b), (4, 0, 4)), 0, "none may be 0"),
         (box_operation(operand(a, 3), operand(b), (4, 4, 4)), 0, "the source has rows of 3 elements"),
-        (box_operation(operand(a), operand(b, 4, 2), (4, 4, 4)), 0, "the target has rows of 4 elements and layers of 2"),
+        (
+            box_operation(operand(a), operand(b, 4, 2), (4, 4, 4)),
+            0,
+            "the target has rows of 4 elements and layers of 2",
+        ),
         (box_operation(operand(a), operand(b), (SIZE, 2, 1)), 0, "past the end"),
         (box_operation(operand(a), operand(0), (4, 4, 4)), 0, "null pointer"),
         (box_operation(operand(a), operand(b), (4, 4, 4), "INVALID"), 0, "srcAccessOrder is 0"),
