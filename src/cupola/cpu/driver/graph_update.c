@@ -38,7 +38,11 @@ static CUgraphExecUpdateResult differ(CUgraphExecUpdateResultInfo *info, CUgraph
     return result;
 }
 
-static bool is_host(CUmemorytype type) { return type == CU_MEMORYTYPE_HOST; }
+/* Pinned memory is the host's or anybody's, as it is named; an array is nothing else. */
+static bool same_memory(CUmemorytype a, CUmemorytype b) {
+    return (a == CU_MEMORYTYPE_HOST) == (b == CU_MEMORYTYPE_HOST) &&
+           (a == CU_MEMORYTYPE_ARRAY) == (b == CU_MEMORYTYPE_ARRAY);
+}
 
 /* What may not change although the types are the same. */
 static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode other,
@@ -59,8 +63,8 @@ static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode o
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         if (a->context != b->context ||
             (a->copy.form && b->copy.form &&
-             (is_host(a->copy.form->srcMemoryType) != is_host(b->copy.form->srcMemoryType) ||
-              is_host(a->copy.form->dstMemoryType) != is_host(b->copy.form->dstMemoryType))))
+             !(same_memory(a->copy.form->srcMemoryType, b->copy.form->srcMemoryType) &&
+               same_memory(a->copy.form->dstMemoryType, b->copy.form->dstMemoryType))))
             result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
         break;
     case CU_GRAPH_NODE_TYPE_MEMSET:

@@ -28,40 +28,54 @@ static enum cudaMemcpyKind kind_of(CUmemorytype source, CUmemorytype target) {
                      : cudaMemcpyDeviceToDevice;
 }
 
-static CUresult check_pitch(const char *role, const struct cudaPitchedPtr *end, const struct cudaExtent *extent) {
+/* One end of a copy: memory at an address, where positions count bytes, or an array, where they count its texels. */
+static CUresult check_end(const char *role, cudaArray_t array, const struct cudaPitchedPtr *end, size_t width,
+                          const struct cudaExtent *extent) {
     bool several = extent->height > 1 || extent->depth > 1;
-    if (several && end->pitch < extent->width)
+    if (array && end->ptr)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the %s is given as an array and as an address: it can be only one", role);
+    if (!array && several && end->pitch < width)
         return fail_runtime(cudaErrorInvalidPitchValue, "the pitch of the %s is %zu bytes, less than the width of %zu",
-                            role, end->pitch, extent->width);
+                            role, end->pitch, width);
     return CUDA_SUCCESS;
+}
+
+static CUresult in_bytes(size_t count, size_t texel, size_t *bytes) {
+    if (!__builtin_mul_overflow(count, texel, bytes)) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE, "%zu texels of %zu bytes are more than the address space holds", count, texel);
 }
 
 CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form) {
     if (!copy) return fail_null("p");
     RETURN_IF(check_kind(copy->kind));
-    if (copy->srcArray || copy->dstArray)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the runtime of the CPU device does not copy from and to arrays: use the "
-                                              "driver's functions, or linear memory");
-    RETURN_IF(check_pitch("source", &copy->srcPtr, &copy->extent));
-    RETURN_IF(check_pitch("target", &copy->dstPtr, &copy->extent));
+    size_t from_texel = 1, to_texel = 1, from_x, to_x, width;
+    if (copy->srcArray) RETURN_IF(texel_of(copy->srcArray, &from_texel));
+    if (copy->dstArray) RETURN_IF(texel_of(copy->dstArray, &to_texel));
+    RETURN_IF(in_bytes(copy->srcPos.x, from_texel, &from_x));
+    RETURN_IF(in_bytes(copy->dstPos.x, to_texel, &to_x));
+    RETURN_IF(in_bytes(copy->extent.width, copy->srcArray ? from_texel : to_texel, &width));
+    RETURN_IF(check_end("source", copy->srcArray, &copy->srcPtr, width, &copy->extent));
+    RETURN_IF(check_end("target", copy->dstArray, &copy->dstPtr, width, &copy->extent));
     *form = (CUDA_MEMCPY3D){
-        .srcXInBytes = copy->srcPos.x,
+        .srcXInBytes = from_x,
         .srcY = copy->srcPos.y,
         .srcZ = copy->srcPos.z,
-        .srcMemoryType = source_type(copy->kind),
+        .srcMemoryType = copy->srcArray ? CU_MEMORYTYPE_ARRAY : source_type(copy->kind),
+        .srcArray = (CUarray)copy->srcArray,
         .srcHost = copy->srcPtr.ptr,
         .srcDevice = (CUdeviceptr)copy->srcPtr.ptr,
         .srcPitch = copy->srcPtr.pitch,
         .srcHeight = copy->srcPtr.ysize,
-        .dstXInBytes = copy->dstPos.x,
+        .dstXInBytes = to_x,
         .dstY = copy->dstPos.y,
         .dstZ = copy->dstPos.z,
-        .dstMemoryType = target_type(copy->kind),
+        .dstMemoryType = copy->dstArray ? CU_MEMORYTYPE_ARRAY : target_type(copy->kind),
+        .dstArray = (CUarray)copy->dstArray,
         .dstHost = copy->dstPtr.ptr,
         .dstDevice = (CUdeviceptr)copy->dstPtr.ptr,
         .dstPitch = copy->dstPtr.pitch,
         .dstHeight = copy->dstPtr.ysize,
-        .WidthInBytes = copy->extent.width,
+        .WidthInBytes = width,
         .Height = copy->extent.height,
         .Depth = copy->extent.depth,
     };
@@ -80,18 +94,23 @@ CUresult form_of_row(void *target, const void *source, size_t bytes, enum cudaMe
 
 void copy_of_form(const CUDA_MEMCPY3D *form, struct cudaMemcpy3DParms *copy) {
     bool from_host = form->srcMemoryType == CU_MEMORYTYPE_HOST, to_host = form->dstMemoryType == CU_MEMORYTYPE_HOST;
+    size_t from_texel = 1, to_texel = 1; /* stays 1 for an array that is gone */
+    if (form->srcArray) (void)texel_of((cudaArray_t)form->srcArray, &from_texel);
+    if (form->dstArray) (void)texel_of((cudaArray_t)form->dstArray, &to_texel);
     *copy = (struct cudaMemcpy3DParms){
-        .srcPos = {form->srcXInBytes, form->srcY, form->srcZ},
+        .srcArray = (cudaArray_t)form->srcArray,
+        .dstArray = (cudaArray_t)form->dstArray,
+        .srcPos = {form->srcXInBytes / from_texel, form->srcY, form->srcZ},
         .srcPtr = {.ptr = from_host ? (void *)form->srcHost : (void *)form->srcDevice,
                    .pitch = form->srcPitch,
                    .xsize = form->srcPitch,
                    .ysize = form->srcHeight},
-        .dstPos = {form->dstXInBytes, form->dstY, form->dstZ},
+        .dstPos = {form->dstXInBytes / to_texel, form->dstY, form->dstZ},
         .dstPtr = {.ptr = to_host ? form->dstHost : (void *)form->dstDevice,
                    .pitch = form->dstPitch,
                    .xsize = form->dstPitch,
                    .ysize = form->dstHeight},
-        .extent = {form->WidthInBytes, form->Height, form->Depth},
+        .extent = {form->WidthInBytes / (form->srcArray ? from_texel : to_texel), form->Height, form->Depth},
         .kind = kind_of(form->srcMemoryType, form->dstMemoryType),
     };
 }

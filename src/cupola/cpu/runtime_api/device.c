@@ -218,12 +218,9 @@ RUNTIME_PER_THREAD(cudaGetDriverEntryPointByVersion,
                     enum cudaDriverEntryPointQueryResult *driverStatus),
                    (symbol, funcPtr, cudaVersion, flags, driverStatus))
 
-/* Neither versions nor descriptions need a device. */
+/* Versions need no device. */
 static cudaError_t cudaDriverGetVersion(int *version) { return leave(cuDriverGetVersion(version)); }
 static cudaError_t cudaRuntimeGetVersion(int *version) { return leave(runtime_version(version)); }
-static struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f) {
-    return (struct cudaChannelFormatDesc){x, y, z, w, f};
-}
 
 const struct entry runtime_device_entries[] = {
     RUNTIME_ENTRY(cudaGetDeviceCount),
@@ -241,6 +238,5 @@ const struct entry runtime_device_entries[] = {
     RUNTIME_ENTRY_STREAM(cudaGetDriverEntryPointByVersion),
     RUNTIME_ENTRY(cudaDriverGetVersion),
     RUNTIME_ENTRY(cudaRuntimeGetVersion),
-    RUNTIME_ENTRY(cudaCreateChannelDesc),
     {NULL, NULL, NULL},
 };

@@ -5,6 +5,12 @@
 #include <cupola/driver.h>
 
 #define DRIVER(name) extern typeof(*((cupola_driver_table *)0)->name) name
+DRIVER(cuArray3DCreate);
+DRIVER(cuArray3DGetDescriptor);
+DRIVER(cuArrayDestroy);
+DRIVER(cuArrayGetMemoryRequirements);
+DRIVER(cuArrayGetPlane);
+DRIVER(cuArrayGetSparseProperties);
 DRIVER(cuCtxDisablePeerAccess);
 DRIVER(cuCtxEnablePeerAccess);
 DRIVER(cuCtxGetCacheConfig);
@@ -197,6 +203,11 @@ DRIVER(cuMemsetD2D8);
 DRIVER(cuMemsetD2D8Async);
 DRIVER(cuMemsetD8);
 DRIVER(cuMemsetD8Async);
+DRIVER(cuMipmappedArrayCreate);
+DRIVER(cuMipmappedArrayDestroy);
+DRIVER(cuMipmappedArrayGetLevel);
+DRIVER(cuMipmappedArrayGetMemoryRequirements);
+DRIVER(cuMipmappedArrayGetSparseProperties);
 DRIVER(cuOccupancyAvailableDynamicSMemPerBlock);
 DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
 DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
@@ -226,6 +237,14 @@ DRIVER(cuStreamSetAttribute);
 DRIVER(cuStreamSynchronize);
 DRIVER(cuStreamUpdateCaptureDependencies);
 DRIVER(cuStreamWaitEvent);
+DRIVER(cuSurfObjectCreate);
+DRIVER(cuSurfObjectDestroy);
+DRIVER(cuSurfObjectGetResourceDesc);
+DRIVER(cuTexObjectCreate);
+DRIVER(cuTexObjectDestroy);
+DRIVER(cuTexObjectGetResourceDesc);
+DRIVER(cuTexObjectGetResourceViewDesc);
+DRIVER(cuTexObjectGetTextureDesc);
 DRIVER(cuThreadExchangeStreamCaptureMode);
 DRIVER(cuUserObjectCreate);
 DRIVER(cuUserObjectRelease);

@@ -88,6 +88,11 @@ static inline cudaError_t leave(CUresult status) { return likely(!status) ? cuda
 /* The kernel or function behind what the runtime calls `func`; cudaErrorInvalidDeviceFunction when it is none. */
 CUresult function_of(const void *func, CUfunction *function);
 
+/* Formats of texels (array.c): the channels of the runtime and the format of the driver, and the bytes of an array's texel. */
+CUresult format_of_channels(const struct cudaChannelFormatDesc *channels, CUarray_format *format, unsigned *count);
+struct cudaChannelFormatDesc channels_of_format(CUarray_format format, unsigned count);
+CUresult texel_of(cudaArray_t array, size_t *bytes);
+
 /* Memory copies in the driver's form (copy_form.c). */
 CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form);
 CUresult form_of_row(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind, CUDA_MEMCPY3D *form);

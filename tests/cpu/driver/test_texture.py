@@ -1,0 +1,331 @@
+"""Texture and surface objects: what they can be of, what samplers and views may say, and what they tell.
+
+Kernels that read and write them are in the engine's tests.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from cupola.bindings import driver
+from tests.conftest import on_cpu_device
+from tests.cpu.driver.arrays import CUBEMAP, FORMAT, LAYERED, SURFACE, descriptor
+from tests.cpu.driver.calls import explanation, ok, status
+
+BAD, HANDLE, UNSUPPORTED = "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_HANDLE", "CUDA_ERROR_NOT_SUPPORTED"
+RESOURCE = driver.CUresourcetype
+WRAP, CLAMP, MIRROR, BORDER = driver.CUaddress_mode
+POINT, LINEAR = driver.CUfilter_mode
+INTEGER, NORMALIZED, SRGB, NO_TRILINEAR, SEAMLESS = 0x01, 0x02, 0x10, 0x20, 0x40
+
+
+@pytest.fixture
+def make(context):
+    """Make what textures are of, to be destroyed behind the test: arrays, mipmapped arrays and buffers."""
+    made = []
+
+    class Maker:
+        def array(self, *arguments, **keywords):
+            made.append((driver.cuArrayDestroy, ok(driver.cuArray3DCreate(descriptor(*arguments, **keywords)))))
+            resource = driver.CUDA_RESOURCE_DESC()
+            resource.resType = RESOURCE.CU_RESOURCE_TYPE_ARRAY
+            resource.res.array.hArray = made[-1][1]
+            return resource
+
+        def mipmapped(self, levels, *arguments, **keywords):
+            array = ok(driver.cuMipmappedArrayCreate(descriptor(*arguments, **keywords), levels))
+            made.append((driver.cuMipmappedArrayDestroy, array))
+            resource = driver.CUDA_RESOURCE_DESC()
+            resource.resType = RESOURCE.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
+            resource.res.mipmap.hMipmappedArray = array
+            return resource
+
+        def buffer(self, size):
+            made.append((driver.cuMemFree, ok(driver.cuMemAlloc(size))))
+            return int(made[-1][1])
+
+        def linear(self, size, format="FLOAT", channels=1, offset=0, room=0):
+            resource = driver.CUDA_RESOURCE_DESC()
+            resource.resType = RESOURCE.CU_RESOURCE_TYPE_LINEAR
+            resource.res.linear.devPtr = self.buffer(room or size or 4) + offset
+            resource.res.linear.format = FORMAT[f"CU_AD_FORMAT_{format}"]
+            resource.res.linear.numChannels = channels
+            resource.res.linear.sizeInBytes = size
+            return resource
+
+        def pitched(self, width, height, pitch, format="FLOAT", channels=1, room=0):
+            resource = driver.CUDA_RESOURCE_DESC()
+            resource.resType = RESOURCE.CU_RESOURCE_TYPE_PITCH2D
+            resource.res.pitch2D.devPtr = self.buffer(room or pitch * height or 4)
+            resource.res.pitch2D.format = FORMAT[f"CU_AD_FORMAT_{format}"]
+            resource.res.pitch2D.numChannels = channels
+            resource.res.pitch2D.width, resource.res.pitch2D.height = width, height
+            resource.res.pitch2D.pitchInBytes = pitch
+            return resource
+
+    yield Maker()
+    for destroy, handle in reversed(made):
+        ok(destroy(handle))
+
+
+def sampler(modes=(CLAMP, CLAMP, CLAMP), filter=POINT, flags=0, **fields):
+    made = driver.CUDA_TEXTURE_DESC()
+    made.addressMode, made.filterMode, made.flags = list(modes), filter, flags
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+def view(width, height=0, depth=0, format="NONE", levels=(0, 0), layers=(0, 0)):
+    made = driver.CUDA_RESOURCE_VIEW_DESC()
+    made.format = driver.CUresourceViewFormat[f"CU_RES_VIEW_FORMAT_{format}"]
+    made.width, made.height, made.depth = width, height, depth
+    made.firstMipmapLevel, made.lastMipmapLevel = levels
+    made.firstLayer, made.lastLayer = layers
+    return made
+
+
+RESOURCES = {
+    "1d": lambda make: make.array(100),
+    "2d": lambda make: make.array(31, 7, format="UNSIGNED_INT8", channels=4),
+    "3d": lambda make: make.array(9, 5, 4, format="HALF"),
+    "layered": lambda make: make.array(12, 6, 5, flags=LAYERED),
+    "cubemap": lambda make: make.array(8, 8, 6, flags=CUBEMAP),
+    "mipmapped": lambda make: make.mipmapped(4, 16, 16),
+    "linear": lambda make: make.linear(1024, channels=2),
+    "pitched": lambda make: make.pitched(33, 5, 256),
+}
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_textures_tell_what_they_are_of(make, resource):
+    given = RESOURCES[resource](make)
+    wanted = sampler(
+        (WRAP, MIRROR, BORDER),
+        flags=0 if resource == "linear" else NORMALIZED,
+        maxAnisotropy=3,
+        mipmapFilterMode=LINEAR,
+        mipmapLevelBias=0.5,
+        minMipmapLevelClamp=1.0,
+        maxMipmapLevelClamp=2.0,
+        borderColor=[0.25, 0.5, 0.75, 1.0],
+    )
+    texture = ok(driver.cuTexObjectCreate(given, wanted, None))
+    found = ok(driver.cuTexObjectGetResourceDesc(texture))
+    assert found.resType == given.resType and found.flags == 0
+    union = {
+        RESOURCE.CU_RESOURCE_TYPE_ARRAY: ("array", ["hArray"]),
+        RESOURCE.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: ("mipmap", ["hMipmappedArray"]),
+        RESOURCE.CU_RESOURCE_TYPE_LINEAR: ("linear", ["devPtr", "format", "numChannels", "sizeInBytes"]),
+        RESOURCE.CU_RESOURCE_TYPE_PITCH2D: (
+            "pitch2D",
+            ["devPtr", "format", "numChannels", "width", "height", "pitchInBytes"],
+        ),
+    }[given.resType]
+    for field in union[1]:
+        assert int(getattr(getattr(found.res, union[0]), field)) == int(getattr(getattr(given.res, union[0]), field))
+    found = ok(driver.cuTexObjectGetTextureDesc(texture))
+    for field in ("addressMode", "filterMode", "flags", "maxAnisotropy", "mipmapFilterMode", "mipmapLevelBias"):
+        assert getattr(found, field) == getattr(wanted, field), field
+    assert (found.minMipmapLevelClamp, found.maxMipmapLevelClamp) == (1.0, 2.0)
+    assert list(found.borderColor) == [0.25, 0.5, 0.75, 1.0]
+    assert status(driver.cuTexObjectGetResourceViewDesc(texture)) == BAD, "it has no view"
+    ok(driver.cuTexObjectDestroy(texture))
+
+
+def test_objects_are_not_alike(make):
+    resource = make.array(8, 8, flags=SURFACE)
+    objects = [ok(driver.cuTexObjectCreate(resource, sampler(), None)) for _ in range(3)]
+    surfaces = [ok(driver.cuSurfObjectCreate(resource)) for _ in range(3)]
+    assert len({int(o) for o in objects}) == 3 and len({int(o) for o in surfaces}) == 3
+    assert all(int(o) for o in objects + surfaces)
+    for o in objects:
+        ok(driver.cuTexObjectDestroy(o))
+    for o in surfaces:
+        assert int(ok(driver.cuSurfObjectGetResourceDesc(o)).res.array.hArray) == int(resource.res.array.hArray)
+        ok(driver.cuSurfObjectDestroy(o))
+
+
+BAD_RESOURCES = [
+    (lambda m: m.linear(1024, offset=4, room=2048), "must be a multiple of 512"),
+    (lambda m: m.linear(1024, channels=3), "1, 2 or 4 channels, not 3"),
+    (lambda m: m.pitched(33, 5, 100), "pitchInBytes is 100; it must be a multiple of 32"),
+    (lambda m: m.pitched(33, 5, 128), "from the 132 bytes of a row"),
+    (lambda m: m.pitched(0, 5, 128), "the texture has 0 x 5 texels"),
+    (lambda m: m.pitched(8, 65001, 32), "the texture has 8 x 65001 texels; there must be 1 x 1 to 131072 x 65000"),
+]
+BAD_RESOURCES_HERE = [
+    (lambda m: m.linear(0), BAD, "sizeInBytes is 0, 0 texels"),
+    (lambda m: m.linear(1024, room=512), BAD, "reaches 512 bytes past the end"),
+    (lambda m: m.pitched(8, 4, 64, room=128), BAD, "past the end"),
+    (lambda m: m.linear(1024, format="BC1_UNORM"), UNSUPPORTED, "has no texels of format 0x91"),
+]
+
+
+@pytest.mark.parametrize(("make_resource", "text"), BAD_RESOURCES)
+def test_bad_resources(make, make_resource, text):
+    result = driver.cuTexObjectCreate(make_resource(make), sampler(), None)
+    assert status(result) == BAD
+    assert not on_cpu_device() or text in explanation(result)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(("make_resource", "expected", "text"), BAD_RESOURCES_HERE)
+def test_resources_that_the_cpu_device_refuses(make, make_resource, expected, text):
+    result = driver.cuTexObjectCreate(make_resource(make), sampler(), None)
+    assert status(result) == expected and text in explanation(result)
+
+
+@pytest.mark.cpu_only
+def test_resources_that_are_none(make):
+    resource = make.array(8)
+    resource.flags = 1
+    result = driver.cuTexObjectCreate(resource, sampler(), None)
+    assert status(result) == BAD and "flags of the resource must be 0" in explanation(result)
+    resource = driver.CUDA_RESOURCE_DESC()
+    result = driver.cuTexObjectCreate(resource, sampler(), None)
+    assert status(result) == HANDLE and "the CUDA array is null" in explanation(result)
+    array = ok(driver.cuArray3DCreate(descriptor(8, flags=SURFACE)))
+    resource.res.array.hArray = array
+    ok(driver.cuArrayDestroy(array))
+    for create in (
+        lambda: driver.cuTexObjectCreate(resource, sampler(), None),
+        lambda: driver.cuSurfObjectCreate(resource),
+    ):
+        result = create()
+        assert status(result) == HANDLE and "has been destroyed" in explanation(result)
+
+
+BAD_SAMPLERS = [  # of a mipmapped or plain 2D array of floats, or of integers
+    ("mipmapped", sampler(), "add CU_TRSF_NORMALIZED_COORDINATES"),
+    ("floats", sampler(flags=SEAMLESS), "SEAMLESS_CUBEMAP is for arrays made with CUDA_ARRAY3D_CUBEMAP"),
+    ("floats", sampler(flags=0x100), "flags of the texture has unknown bits: 0x100"),
+    ("integers", sampler(filter=LINEAR, flags=INTEGER), "read as integers cannot be filtered"),
+    ("words", sampler(filter=LINEAR), "read as integers cannot be filtered"),
+]
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(("resource", "given", "text"), BAD_SAMPLERS)
+def test_bad_samplers(make, resource, given, text):
+    resource = {
+        "mipmapped": lambda: make.mipmapped(2, 8, 8),
+        "floats": lambda: make.array(8, 8),
+        "integers": lambda: make.array(8, 8, format="SIGNED_INT16"),
+        "words": lambda: make.array(8, 8, format="UNSIGNED_INT32"),
+    }[resource]()
+    result = driver.cuTexObjectCreate(resource, given, None)
+    assert status(result) == BAD and text in explanation(result)
+
+
+GOOD_SAMPLERS = [
+    ("HALF", sampler(filter=LINEAR)),
+    ("UNSIGNED_INT8", sampler(filter=LINEAR)),
+    ("UNSIGNED_INT8", sampler(filter=LINEAR, flags=NORMALIZED | SRGB)),
+    ("SIGNED_INT16", sampler(flags=INTEGER)),
+    ("UNSIGNED_INT32", sampler()),
+    ("FLOAT", sampler(filter=LINEAR, flags=INTEGER | NO_TRILINEAR, maxAnisotropy=40)),
+    ("FLOAT", sampler((WRAP, MIRROR, WRAP))),  # without normalised coordinates: they clamp
+]
+
+
+@pytest.mark.parametrize(("format", "given"), GOOD_SAMPLERS)
+def test_good_samplers(make, format, given):
+    texture = ok(driver.cuTexObjectCreate(make.array(8, 8, format=format, channels=4), given, None))
+    assert list(ok(driver.cuTexObjectGetTextureDesc(texture)).addressMode) == list(given.addressMode)
+    ok(driver.cuTexObjectDestroy(texture))
+
+
+VIEWS = [
+    (lambda m: m.array(8, 4), view(8, 4)),
+    (lambda m: m.array(8, 4), view(8, 4, format="UINT_1X32")),
+    (lambda m: m.array(8, 4, format="UNSIGNED_INT8", channels=4), view(8, 4, format="SINT_4X8")),
+    (lambda m: m.mipmapped(4, 16, 16), view(16, 16, format="FLOAT_1X32", levels=(1, 3))),
+    (lambda m: m.array(8, 4, 6, flags=LAYERED), view(8, 4, 6, format="FLOAT_1X32", layers=(2, 4))),
+]
+
+
+@pytest.mark.parametrize(("make_resource", "given"), VIEWS)
+def test_views(make, make_resource, given):
+    texture = ok(driver.cuTexObjectCreate(make_resource(make), sampler(flags=NORMALIZED), given))
+    found = ok(driver.cuTexObjectGetResourceViewDesc(texture))
+    for field in (
+        "format",
+        "width",
+        "height",
+        "depth",
+        "firstMipmapLevel",
+        "lastMipmapLevel",
+        "firstLayer",
+        "lastLayer",
+    ):
+        assert getattr(found, field) == getattr(given, field), field
+    ok(driver.cuTexObjectDestroy(texture))
+
+
+BAD_VIEWS = [
+    (lambda m: m.array(8, 4), view(8, 5), BAD, "the view is of 8 x 5 x 0, the array of 8 x 4 x 0"),
+    (lambda m: m.array(8, 4), view(8, 4, format="UINT_4X16"), BAD, "texels of 8 bytes, the array of 4"),
+    (lambda m: m.array(8, 4), view(8, 4, levels=(0, 1)), BAD, "levels 0 to 1; the array has 0 to 0"),
+    (lambda m: m.mipmapped(3, 8, 8), view(8, 8, levels=(2, 1)), BAD, "levels 2 to 1"),
+    (lambda m: m.array(8, 4), view(8, 4, layers=(0, 1)), BAD, "layers 0 to 1; the array has 0 to 0"),
+    (lambda m: m.array(8, 4, 3, flags=LAYERED), view(8, 4, 3, layers=(1, 3)), BAD, "the array has 0 to 2"),
+    (lambda m: m.array(8, 8, 12, flags=LAYERED | CUBEMAP), view(8, 8, 12, layers=(6, 9)), BAD, "not whole cubes"),
+    (lambda m: m.array(8, 4, channels=2), view(32, 16, format="UNSIGNED_BC1"), UNSUPPORTED, "block compressed"),
+    (lambda m: m.linear(1024), view(256), BAD, "a view is for arrays"),
+]
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(("make_resource", "given", "expected", "text"), BAD_VIEWS)
+def test_bad_views(make, make_resource, given, expected, text):
+    result = driver.cuTexObjectCreate(make_resource(make), sampler(flags=NORMALIZED), given)
+    assert status(result) == expected and text in explanation(result)
+
+
+def test_bad_surfaces(make):
+    cases = (
+        (make.array(8, 8), "give it CUDA_ARRAY3D_SURFACE_LDST"),
+        (make.linear(1024), "resType is 2, not ARRAY"),
+        (make.mipmapped(2, 8, 8, flags=SURFACE), "resType is 1, not ARRAY"),
+    )
+    for resource, text in cases:
+        result = driver.cuSurfObjectCreate(resource)
+        assert status(result) == BAD
+        assert not on_cpu_device() or text in explanation(result)
+
+
+def test_levels_can_be_surfaces(make):
+    mipmapped = make.mipmapped(3, 8, 8, flags=SURFACE)
+    resource = driver.CUDA_RESOURCE_DESC()
+    resource.res.array.hArray = ok(driver.cuMipmappedArrayGetLevel(mipmapped.res.mipmap.hMipmappedArray, 1))
+    ok(driver.cuSurfObjectDestroy(ok(driver.cuSurfObjectCreate(resource))))
+
+
+@pytest.mark.cpu_only
+def test_destroyed_objects(make):
+    resource = make.array(8, flags=SURFACE)
+    texture, surface = ok(driver.cuTexObjectCreate(resource, sampler(), None)), ok(driver.cuSurfObjectCreate(resource))
+    ok(driver.cuTexObjectDestroy(texture))
+    ok(driver.cuSurfObjectDestroy(surface))
+    for call, value, text in (
+        (driver.cuTexObjectDestroy, texture, "has been destroyed"),
+        (driver.cuTexObjectGetTextureDesc, texture, "has been destroyed"),
+        (driver.cuSurfObjectDestroy, surface, "has been destroyed"),
+        (driver.cuSurfObjectGetResourceDesc, texture, "is not a surface object"),
+        (driver.cuTexObjectDestroy, 0, "0x0 is not a texture object"),
+    ):
+        result = call(value)
+        assert status(result) == BAD and text in explanation(result)
+
+
+@pytest.mark.cpu_only
+def test_objects_go_with_their_context():
+    ok(driver.cuInit(0))
+    own = ok(driver.cuCtxCreate(None, 0, 0))
+    resource = driver.CUDA_RESOURCE_DESC()
+    resource.res.array.hArray = ok(driver.cuArray3DCreate(descriptor(8, flags=SURFACE)))
+    texture, surface = ok(driver.cuTexObjectCreate(resource, sampler(), None)), ok(driver.cuSurfObjectCreate(resource))
+    ok(driver.cuCtxDestroy(own))
+    assert status(driver.cuTexObjectDestroy(texture)) == BAD
+    assert status(driver.cuSurfObjectDestroy(surface)) == BAD
