@@ -31,6 +31,8 @@ class Kind(IntEnum):
     INSTRUCTION = 9
     CALL = 10
     HEAP = 11
+    OBJECT = 12
+    SURFACE = 13
 
 
 _SPACES = ("global", "shared", "local", "constant", "parameter")
@@ -41,6 +43,8 @@ _SUMMARIES = {
     Kind.BARRIER: "the block cannot go on: threads wait for each other for ever",
     Kind.STACK: "the kernel ran out of stack",
     Kind.INSTRUCTION: "an instruction was used in a way that its specification leaves undefined",
+    Kind.OBJECT: "the kernel used a texture or surface that it cannot use",
+    Kind.SURFACE: "the kernel accessed a surface outside of its bounds",
     Kind.CALL: "the kernel called a function through a wrong pointer",
     Kind.INTERNAL: "the CPU device could not go on",
 }

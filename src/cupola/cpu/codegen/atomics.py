@@ -90,8 +90,12 @@ def element_bytes(instruction: ast.Instruction) -> int:
 
 def helper_name(instruction: ast.Instruction, kind: str) -> str:
     """The helper that does the operation on elements: ``"shared"`` on offsets, ``"atomic"`` on generic addresses."""
-    operation = _operation(instruction)
-    return f"cupola_{kind}_{operation}_{_TYPES[operation][_type(instruction)]}"
+    return helper_of(_operation(instruction), _type(instruction), kind)
+
+
+def helper_of(operation: str, type: str, kind: str) -> str:
+    """The same for an operation and a type."""
+    return f"cupola_{kind}_{operation}_{_TYPES[operation][type]}"
 
 
 def _call(body: Body, access: Access, helper: str, address: Value, value: Value, compare: Value | None) -> Value:

@@ -186,8 +186,9 @@ class Body:
                 return self._immediate(operand, type)
             case ast.Special():
                 return self._fit(read_special(self, operand), type)
-            case ast.Symbol():
-                return self._fit(self.symbol(operand), type)
+            case ast.Symbol(name):
+                place = self.layout.places[name]
+                return self._fit(self.opaque(operand) if place.opaque else self.symbol(operand), type)
         raise TypeError(f"{operand!r} is no source operand")
 
     def _constant(self, name: str, known: ast.Immediate, type: str) -> Value:
@@ -232,6 +233,14 @@ class Body:
 
             base, offset = self.at_entry(f"variable {place.offset}", load), operand.offset
         return self.builder.binary("add", base, constant("i64", offset)) if offset else base
+
+    def opaque(self, operand: ast.Symbol) -> Value:
+        """What a variable of an opaque type, or a parameter, holds: the 64 bits of a texture or surface object."""
+        place = self.layout.places[operand.name]
+        if place.space not in ("global", "const", "param") or place.size < 8 or operand.offset:
+            return constant("i64", 0)  # no object
+        address = self.builder.emit(f"inttoptr {self.builder.typed(self.symbol(operand))} to ptr")
+        return Value(self.builder.emit(f"load i64, ptr {address}, align 1"), "i64")
 
     # Instructions
 

@@ -24,6 +24,7 @@ from . import (
     mbarriers,
     meetings,
     memory,
+    textures,
 )
 from .body import Body, Facts, Lowering, Site
 from .registers import Demand, Inexact, Kind
@@ -52,6 +53,10 @@ LOWERINGS: dict[str, Lowering] = {
     "wmma": matrix_memory.wmma,
     "ldmatrix": matrix_memory.ldmatrix,
     "stmatrix": matrix_memory.stmatrix,
+    **dict.fromkeys(["tex", "tld4"], textures.lookup),
+    **dict.fromkeys(["txq", "suq"], textures.query),
+    "istypep": textures.is_type,
+    **dict.fromkeys(["suld", "sust", "sured"], textures.surface),
     ".enter": functions.enter,
     ".leave": functions.leave,
     ".frame": functions.frame,
@@ -90,6 +95,8 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return copies.problem_with(instruction)
     if opcode in ("wmma", "ldmatrix", "stmatrix"):
         return matrix_memory.problem_with(instruction)
+    if opcode in textures.OPCODES:
+        return textures.problem_with(instruction)
     if opcode == "call":
         return calls.problem_with(instruction)
     if opcode in LOWERINGS or opcode in _CONTROL:

@@ -14,12 +14,18 @@ from . import abi
 class Place:
     """A symbol's state space and its offset there (``global`` and ``const``: its number in the module's order).
 
-    The space of a function is ``code``, its offset its address.
+    The space of a function is ``code``, its offset its address. ``opaque`` is a texture or surface reference, which
+    stands for the object that it holds, not for its address.
     """
 
     space: str
     offset: int
     size: int
+    opaque: bool = False
+
+
+OPAQUE = frozenset(["texref", "samplerref", "surfref"])
+"""Types of variables that nobody knows the inside of (PTX ISA 5.3)."""
 
 
 @dataclass(slots=True)
@@ -52,7 +58,7 @@ class Layout:
             layout.places[parameter.name] = Place("param", parameter.offset, parameter.size)
             layout.param_bytes = max(layout.param_bytes, parameter.offset + parameter.size)
         for index, variable in enumerate(module_variables(module)):
-            layout.places[variable.name] = Place(variable.space, index, variable.size)
+            layout.places[variable.name] = Place(variable.space, index, variable.size, variable.type in OPAQUE)
         used = set(symbols(function))
         for number, name in enumerate(module.functions):
             layout.places[name] = Place("code", code_address(number), 0)

@@ -34,10 +34,16 @@ def rewrite(operand: ast.Operand, leaf: Rewrite) -> ast.Operand:
             return ast.Selector(_register(leaf, register), part, negated)
         case ast.Pair(first, second):
             return ast.Pair(
-                first if isinstance(first, ast.Sink) else _register(leaf, first),
+                _register(leaf, first) if isinstance(first, ast.Register) else _destination(leaf, first),
                 second if isinstance(second, ast.Sink) else _register(leaf, second),
             )
     return operand
+
+
+def _destination(leaf: Rewrite, operand: ast.Vector | ast.Sink) -> ast.Vector | ast.Sink:
+    new = rewrite(operand, leaf)
+    assert isinstance(new, ast.Vector | ast.Sink)
+    return new
 
 
 def _register(leaf: Rewrite, register: ast.Register) -> ast.Register:

@@ -95,9 +95,9 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A destination pair ``p|q`` (setp, shfl, match)."""
+    """A destination pair ``p|q`` (setp, shfl, match), or ``{a, b, c, d}|p`` (tex, tld4)."""
 
-    first: Register | Sink
+    first: Register | Vector | Sink
     second: Register | Sink
 
 

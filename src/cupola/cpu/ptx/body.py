@@ -276,8 +276,13 @@ class BodyParser:
                 if not pair:
                     name = ".".join((opcode, *modifiers))
                     self._refuse(f"operand {kind.name!r} of {name!r} is of the wrong kind", at, "a register")
-            if kind.written and isinstance(operand, ast.Vector):
-                for item in operand.items:
+            vector = operand.first if isinstance(operand, ast.Pair) else operand
+            if vector is not operand and isinstance(vector, ast.Vector) and not {"v2", "v4"} & set(modifiers):
+                self._refuse(
+                    f"operand {kind.name!r} of {'.'.join((opcode, *modifiers))!r} is no vector", at, "a register"
+                )
+            if kind.written and isinstance(vector, ast.Vector):
+                for item in vector.items:
                     if not isinstance(item, ast.Register | ast.Sink):
                         self._refuse("a destination holds a constant", at, "a register")
 

@@ -41,7 +41,7 @@ class OperandParser:
         word = words[at]
         if word == "{":
             cursor.index += 1
-            return ast.Vector(self._items("}", depth))
+            return self._with_predicate(ast.Vector(self._items("}", depth)), depth)
         if word[:1] == "[":
             return self._bracket(word, depth)
         if word == "!":
@@ -70,13 +70,18 @@ class OperandParser:
                 return self._offset(word, operand)
         else:
             return constant(cursor)
-        if words[cursor.index] == "|" and isinstance(operand, ast.Register | ast.Sink):
-            cursor.index += 1
-            second = self.read(depth)
-            if not isinstance(second, ast.Register | ast.Sink):
-                cursor.unexpected("a register", cursor.index - 1)
-            return ast.Pair(operand, second)
-        return operand
+        return self._with_predicate(operand, depth)
+
+    def _with_predicate(self, operand: ast.Operand, depth: int) -> ast.Operand:
+        """The operand, or the pair ``d|p`` that it begins."""
+        cursor = self.cursor
+        if cursor.words[cursor.index] != "|" or not isinstance(operand, ast.Register | ast.Vector | ast.Sink):
+            return operand
+        cursor.index += 1
+        second = self.read(depth)
+        if not isinstance(second, ast.Register | ast.Sink):
+            cursor.unexpected("a register", cursor.index - 1)
+        return ast.Pair(operand, second)
 
     def register(self, what: str) -> ast.Register:
         """The next operand, which must be a register."""

@@ -7,21 +7,11 @@
 
 #include <string.h>
 
+#include "half.h"
+
 typedef unsigned __int128 u128;
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------- */
-
-static inline float float_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
 
 static inline uint64_t add_f64(uint64_t a, uint64_t b) {
     double x, y;
@@ -32,30 +22,8 @@ static inline uint64_t add_f64(uint64_t a, uint64_t b) {
     return a;
 }
 
-/* IEEE half precision, in portable integer arithmetic. Single precision has more than twice the bits of a half (and
- * of a bfloat16), so rounding a sum to single precision first does no harm. */
-static float half_to_float(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3FF;
-    if (exponent == 31) return float_of(sign | 0x7F800000 | mantissa << 13);
-    if (exponent == 0) {
-        float value = (float)mantissa * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-
-static uint16_t float_to_half(float value) {
-    uint32_t bits = bits_of(value), magnitude = bits & 0x7FFFFFFF;
-    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
-    if (magnitude > 0x7F800000) return 0x7FFF;
-    if (magnitude >= 0x47800000) return sign | 0x7C00;
-    if (magnitude < 0x38800000) { /* subnormal: the addition rounds at the half's last bit */
-        return sign | (uint16_t)(bits_of(float_of(magnitude) + 0.5f) - 0x3F000000);
-    }
-    magnitude += 0xFFF + (magnitude >> 13 & 1);
-    return sign | (uint16_t)((magnitude - 0x38000000) >> 13);
-}
-
+/* Single precision has more than twice the bits of a half (and of a bfloat16), so rounding a sum to single precision
+ * first does no harm. */
 static float bfloat_to_float(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
 static uint16_t float_to_bfloat(float value) {

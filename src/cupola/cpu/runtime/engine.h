@@ -32,6 +32,8 @@ enum cpu_fault_kind {
     CPU_FAULT_INSTRUCTION,   /* a use of an instruction that the ISA leaves undefined -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
     CPU_FAULT_CALL,          /* a pointer that points to no function -> CUDA_ERROR_INVALID_PC */
     CPU_FAULT_HEAP,          /* free() of what malloc() did not return -> CUDA_ERROR_ILLEGAL_ADDRESS */
+    CPU_FAULT_OBJECT,        /* no texture or surface, or of another shape -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
+    CPU_FAULT_SURFACE,       /* outside of a surface, with .trap -> CUDA_ERROR_LAUNCH_FAILED */
 };
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };

@@ -1,0 +1,40 @@
+/* Texels in memory, and the four numbers that an instruction reads of one or writes to it. */
+#ifndef CUPOLA_CPU_TEXELS_H
+#define CUPOLA_CPU_TEXELS_H
+
+#include "texture.h"
+
+/* How a channel is stored and read; what is read as a number of another kind has a name of its own. */
+enum channel {
+    CHANNEL_UINT8,
+    CHANNEL_UINT16,
+    CHANNEL_UINT32,
+    CHANNEL_SINT8,
+    CHANNEL_SINT16,
+    CHANNEL_SINT32,
+    CHANNEL_UNORM8, /* from here on the numbers are floats */
+    CHANNEL_UNORM16,
+    CHANNEL_SNORM8,
+    CHANNEL_SNORM16,
+    CHANNEL_SRGB8, /* but for the fourth one, which is UNORM8 */
+    CHANNEL_HALF,
+    CHANNEL_FLOAT,
+};
+
+/* Of textures by the flags of their sampler (CU_TRSF_*). Surfaces are read and written with CU_TRSF_READ_AS_INTEGER. */
+enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags);
+
+static inline bool channel_is_float(enum channel channel) { return channel >= CHANNEL_UNORM8; }
+static inline bool channel_is_signed(enum channel channel) { return channel >= CHANNEL_SINT8 && channel <= CHANNEL_SINT32; }
+
+/* The bits of the four numbers of a texel: integers, or floats. Channels that it lacks are 0, the fourth one 1. */
+void cpu_texel_read(enum channel channel, uint32_t channels, uint64_t place, uint32_t value[CPU_MAX_CHANNELS]);
+
+/* The opposite; numbers that the format does not have become the nearest one that it has. */
+void cpu_texel_write(enum channel channel, uint32_t channels, uint64_t place, const uint32_t value[CPU_MAX_CHANNELS]);
+
+/* What "txq" and "suq" say: the numbers of OpenCL's cl_channel_type and cl_channel_order (PTX ISA 5.3.2). */
+uint32_t cpu_channel_data_type(enum channel channel);
+uint32_t cpu_channel_order(uint32_t channels);
+
+#endif
