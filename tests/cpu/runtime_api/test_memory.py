@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -220,3 +223,51 @@ ok(r.cudaStreamSynchronize(0))
 """
     done = run_python(source, CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM="1")
     assert done.stdout.strip() == "[True] cudaErrorNotReady", done.stderr
+
+
+OTHER_PROCESS = """
+import ctypes, sys
+from cupola.bindings import runtime as r
+handle = r.cudaIpcMemHandle_t()
+ctypes.memmove(handle.getPtr(), bytes.fromhex(sys.argv[1]), 64)
+status, address = r.cudaIpcOpenMemHandle(handle, r.cudaIpcMemLazyEnablePeerAccess)
+found = bytearray(64)
+outcomes = [
+    status,
+    r.cudaMemcpy(found, address, 64, r.cudaMemcpyKind.cudaMemcpyDeviceToHost)[0],
+    r.cudaMemset(address, 9, 64)[0],
+    r.cudaDeviceSynchronize()[0],
+    r.cudaIpcCloseMemHandle(address)[0],
+    r.cudaIpcCloseMemHandle(address)[0],
+]
+print(found.hex(), *(outcome.name for outcome in outcomes))
+"""
+
+
+@pytest.mark.cpu_only
+def test_memory_of_another_process(device):
+    """What one process writes the other reads; a handle is of no use to the one that made it."""
+    size = 1 << 20  # small allocations share pages with others, and cannot be shared
+    address = ok(runtime.cudaMalloc(size))
+    ok(runtime.cudaMemset(address, 5, size))
+    handle = ok(runtime.cudaIpcGetMemHandle(address))
+    lazy = runtime.cudaIpcMemLazyEnablePeerAccess
+    assert status(runtime.cudaIpcOpenMemHandle(handle, lazy)) == "cudaErrorDeviceUninitialized"
+    raw = ctypes.string_at(handle.getPtr(), runtime.sizeof(runtime.cudaIpcMemHandle_t))
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS, raw.hex()],
+        env={**os.environ, "CUPOLA_DEVICE": "cpu"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["05" * 64, *["cudaSuccess"] * 5, "cudaErrorInvalidValue"], done.stderr
+    assert (read(address, 64, np.uint8) == 9).all() and (read(address + 64, 64, np.uint8) == 5).all()
+    assert status(runtime.cudaIpcCloseMemHandle(address)) == "cudaErrorInvalidValue"
+    ok(runtime.cudaFree(address))
+    assert status(runtime.cudaIpcGetMemHandle(address)) == "cudaErrorInvalidValue"
+
+
+@pytest.mark.cpu_only
+def test_doubles_are_doubles(device):
+    """Of CUDA 12: there is nothing to convert."""
+    assert ok(runtime.cudaSetDoubleForDevice(1.5)) == ok(runtime.cudaSetDoubleForHost(1.5)) == 1.5

@@ -218,6 +218,10 @@ RUNTIME_PER_THREAD(cudaGetDriverEntryPointByVersion,
                     enum cudaDriverEntryPointQueryResult *driverStatus),
                    (symbol, funcPtr, cudaVersion, flags, driverStatus))
 
+/* Of CUDA 12: conversions for devices without double precision, of which there are none any more. */
+static cudaError_t cudaSetDoubleForDevice(double *d) { return leave(d ? CUDA_SUCCESS : fail_null("d")); }
+static cudaError_t cudaSetDoubleForHost(double *d) { return leave(d ? CUDA_SUCCESS : fail_null("d")); }
+
 /* Versions need no device. */
 static cudaError_t cudaDriverGetVersion(int *version) { return leave(cuDriverGetVersion(version)); }
 static cudaError_t cudaRuntimeGetVersion(int *version) { return leave(runtime_version(version)); }
@@ -238,5 +242,7 @@ const struct entry runtime_device_entries[] = {
     RUNTIME_ENTRY_STREAM(cudaGetDriverEntryPointByVersion),
     RUNTIME_ENTRY(cudaDriverGetVersion),
     RUNTIME_ENTRY(cudaRuntimeGetVersion),
+    RUNTIME_ENTRY(cudaSetDoubleForDevice),
+    RUNTIME_ENTRY(cudaSetDoubleForHost),
     {NULL, NULL, NULL},
 };

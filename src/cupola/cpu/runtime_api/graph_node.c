@@ -370,6 +370,11 @@ RUNTIME(cudaGraphConditionalHandleCreate,
         (cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph, unsigned defaultLaunchValue, unsigned flags),
         cuGraphConditionalHandleCreate((CUgraphConditionalHandle *)pHandle_out, graph, here(), defaultLaunchValue,
                                        flags))
+RUNTIME(cudaGraphConditionalHandleCreate_v2,
+        (cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph, cudaExecutionContext_t ctx,
+         unsigned defaultLaunchValue, unsigned flags),
+        cuGraphConditionalHandleCreate((CUgraphConditionalHandle *)pHandle_out, graph, ctx ? (CUcontext)ctx : here(),
+                                       defaultLaunchValue, flags))
 
 const struct entry runtime_graph_node_entries[] = {
     RUNTIME_ENTRY(cudaGraphAddKernelNode),
@@ -421,5 +426,6 @@ const struct entry runtime_graph_node_entries[] = {
     RUNTIME_ENTRY(cudaGraphNodeGetParams),
     RUNTIME_ENTRY(cudaGraphExecNodeSetParams),
     RUNTIME_ENTRY(cudaGraphConditionalHandleCreate),
+    RUNTIME_ENTRY(cudaGraphConditionalHandleCreate_v2),
     {NULL, NULL, NULL},
 };

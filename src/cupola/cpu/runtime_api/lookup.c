@@ -4,13 +4,14 @@
 extern const struct entry runtime_error_entries[], runtime_context_entries[], runtime_device_entries[],
     runtime_stream_entries[], runtime_memory_entries[], runtime_pool_entries[], runtime_copy_entries[],
     runtime_array_entries[], runtime_copy_array_entries[], runtime_texture_entries[],
-    runtime_launch_entries[], runtime_graph_entries[], runtime_graph_node_entries[];
+    runtime_launch_entries[], runtime_graph_entries[], runtime_graph_node_entries[],
+    runtime_execution_context_entries[];
 
 static const struct entry *const tables[] = {
     runtime_error_entries,  runtime_context_entries, runtime_device_entries, runtime_stream_entries,
     runtime_memory_entries, runtime_pool_entries,    runtime_copy_entries,   runtime_launch_entries,
     runtime_graph_entries,  runtime_graph_node_entries, runtime_array_entries, runtime_copy_array_entries,
-    runtime_texture_entries,
+    runtime_texture_entries, runtime_execution_context_entries,
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 

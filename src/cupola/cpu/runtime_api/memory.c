@@ -78,6 +78,14 @@ RUNTIME(cudaMemGetInfo, (size_t *free, size_t *total), cuMemGetInfo(free, total)
 RUNTIME(cudaPointerGetAttributes, (struct cudaPointerAttributes *attributes, const void *ptr),
         describe_pointer(attributes, ptr))
 
+/* ---- memory of other processes, by address --------------------------------------------------------------------- */
+
+RUNTIME(cudaIpcGetMemHandle, (cudaIpcMemHandle_t *handle, void *devPtr),
+        cuIpcGetMemHandle((CUipcMemHandle *)handle, (CUdeviceptr)devPtr))
+RUNTIME(cudaIpcOpenMemHandle, (void **devPtr, cudaIpcMemHandle_t handle, unsigned flags),
+        cuIpcOpenMemHandle((CUdeviceptr *)devPtr, AS(CUipcMemHandle, handle), flags))
+RUNTIME(cudaIpcCloseMemHandle, (void *devPtr), cuIpcCloseMemHandle((CUdeviceptr)devPtr))
+
 /* ---- managed memory -------------------------------------------------------------------------------------------- */
 
 RUNTIME_STREAM(cudaMemPrefetchAsync,
@@ -157,6 +165,9 @@ const struct entry runtime_memory_entries[] = {
     RUNTIME_ENTRY(cudaHostGetFlags),
     RUNTIME_ENTRY(cudaMemGetInfo),
     RUNTIME_ENTRY(cudaPointerGetAttributes),
+    RUNTIME_ENTRY(cudaIpcGetMemHandle),
+    RUNTIME_ENTRY(cudaIpcOpenMemHandle),
+    RUNTIME_ENTRY(cudaIpcCloseMemHandle),
     RUNTIME_ENTRY_STREAM(cudaMemPrefetchAsync),
     RUNTIME_ENTRY_STREAM(cudaMemPrefetchBatchAsync),
     RUNTIME_ENTRY_STREAM(cudaMemDiscardBatchAsync),
