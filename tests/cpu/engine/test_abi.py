@@ -24,7 +24,7 @@ def c_name(field: str) -> str:
 def test_offsets_and_numbers(tmp_path: Path) -> None:
     facts = [(f"offsetof(cpu_context, {c_name(field)})", offset) for field, offset in abi.CONTEXT.items()]
     facts += [(f"offsetof(cpu_warp, {c_name(field)})", offset) for field, offset in abi.WARP.items()]
-    facts += [("sizeof(cpu_site_cache)", abi.SITE_CACHE_BYTES)]
+    facts += [("sizeof(cpu_site_cache)", abi.SITE_CACHE_BYTES), ("sizeof(cpu_warp)", abi.WARP_BYTES)]
     facts += [
         (f"CPU_STATE_{name}", getattr(abi, name))
         for name in ("DONE", "BARRIER", "YIELD", "INDEPENDENT", "WAITING", "FAULT", "SYNC", "CLUSTER")

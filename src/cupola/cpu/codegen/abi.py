@@ -42,6 +42,7 @@ CONTEXT: Final = {
     "cluster_nctaid.y": 164,
     "cluster_nctaid.z": 168,
     "nsmid": 172,
+    "units_end": 176,
 }
 """Offsets in ``cpu_context``."""
 
@@ -65,6 +66,9 @@ WARP: Final = {
     "frames": 72,
 }
 """Offsets in ``cpu_warp``."""
+
+WARP_BYTES: Final = 136
+"""Size of a ``cpu_warp``."""
 
 SITE_CACHE_BYTES: Final = 32
 
@@ -92,7 +96,7 @@ RANK_SHIFT: Final = 24
 CODE_WINDOW: Final = 1 << 58
 
 SIGNATURE: Final = (
-    "ptr noalias %context, ptr noalias %warp, ptr noalias readonly align 16 dereferenceable({param_bytes}) %params, "
+    "ptr noalias %context, ptr noalias %{warp}, ptr noalias readonly align 16 dereferenceable({param_bytes}) %params, "
     "ptr noalias align 64 %shared, ptr noalias align 64 %frame, ptr noalias align 32 %sites"
 )
 

@@ -21,6 +21,8 @@ from .shape import Shape
 from .special import read_special
 from .values import BITS, Value
 
+_BARRIERS = frozenset(["bar", "barrier", "mbarrier"])
+
 Lowering = Callable[["Body", ast.Instruction], None]
 
 
@@ -63,6 +65,11 @@ class Body:
         The number of the first site.
     far
         Whether to keep registers in the frame; see `registers`.
+
+    Attributes
+    ----------
+    whole_blocks
+        One call of the body runs all units of a block, one after the other: no unit ever waits for another.
     """
 
     def __init__(
@@ -104,6 +111,12 @@ class Body:
             floats=float_registers(self.blocks),
             warp_lines=facts.analysis.warp_lines,
         )
+        self.whole_blocks = (
+            not independent
+            and not facts.analysis.spinning
+            and not facts.layout.has_stack
+            and not any(is_meeting(b) or any(i.opcode in _BARRIERS for i in b.instructions) for b in self.blocks)
+        )
         self.control = Control(self)
         self.groups: dict[int, Group] = {}
 
@@ -132,15 +145,18 @@ class Body:
 
     def context_field(self, name: str, type: str = "i32") -> Value:
         """A field of the context."""
-        return self.at_entry(f"context {name}", lambda b: self.load_field(b, "%context", abi.CONTEXT[name], type))
+        return self.at_entry(
+            f"context {name}", lambda b: self.load_field(b, "%context", abi.CONTEXT[name], type, fixed=True)
+        )
 
     def warp_field(self, name: str, type: str = "i32") -> Value:
         """A field of the unit that does not change while the body runs."""
         return self.at_entry(f"warp {name}", lambda b: self.load_field(b, "%warp", abi.WARP[name], type))
 
-    def load_field(self, builder: Builder, pointer: str, offset: int, type: str) -> Value:
+    def load_field(self, builder: Builder, pointer: str, offset: int, type: str, *, fixed: bool = False) -> Value:
+        """A field of a record; ``fixed``: nothing changes it while the body runs."""
         address = builder.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-        return Value(builder.emit(f"load {type}, ptr {address}"), type)
+        return Value(builder.emit(f"load {type}, ptr {address}{', !invariant.load !0' if fixed else ''}"), type)
 
     def store_field(self, name: str, value: Value) -> None:
         """Set a field of the unit."""
@@ -227,7 +243,7 @@ class Body:
         else:
 
             def load(b: Builder) -> Value:
-                table = self.load_field(b, "%context", abi.CONTEXT["variables"], "ptr")
+                table = self.load_field(b, "%context", abi.CONTEXT["variables"], "ptr", fixed=True)
                 slot = b.emit(f"getelementptr i64, ptr {table.ir}, i64 {place.offset}")
                 return Value(b.emit(f"load i64, ptr {slot}, !invariant.load !0"), "i64")
 
@@ -297,12 +313,14 @@ class Body:
             self.control.end(block)
         self.control.finish()
         builder = self.builder
-        signature = abi.SIGNATURE.format(param_bytes=max(16, self.layout.param_bytes))
+        first = "first.warp" if self.whole_blocks else "warp"
+        signature = abi.SIGNATURE.format(warp=first, param_bytes=max(16, self.layout.param_bytes))
         return "\n".join(
             [
                 f'define i32 @"{self.facts.name}"({signature}) #0 {{',
                 "entry:",
                 *builder.allocas,
+                *(self.control.loop_over_units() if self.whole_blocks else ()),
                 *self.entry,
                 *builder.lines,
                 "}",

@@ -517,6 +517,13 @@ class Builder:
         operands = f"{self.typed(self.splat(value))}, {places} {pointers}, i32 {align}, {self.typed(self.splat(lanes))}"
         self.line(f"call void @{name}({operands})")
 
+    def store_by_mask(self, value: Value, pointer: str, lanes: Value, *, align: int) -> None:
+        """Store the lanes in an i1 mask of a row."""
+        vector = self.vector_type(value.type)
+        name = f"llvm.masked.store.{self._overload(value.type, True)}.p0"
+        self.declarations[f"declare void @{name}({vector}, ptr, i32 immarg, {self.vector_type('i1')})"] = None
+        self.line(f"call void @{name}({self.typed(value)}, ptr {pointer}, i32 {align}, {self.typed(lanes)})")
+
     # Masks
 
     def ballot(self, predicate: Value) -> Value:

@@ -520,6 +520,11 @@ class Control:
         self._write_beginning()
         builder.lines += blocks
         builder.label("done")
+        if self.body.whole_blocks:
+            builder.line(f"%next.warp = getelementptr i8, ptr %warp, i64 {abi.WARP_BYTES}")
+            builder.line("%is.last = icmp eq ptr %next.warp, %units.end")
+            builder.line("br i1 %is.last, label %all.done, label %unit")
+            builder.label("all.done")
         builder.line(f"ret i32 {abi.state(abi.DONE)}")
         builder.label("fault")
         builder.line(f"ret i32 {abi.state(abi.FAULT)}")
@@ -536,8 +541,29 @@ class Control:
         if self._yield_targets:
             self._write_resume()
 
+    @staticmethod
+    def loop_over_units() -> list[str]:
+        """The beginning of the loop over the units of a block, behind the stack slots."""
+        return [
+            f"  %units.end.at = getelementptr i8, ptr %context, i64 {abi.CONTEXT['units_end']}",
+            "  %units.end = load ptr, ptr %units.end.at, !invariant.load !0",
+            "  br label %unit",
+            "unit:",
+            "  %warp = phi ptr [ %first.warp, %entry ], [ %next.warp, %done ]",
+        ]
+
     def _write_beginning(self) -> None:
         body, builder = self.body, self.builder
+        if body.whole_blocks:
+            live = self.everyone if body.shape.full else body.load_field(builder, "%warp", abi.WARP["mask"], "i32")
+            self.store("live", live)
+            for index in self.regions:
+                self.store(f"m{index}", NOBODY)
+            body.registers.clear(body.analysis.live_in(self.blocks[0]))
+            if 0 in self.regions:
+                self.store("m0", live)
+            builder.line("br label %b0")
+            return
         state = body.load_field(builder, "%warp", abi.WARP["state"], "i32")
         live = body.load_field(builder, "%warp", abi.WARP["mask"], "i32")
         self.store("live", live)

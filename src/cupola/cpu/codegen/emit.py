@@ -111,12 +111,16 @@ LARGE_STATEMENTS = 6000
 
 @dataclass(slots=True)
 class Code:
-    """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it."""
+    """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it.
+
+    ``whole_blocks`` says that one call runs all units of a block.
+    """
 
     ir: str
     sites: list[Site]
     frame_bytes: int
     resume_sites: tuple[int, ...]
+    whole_blocks: bool
 
 
 def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -> Code:
@@ -139,7 +143,7 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
             far = True
         elif not irregular:
             frame_bytes = -(-body.registers.frame_bytes // 64) * 64
-            return Code(text, body.sites, frame_bytes, tuple(body.control.resume_sites))
+            return Code(text, body.sites, frame_bytes, tuple(body.control.resume_sites), body.whole_blocks)
         for name, demand in irregular.items():
             if demand is Demand.VARYING:
                 kinds[name] = None

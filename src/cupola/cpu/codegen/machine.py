@@ -146,6 +146,11 @@ def scatters() -> bool:
     return "avx512f" in _instructions()
 
 
+def stores_by_mask(element_bytes: int) -> bool:
+    """Whether the processor has instructions that store some elements, of this size, of a vector."""
+    return {1: "avx512bw", 2: "avx512bw", 4: "avx2", 8: "avx2"}.get(element_bytes) in _instructions()
+
+
 def _target_machine(effort: int = 2) -> Any:
     name, features = _processor()
     target = llvm().Target.from_default_triple()

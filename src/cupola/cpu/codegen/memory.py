@@ -18,6 +18,7 @@ from .bounds import Access, check, inside, pointer_in_shared, site_of
 from .builder import constant
 from .gathers import can_gather, check_lanes, gather, scatter
 from .instructions.registry import LLVM_TYPE
+from .machine import stores_by_mask
 from .values import BITS, Value
 
 if TYPE_CHECKING:
@@ -360,8 +361,7 @@ def _row_store(body: Body, access: Access, address: Value, values: list[Value]) 
     def place() -> str:
         return pointer or _pointer(body, access, _first_lane(address))
 
-    test = body.builder.both(test, _everyone_runs(body))
-    _store_or(body, test, lambda: _store_row(body, access, place(), values), others, weights=_LIKELY)
+    _store_row_or(body, access, test, place, values, others, weights=_LIKELY)
 
 
 def _everyone_runs(body: Body) -> str:
@@ -370,6 +370,38 @@ def _everyone_runs(body: Body) -> str:
     if control.lanes().ir == control.everyone.ir:
         return "true"
     return body.builder.emit(f"icmp eq i32 {control.lanes().ir}, {control.everyone.ir}")
+
+
+def _store_row_or(
+    body: Body,
+    access: Access,
+    test: str,
+    pointer: Callable[[], str],
+    values: list[Value],
+    others: Callable[[], None],
+    *,
+    weights: str = "",
+) -> None:
+    """A vector store to ``pointer`` where the test, an i1, is true, else what ``others`` stores.
+
+    When some lanes do not run, that is a store by mask, where there are such; else ``others`` does it, too.
+    """
+    builder, everyone = body.builder, _everyone_runs(body)
+    if everyone == "true" or access.count > 1 or access.volatile or not stores_by_mask(access.element):
+        test = builder.both(test, everyone)
+        return _store_or(body, test, lambda: _store_row(body, access, pointer(), values), others, weights=weights)
+    lanes = builder.splat(body.control.active())
+
+    def quick() -> None:
+        at = pointer()
+        _store_or(
+            body,
+            everyone,
+            lambda: _store_row(body, access, at, values),
+            lambda: builder.store_by_mask(values[0], at, lanes, align=access.element),
+        )
+
+    _store_or(body, test, quick, others, weights=weights)
 
 
 def _store_or(
@@ -459,8 +491,7 @@ def _scatter(body: Body, access: Access, address: Value, values: list[Value]) ->
     if not _may_be_row(body, access):
         return scattered()
     first, test = _row_after_all(body, access, number, address)
-    test = body.builder.both(test, _everyone_runs(body))
-    _store_or(body, test, lambda: _store_row(body, access, _row_pointer(body, access, first), values), scattered)
+    _store_row_or(body, access, test, lambda: _row_pointer(body, access, first), values, scattered)
 
 
 # Rows that only turn out to be some at run time: what a loop counts up by itself in each lane, for example.

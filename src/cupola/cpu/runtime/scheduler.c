@@ -349,11 +349,17 @@ static void enter(cpu_context *context, cpu_block *block) {
     }
     context->block = block;
     context->shared = block->shared;
+    context->units_end = block->warps + block->warp_count;
 }
 
 /* Run the block until it is done, until its units do nothing but spin for so many passes, or until all of them wait. */
 static enum outcome advance(cpu_context *context, cpu_block *block, int patience) {
     enter(context, block);
+    if (context->job->launch->variant->whole_blocks) {
+        if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return BLOCK_FAULTED;
+        block->live = 0;
+        return BLOCK_DONE;
+    }
     for (int idle = 0; idle < patience;) {
         uint64_t progress = context->progress;
         bool ran = false;
@@ -470,10 +476,56 @@ static void give_way(unsigned rounds) {
     nanosleep(&pause, NULL);
 }
 
+static void raise_no_memory(struct run *run) {
+    cpu_fault_raise(&run->context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX,
+                    "there is no memory for the registers and shared memory of a block");
+}
+
+/* Take the next blocks that nobody has begun. Returns whether there are any. */
+static bool take_blocks(cpu_job *job, uint64_t *next, uint64_t *end) {
+    *next = atomic_fetch_add_explicit(&job->next_cluster, job->chunk, memory_order_relaxed);
+    *end = *next + job->chunk < job->cluster_count ? *next + job->chunk : job->cluster_count;
+    return *next < job->cluster_count;
+}
+
+/* Nobody waits, and blocks form no clusters: one block after the other, in memory that is made ready once. */
+static void run_whole_blocks(struct run *run) {
+    cpu_job *job = run->job;
+    cpu_context *context = &run->context;
+    uint64_t next, end;
+    if (!take_blocks(job, &next, &end)) return;
+    cpu_block *block = run->current = cluster_new(job->launch, 1, &run->layout, run->kept);
+    if (!block) {
+        raise_no_memory(run);
+        return;
+    }
+    cluster_begin(context, block, job->launch, next);
+    enter(context, block);
+    do {
+        uint32_t at[3];
+        place_in(context->nctaid, next, at);
+        for (; next < end; next++) {
+            for (int i = 0; i < 3; i++) context->ctaid[i] = context->clusterid[i] = block->ctaid[i] = at[i];
+            if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
+            if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return;
+            if (++at[0] < context->nctaid[0]) continue;
+            at[0] = 0;
+            if (++at[1] < context->nctaid[1]) continue;
+            at[1] = 0;
+            at[2]++;
+        }
+        if (run->between) run->between(job, run->argument);
+    } while (take_blocks(job, &next, &end));
+}
+
 /* The body of cpu_worker_run: machine code runs below here, so a fault may leave it by a long jump. */
 static void run_blocks(void *argument) {
     struct run *run = argument;
     cpu_job *job = run->job;
+    if (job->launch->variant->whole_blocks && job->cluster_size == 1) {
+        run_whole_blocks(run);
+        return;
+    }
     uint64_t next = 0, end = 0;
     uint32_t stalled_in_a_row = 0;
     unsigned rounds = 0, stalls = 0;
@@ -481,9 +533,7 @@ static void run_blocks(void *argument) {
         if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
         if (next == end && !run->exhausted && run->residents < run->limit) {
             if (end && run->between) run->between(job, run->argument);
-            next = atomic_fetch_add_explicit(&job->next_cluster, job->chunk, memory_order_relaxed);
-            run->exhausted = next >= job->cluster_count;
-            end = next + job->chunk < job->cluster_count ? next + job->chunk : job->cluster_count;
+            run->exhausted = !take_blocks(job, &next, &end);
             if (run->exhausted) end = next;
         }
         cpu_block *block = run->current;
@@ -492,8 +542,7 @@ static void run_blocks(void *argument) {
             if (!block) block = cluster_new(job->launch, job->cluster_size, &run->layout, run->kept);
             if (!block) {
                 if (!run->residents) {
-                    cpu_fault_raise(&run->context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX,
-                                    "there is no memory for the registers and shared memory of a block");
+                    raise_no_memory(run);
                     return;
                 }
                 run->limit = run->residents;

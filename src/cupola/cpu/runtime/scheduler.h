@@ -17,6 +17,7 @@ struct cpu_variant {
     uint32_t width, frame_bytes, site_count, static_shared, local_bytes;
     uint32_t stack_bytes; /* that the frames of called functions take on a thread's stack ... */
     bool has_stack, stack_grows; /* ... and whether that may not be all */
+    bool whole_blocks;           /* one call of the body runs all units of a block */
     const uint32_t *thread_ids[3];
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
