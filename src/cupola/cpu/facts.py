@@ -18,6 +18,7 @@ class KernelInfo:
     params: tuple[tuple[str, int, int, int], ...]
     param_bytes: int
     static_shared: int
+    reserved_shared: int
     local_bytes: int
     const_bytes: int
     registers: int

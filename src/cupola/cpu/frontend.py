@@ -101,6 +101,7 @@ class ParsedModule:
             params=tuple((p.name, p.offset, p.size, p.align) for p in function.parameters),
             param_bytes=layout.param_bytes,
             static_shared=layout.static_shared,
+            reserved_shared=layout.reserved_shared,
             local_bytes=layout.local_bytes,
             const_bytes=sum(v.size for v in self.module.variables.values() if v.space == "const"),
             registers=self.registers.get(function.name, _ASSUMED_REGISTERS),

@@ -29,7 +29,7 @@ def compile_source(source: str) -> ObjectCode:
     """A CUDA source, compiled once."""
     device = Device(0)
     device.set_current()
-    include = [folder for name in ("cudart", "cccl") if (folder := find_nvidia_header_directory(name))]
+    include = [folder for name in ("cudart", "cccl", "curand") if (folder := find_nvidia_header_directory(name))]
     options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", lineinfo=True, include_path=include)
     try:
         return Program(source, code_type="c++", options=options).compile("cubin")

@@ -9,6 +9,9 @@ from cupola.cpu.ptx import ast
 
 from . import abi
 
+SHARED_RESERVED = 1024
+"""Bytes of shared memory that the system takes for each block (compute capability 8.0 on)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -38,6 +41,9 @@ class Layout:
         Size of the buffer of parameters.
     static_shared
         Bytes of shared memory declared with a size; dynamic shared memory begins there.
+    reserved_shared
+        Bytes of shared memory behind all others that are the system's: none, or `SHARED_RESERVED` when the kernel asks
+        where they are, as cooperative groups do that keep barriers and values there.
     local_bytes
         Bytes of local memory that a thread's variables take.
     has_stack
@@ -47,6 +53,7 @@ class Layout:
     places: dict[str, Place] = field(default_factory=dict)
     param_bytes: int = 0
     static_shared: int = 0
+    reserved_shared: int = 0
     local_bytes: int = 0
     has_stack: bool = False
 
@@ -64,6 +71,8 @@ class Layout:
             layout.places[name] = Place("code", code_address(number), 0)
         own = {variable.name for variable in function.variables}
         outer = [v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own]
+        if any(special.name.startswith("reserved_smem") for special in _specials(function)):
+            layout.reserved_shared = SHARED_RESERVED
         layout._place_shared([*outer, *(v for v in function.variables if v.space == "shared")])
         for variable in function.variables:
             if variable.space == "local":
@@ -102,6 +111,12 @@ def symbols(function: ast.Function) -> Iterator[str]:
     for statement in function.body or ():
         if isinstance(statement, ast.Instruction):
             yield from _names(statement.operands)
+
+
+def _specials(function: ast.Function) -> Iterator[ast.Special]:
+    for statement in function.body or ():
+        if isinstance(statement, ast.Instruction):
+            yield from (operand for operand in statement.operands if isinstance(operand, ast.Special))
 
 
 def _names(operands: Iterable[ast.Operand | None]) -> Iterator[str]:

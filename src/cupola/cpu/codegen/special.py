@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cupola.cpu.ptx import ast
 
 from .builder import Builder, constant
+from .layout import SHARED_RESERVED
 from .values import Affine, Value
 
 if TYPE_CHECKING:
@@ -18,19 +19,11 @@ _CONTEXT_FIELDS = {"dynamic_smem_size": "dynamic_shared"} | {
 }
 _CONTEXT_VECTORS = frozenset(["ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"])
 
-_CONSTANTS = {
-    "reserved_smem_offset_begin": 0,
-    "reserved_smem_offset_end": 0,
-    "reserved_smem_offset_cap": 0,
-    "reserved_smem_offset_0": 0,
-    "reserved_smem_offset_1": 0,
-    "current_graph_exec": 0,
-}
-"""Shared memory begins with the program's own, and nothing launches graphs from the device."""
-
 _SHARED_LOT = 128
-_SHARED_RESERVED = 1024
-"""Bytes: shared memory is given out in multiples of one, and the system takes the other for each block (sm_80 on)."""
+"""Bytes: shared memory is given out in multiples of it."""
+
+_RESERVED = {"begin": 0, "0": 0, "1": 128, "end": SHARED_RESERVED}
+"""Where in the memory that is reserved for the system the registers %reserved_smem_offset_<name> point."""
 
 
 def read_special(body: Body, special: ast.Special) -> Value:
@@ -46,8 +39,13 @@ def read_special(body: Body, special: ast.Special) -> Value:
         return body.context_field(_CONTEXT_FIELDS[name])
     if name in ("total_smem_size", "aggr_smem_size"):
         return _shared_size(body, with_reserved=name == "aggr_smem_size")
-    if name in _CONSTANTS:
-        return constant("i64" if name == "current_graph_exec" else "i32", _CONSTANTS[name])
+    if name == "current_graph_exec":  # nothing launches graphs from the device
+        return constant("i64", 0)
+    if name == "reserved_smem_offset_cap":
+        return constant("i32", SHARED_RESERVED)
+    if name.startswith("reserved_smem_offset_"):  # behind the program's own
+        place = constant("i32", _RESERVED[name.removeprefix("reserved_smem_offset_")] - SHARED_RESERVED)
+        return body.at_entry(name, lambda b: b.binary("add", body.context_field("shared_size"), place))
     if name == "gridid":
         return body.context_field("grid_id", "i64")
     if name in ("envreg1", "envreg2"):  # where cooperative groups find the address of the grid's barrier
@@ -65,9 +63,10 @@ def read_special(body: Body, special: ast.Special) -> Value:
 
 def _shared_size(body: Body, *, with_reserved: bool) -> Value:
     def size(b: Builder) -> Value:
-        whole = b.binary("add", body.context_field("shared_size"), constant("i32", _SHARED_LOT - 1))
+        most = constant("i32", body.layout.static_shared + _SHARED_LOT - 1)
+        whole = b.binary("add", body.context_field("dynamic_shared"), most)
         lots = b.binary("and", whole, constant("i32", -_SHARED_LOT))
-        return b.binary("add", lots, constant("i32", _SHARED_RESERVED)) if with_reserved else lots
+        return b.binary("add", lots, constant("i32", SHARED_RESERVED)) if with_reserved else lots
 
     return body.at_entry(f"shared size {with_reserved}", size)
 

@@ -106,7 +106,7 @@ static uint32_t missing_members(const uint32_t *members, uint32_t here, uint32_t
 }
 
 bool cpu_warp_sync_release(cpu_warp *warp) {
-    uint32_t members[CPU_WARP_THREADS];
+    uint32_t members[CPU_WARP_THREADS] = {0};
     for (uint32_t left = warp->syncing; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         members[lane] = warp->lanes[lane].barrier;

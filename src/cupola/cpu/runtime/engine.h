@@ -104,7 +104,7 @@ int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *al
 
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
 typedef struct cpu_kernel_info {
-    uint32_t static_shared, local_bytes, const_bytes, registers, max_threads, param_bytes, param_count;
+    uint32_t static_shared, reserved_shared, local_bytes, const_bytes, registers, max_threads, param_bytes, param_count;
     uint32_t required_block[3], max_block[3]; /* zero when the kernel does not say */
     uint32_t required_cluster[3];             /* likewise */
     uint32_t max_cluster;                     /* blocks a cluster, 0: the kernel does not say */

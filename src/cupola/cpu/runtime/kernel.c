@@ -84,6 +84,7 @@ static int read_info(cpu_kernel *kernel, PyObject *info) {
         uint32_t *to;
     } fields[] = {
         {"static_shared", &to->static_shared}, {"local_bytes", &to->local_bytes},
+        {"reserved_shared", &to->reserved_shared},
         {"const_bytes", &to->const_bytes},     {"registers", &to->registers},
         {"max_threads", &to->max_threads},     {"param_bytes", &to->param_bytes},
         {"ptx_version", &to->ptx_version},     {"binary_version", &to->binary_version},
@@ -223,6 +224,7 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     variant->body = (cpu_body)(uintptr_t)address;
     memcpy(variant->block, block, sizeof variant->block);
     variant->static_shared = kernel->info.static_shared;
+    variant->reserved_shared = kernel->info.reserved_shared;
     variant->local_bytes = kernel->info.local_bytes;
     for (int i = 0; i < 3; i++) variant->thread_ids[i] = ids + (size_t)i * stride;
     return variant;

@@ -48,6 +48,13 @@ struct layout {
     uint32_t warp_count;
 };
 
+/* The program's shared memory and, behind it, what is reserved for the system. */
+static uint32_t shared_size(const cpu_launch *launch) {
+    const cpu_variant *variant = launch->variant;
+    uint32_t size = variant->static_shared + launch->dynamic_shared;
+    return variant->reserved_shared ? (uint32_t)round_up(size, 128) + variant->reserved_shared : size;
+}
+
 static struct layout lay_out(const cpu_launch *launch) {
     const cpu_variant *variant = launch->variant;
     size_t threads = (size_t)launch->block[0] * launch->block[1] * launch->block[2];
@@ -59,7 +66,7 @@ static struct layout lay_out(const cpu_launch *launch) {
     layout.stacks = round_up(layout.lanes + lanes * sizeof(struct cpu_lane), 64);
     layout.shared = layout.stacks + (variant->has_stack ? lanes * 2 * sizeof(uint32_t) : 0);
     layout.shared = round_up(layout.shared + ROW_BYTES, 1024);
-    layout.frames = round_up(layout.shared + variant->static_shared + launch->dynamic_shared + ROW_BYTES, 1024);
+    layout.frames = round_up(layout.shared + shared_size(launch) + ROW_BYTES, 1024);
     layout.local = round_up(layout.frames + (size_t)layout.warp_count * variant->frame_bytes + 64, 1024);
     layout.total = layout.local + lanes * launch->local_size + 64;
     return layout;
@@ -602,7 +609,7 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
     run.limit = (affordable < RESIDENT_BLOCKS ? (uint32_t)affordable : RESIDENT_BLOCKS) / job->cluster_size;
     if (!run.limit) run.limit = 1;
     run.context = (cpu_context){
-        .shared_size = variant->static_shared + launch->dynamic_shared,
+        .shared_size = shared_size(launch),
         .ntid = {launch->block[0], launch->block[1], launch->block[2]},
         .dynamic_shared = launch->dynamic_shared,
         .nctaid = {launch->grid[0], launch->grid[1], launch->grid[2]},

@@ -14,7 +14,7 @@ struct cpu_variant {
     cpu_body body;
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];
-    uint32_t width, frame_bytes, site_count, static_shared, local_bytes;
+    uint32_t width, frame_bytes, site_count, static_shared, reserved_shared, local_bytes;
     uint32_t stack_bytes; /* that the frames of called functions take on a thread's stack ... */
     bool has_stack, stack_grows; /* ... and whether that may not be all */
     bool whole_blocks;           /* one call of the body runs all units of a block */
