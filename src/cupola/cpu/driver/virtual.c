@@ -348,8 +348,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
         }
         *link = m->next;
         hide(m);
-        mmap((void *)m->base, m->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-             0);
+        cpu_memory_decommit(m->base, m->size);
         release_physical(m->physical);
         free(m);
     }

@@ -382,9 +382,11 @@ static int commit_file(uint64_t base, uint64_t bytes, int file, uint64_t offset)
     return at == MAP_FAILED ? CPU_MEMORY_HOST_FULL : CPU_MEMORY_OK;
 }
 
-/* Give the pages back to the system; the addresses stay reserved. */
-static void decommit(uint64_t base, uint64_t bytes) {
+/* Give the pages back to the system; the addresses stay reserved. With the same advice as what was never used, they
+ * become one mapping with it again: a process may have 65,530 only, and addresses come back late. */
+void cpu_memory_decommit(uint64_t base, uint64_t bytes) {
     mmap((void *)base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    madvise((void *)base, bytes, MADV_DONTDUMP);
 }
 
 static void publish(struct record *record, uint64_t tag, void *owner) {
@@ -498,7 +500,7 @@ static void release_slot(struct chunk *slab, uint32_t s) {
     if (give) unlink_slab(class, index);
     pthread_mutex_unlock(&arena.lock);
     if (!give) return;
-    decommit(chunk_address(index), CHUNK);
+    cpu_memory_decommit(chunk_address(index), CHUNK);
     give_chunks(index, 1);
 }
 
@@ -540,7 +542,7 @@ static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint
 
 static void release_span(struct chunk *head) {
     uint32_t first = (uint32_t)(head - arena.chunk);
-    decommit(chunk_address(first), (uint64_t)head->chunks << CHUNK_SHIFT);
+    cpu_memory_decommit(chunk_address(first), (uint64_t)head->chunks << CHUNK_SHIFT);
     give_chunks(first, head->chunks);
 }
 
