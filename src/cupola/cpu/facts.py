@@ -41,8 +41,9 @@ class KernelInfo:
 class VariableInfo:
     """A variable that the driver allocates when it loads the module.
 
-    ``space`` is ``"global"`` or ``"const"``; ``init`` the initial bytes (the rest, or all when None, is zero);
-    ``relocations`` are (offset, bytes, symbol, addend, generic): the symbol's address plus the addend goes there.
+    ``space`` is ``"global"`` or ``"const"``, or ``"texref"`` or ``"surfref"`` for memory that holds an object; ``init``
+    the initial bytes (the rest, or all when None, is zero); ``relocations`` are (offset, bytes, symbol, addend,
+    generic): the symbol's address plus the addend goes there.
     """
 
     name: str

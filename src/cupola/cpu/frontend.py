@@ -69,7 +69,7 @@ class ParsedModule:
         except ptx.PtxError as error:
             raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
         self.variables = [
-            VariableInfo(v.name, v.space, v.size, v.align, *_with_functions(self.module, v), v.managed)
+            VariableInfo(v.name, _space(v), v.size, v.align, *_with_functions(self.module, v), v.managed)
             for v in module_variables(self.module)
         ]
 
@@ -152,3 +152,8 @@ def _product(numbers: tuple[int, ...]) -> int:
     for number in numbers:
         result *= number
     return result
+
+
+def _space(variable: ast.Variable) -> str:
+    """Where a variable is, or that it refers to a texture or surface, which the driver writes there."""
+    return variable.type if variable.type in ("texref", "surfref") else variable.space

@@ -53,6 +53,7 @@ static void context_deactivate(CUcontext context) {
     streams_context_destroyed(context); /* waits for all their work */
     events_context_destroyed(context);
     modules_context_destroyed(context);
+    references_context_destroyed(context);
     textures_context_destroyed(context);
     arrays_context_destroyed(context);
     memory_context_destroyed(context);

@@ -252,6 +252,10 @@ static int read_variable(PyObject *object, struct variable *variable) {
     if ((space = get(object, "space")) && (managed = get(object, "managed"))) {
         variable->is_constant = PyUnicode_Check(space) && !PyUnicode_CompareWithASCIIString(space, "const");
         variable->is_managed = PyObject_IsTrue(managed) == 1;
+        if (PyUnicode_Check(space) && !PyUnicode_CompareWithASCIIString(space, "texref"))
+            variable->reference = REFERENCE_TEXTURE;
+        if (PyUnicode_Check(space) && !PyUnicode_CompareWithASCIIString(space, "surfref"))
+            variable->reference = REFERENCE_SURFACE;
         result = 0;
     }
     Py_XDECREF(space);

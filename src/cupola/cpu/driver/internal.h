@@ -401,12 +401,15 @@ struct relocation { /* write the address of variable `target`, plus addend, into
     int64_t addend;
 };
 
+enum variable_reference { REFERENCE_NONE, REFERENCE_TEXTURE, REFERENCE_SURFACE };
+
 struct variable {
     char *name;
     size_t size, align;
     char *init; /* the first init_size bytes; NULL: zeros */
     size_t init_size;
     bool is_constant, is_managed;
+    uint8_t reference; /* enum variable_reference: what kind of object it refers to */
     struct relocation *relocations;
     size_t relocation_count;
 };
@@ -533,6 +536,8 @@ void memory_free_variable(uint64_t address);
 void memory_context_destroyed(CUcontext context); /* frees everything that was allocated in it */
 void arrays_context_destroyed(CUcontext context); /* before that: what the memory was for */
 void textures_context_destroyed(CUcontext context);
+void references_context_destroyed(CUcontext context);
+void references_module_released(CUmodule module); /* before its variables go */
 
 /* A capturing stream hands its operations over; the op is the callee's. */
 CUresult capture_add(CUstream stream, struct op *op);

@@ -5,7 +5,8 @@ extern const struct entry error_entries[], init_entries[], device_entries[], con
     event_entries[], value_entries[], module_entries[], link_entries[], library_entries[], function_entries[],
     launch_entries[], occupancy_entries[], cluster_entries[], nvrtc_entries[], nvjitlink_entries[], memory_entries[],
     pool_entries[], copy_entries[],
-    array_entries[], copy_array_entries[], texture_entries[], fill_entries[], pointer_entries[], capture_entries[], graph_entries[], graph_node_entries[],
+    array_entries[], copy_array_entries[], texture_entries[], texture_reference_entries[],
+    fill_entries[], pointer_entries[], capture_entries[], graph_entries[], graph_node_entries[],
     graph_conditional_entries[], graph_object_entries[], graph_exec_entries[], graph_update_entries[],
     graph_dot_entries[], graph_attribute_entries[], managed_entries[], virtual_entries[],
     ipc_pool_entries[], ipc_event_entries[], ipc_memory_entries[], lookup_entries[];
@@ -33,6 +34,7 @@ static const struct entry *const tables[] = {
     array_entries,
     copy_array_entries,
     texture_entries,
+    texture_reference_entries,
     fill_entries,
     pointer_entries,
     capture_entries,

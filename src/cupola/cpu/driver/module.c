@@ -97,6 +97,7 @@ void module_destroy(CUmodule module) {
 
 void module_release(CUmodule module) {
     if (!handle_release(module)) return;
+    references_module_released(module);
     if (module->variables) free_variables(module);
     for (size_t i = 0; module->functions && i < module->image->kernel_count; i++)
         if (module->functions[i]) handle_free(HANDLE_FUNCTION, module->functions[i]);
