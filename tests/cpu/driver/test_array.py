@@ -137,6 +137,33 @@ def test_limits_of_3d_arrays(context, width, height, depth):
     ok(driver.cuArrayDestroy(ok(driver.cuArray3DCreate(descriptor(width, height, depth, "UNSIGNED_INT8")))))
 
 
+LIMITS = [  # the attribute that bounds it, and an array with so many texels in a row, rows, slices or layers
+    ("TEXTURE1D_WIDTH", lambda n: descriptor(n)),
+    ("TEXTURE2D_WIDTH", lambda n: descriptor(n, 1)),
+    ("TEXTURE2D_HEIGHT", lambda n: descriptor(1, n)),
+    ("TEXTURE3D_WIDTH", lambda n: descriptor(n, 1, 1)),
+    ("TEXTURE3D_HEIGHT", lambda n: descriptor(1, n, 1)),
+    ("TEXTURE3D_DEPTH_ALTERNATE", lambda n: descriptor(1, 1, n)),
+    ("TEXTURE1D_LAYERED_WIDTH", lambda n: descriptor(n, 0, 1, flags=LAYERED)),
+    ("TEXTURE1D_LAYERED_LAYERS", lambda n: descriptor(1, 0, n, flags=LAYERED)),
+    ("TEXTURE2D_LAYERED_WIDTH", lambda n: descriptor(n, 1, 1, flags=LAYERED)),
+    ("TEXTURE2D_LAYERED_HEIGHT", lambda n: descriptor(1, n, 1, flags=LAYERED)),
+    ("TEXTURE2D_LAYERED_LAYERS", lambda n: descriptor(1, 1, n, flags=LAYERED)),
+    ("SURFACE1D_WIDTH", lambda n: descriptor(n, flags=SURFACE)),
+    ("SURFACE2D_WIDTH", lambda n: descriptor(n, 1, flags=SURFACE)),
+    ("SURFACE2D_HEIGHT", lambda n: descriptor(1, n, flags=SURFACE)),
+    ("SURFACE1D_LAYERED_LAYERS", lambda n: descriptor(1, 0, n, flags=SURFACE | LAYERED)),
+]
+
+
+@pytest.mark.parametrize(("attribute", "make"), LIMITS)
+def test_limits_are_the_attributes(context, attribute, make):
+    number = driver.CUdevice_attribute[f"CU_DEVICE_ATTRIBUTE_MAXIMUM_{attribute}"]
+    most = ok(driver.cuDeviceGetAttribute(number, ok(driver.cuCtxGetDevice())))
+    ok(driver.cuArrayDestroy(ok(driver.cuArray3DCreate(make(most)))))
+    assert status(driver.cuArray3DCreate(make(most + 1))) == INVALID
+
+
 LEVELS = [  # the array, levels asked for, size of each level
     (descriptor(20), 9, [(20, 0, 0), (10, 0, 0), (5, 0, 0), (2, 0, 0), (1, 0, 0)]),
     (descriptor(16, 4), 3, [(16, 4, 0), (8, 2, 0), (4, 1, 0)]),
