@@ -52,7 +52,8 @@ class Call:
 
     def lines(self) -> Iterator[str]:
         inputs = self.plan.inputs
-        yield f"static PyObject *call_{self.plan.function.name}(CALL_PARAMETERS) {{"
+        seldom = "" if self.plan.function.name in self.layout.overrides["module"].get("frequent", []) else "COLD "
+        yield f"{seldom}static PyObject *call_{self.plan.function.name}(CALL_PARAMETERS) {{"
         yield "    (void)self;"
         required = sum(not a.optional for a in inputs)
         yield f"    PyObject *bound[{max(len(inputs), 1)}];"

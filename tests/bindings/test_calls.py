@@ -131,6 +131,21 @@ CASES = [
     ("launch(((1, 2), (ctypes.c_int,)), U64)", "2 kernel arguments but 1 types"),
     ("launch(((1,),), U64)", "kernel arguments are a pair of tuples"),
     ("launch(((1 << 40,), (ctypes.c_int,)), U64)", "OverflowError"),
+    # Types that an earlier launch had are read more quickly.
+    (
+        "[launch(((255, 65535, -5, 1 << 31, 1 << 63), types := (ctypes.c_uint8, ctypes.c_uint16, ctypes.c_int32, U32, "
+        "U64)), *types) for _ in range(2)][1]",
+        f"[255, 65535, -5, {1 << 31}, {1 << 63}]",
+    ),
+    (
+        "[launch(((0, 3, 0.5, 2.5, 0), types := (ctypes.c_float, ctypes.c_double, ctypes.c_float, ctypes.c_double, "
+        "ctypes.c_bool)), *types) for _ in range(2)][1]",
+        "[0.0, 3.0, 0.5, 2.5, False]",
+    ),
+    ("launch(((255,), (ctypes.c_uint8,)), U64) and launch(((256,), (ctypes.c_uint8,)), U64)", "OverflowError"),
+    ("launch(((127,), (ctypes.c_int8,)), U64) and launch(((128,), (ctypes.c_int8,)), U64)", "OverflowError"),
+    ("launch(((1,), (U32,)), U32) and launch(((1.5,), (U32,)), U32)", "TypeError"),
+    ("launch([(1,), (U32,)], U32)", "TypeError"),
 ]
 
 

@@ -58,3 +58,20 @@ import cupola.bindings.driver as again
 print(again.CUresult is first, again.CUstream(1) == driver.CUstream(1))
 """
     assert run_python(source).stdout.strip() == "True True"
+
+
+@pytest.mark.parametrize(("name", "call"), [("driver", "cuInit(0)"), ("runtime", "cudaGetErrorName(0)")])
+def test_the_first_call_makes_all_names(run_python, name, call):
+    """CPython does not specialise attributes of a module that has a __getattr__."""
+    source = f"""
+from cupola.bindings import {name} as module
+names, early = module.__all__, module.{"CUresult" if name == "driver" else "cudaError_t"}
+print(hasattr(module, "__getattr__"), set(names) <= set(vars(module)))
+module.{call}
+print(hasattr(module, "__getattr__"), set(names) <= set(vars(module)), module.__all__ == names)
+print(getattr(module, early.__name__) is early, set(names) <= set(dir(module)))
+module.nothing
+"""
+    done = run_python(source)
+    assert done.stdout.splitlines() == ["True False", "False True True", "True True"], done.stdout + done.stderr
+    assert f"AttributeError: module 'cupola.bindings.{name}' has no attribute 'nothing'" in done.stderr

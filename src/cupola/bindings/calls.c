@@ -58,6 +58,7 @@ PyObject *succeeded_slow(void) {
     PyObject *status = enum_value(module_info.status, 0);
     succeeded_alone = status ? PyTuple_Pack(1, status) : NULL;
     Py_XDECREF(status);
+    if (succeeded_alone) module_settle();
     return Py_XNewRef(succeeded_alone);
 }
 

@@ -607,247 +607,247 @@ static const FunctionInfo function_infos[] = {
 static const Adapter adapters[] = {
     {0}};
 static const char *const function_aliases[] = {NULL};
-static CUfileError_t thunk_cuFileHandleRegister(CUfileHandle_t *c_fh, CUfileDescr_t *c_descr) {
+COLD static CUfileError_t thunk_cuFileHandleRegister(CUfileHandle_t *c_fh, CUfileDescr_t *c_descr) {
     CUfileError_t (*function)(CUfileHandle_t *, CUfileDescr_t *);
     *(void **)&function = table_resolve(0);
     return function ? function(c_fh, c_descr) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static void thunk_cuFileHandleDeregister(CUfileHandle_t c_fh) {
+COLD static void thunk_cuFileHandleDeregister(CUfileHandle_t c_fh) {
     void (*function)(CUfileHandle_t);
     *(void **)&function = table_resolve(1);
     if (function) function(c_fh);
 }
-static CUfileError_t thunk_cuFileBufRegister(const void *c_bufPtr_base, size_t c_length, int c_flags) {
+COLD static CUfileError_t thunk_cuFileBufRegister(const void *c_bufPtr_base, size_t c_length, int c_flags) {
     CUfileError_t (*function)(const void *, size_t, int);
     *(void **)&function = table_resolve(2);
     return function ? function(c_bufPtr_base, c_length, c_flags) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileBufDeregister(const void *c_bufPtr_base) {
+COLD static CUfileError_t thunk_cuFileBufDeregister(const void *c_bufPtr_base) {
     CUfileError_t (*function)(const void *);
     *(void **)&function = table_resolve(3);
     return function ? function(c_bufPtr_base) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static ssize_t thunk_cuFileRead(CUfileHandle_t c_fh, void *c_bufPtr_base, size_t c_size, off_t c_file_offset, off_t c_bufPtr_offset) {
+COLD static ssize_t thunk_cuFileRead(CUfileHandle_t c_fh, void *c_bufPtr_base, size_t c_size, off_t c_file_offset, off_t c_bufPtr_offset) {
     ssize_t (*function)(CUfileHandle_t, void *, size_t, off_t, off_t);
     *(void **)&function = table_resolve(4);
     return function ? function(c_fh, c_bufPtr_base, c_size, c_file_offset, c_bufPtr_offset) : -1;
 }
-static ssize_t thunk_cuFileWrite(CUfileHandle_t c_fh, const void *c_bufPtr_base, size_t c_size, off_t c_file_offset, off_t c_bufPtr_offset) {
+COLD static ssize_t thunk_cuFileWrite(CUfileHandle_t c_fh, const void *c_bufPtr_base, size_t c_size, off_t c_file_offset, off_t c_bufPtr_offset) {
     ssize_t (*function)(CUfileHandle_t, const void *, size_t, off_t, off_t);
     *(void **)&function = table_resolve(5);
     return function ? function(c_fh, c_bufPtr_base, c_size, c_file_offset, c_bufPtr_offset) : -1;
 }
-static CUfileError_t thunk_cuFileDriverOpen(void) {
+COLD static CUfileError_t thunk_cuFileDriverOpen(void) {
     CUfileError_t (*function)(void);
     *(void **)&function = table_resolve(6);
     return function ? function() : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileDriverClose(void) {
+COLD static CUfileError_t thunk_cuFileDriverClose(void) {
     CUfileError_t (*function)(void);
     *(void **)&function = table_resolve(7);
     return function ? function() : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static long thunk_cuFileUseCount(void) {
+COLD static long thunk_cuFileUseCount(void) {
     long (*function)(void);
     *(void **)&function = table_resolve(8);
     return function ? function() : -1;
 }
-static CUfileError_t thunk_cuFileDriverGetProperties(CUfileDrvProps_t *c_props) {
+COLD static CUfileError_t thunk_cuFileDriverGetProperties(CUfileDrvProps_t *c_props) {
     CUfileError_t (*function)(CUfileDrvProps_t *);
     *(void **)&function = table_resolve(9);
     return function ? function(c_props) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileDriverSetPollMode(bool c_poll, size_t c_poll_threshold_size) {
+COLD static CUfileError_t thunk_cuFileDriverSetPollMode(bool c_poll, size_t c_poll_threshold_size) {
     CUfileError_t (*function)(bool, size_t);
     *(void **)&function = table_resolve(10);
     return function ? function(c_poll, c_poll_threshold_size) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileDriverSetMaxDirectIOSize(size_t c_max_direct_io_size) {
+COLD static CUfileError_t thunk_cuFileDriverSetMaxDirectIOSize(size_t c_max_direct_io_size) {
     CUfileError_t (*function)(size_t);
     *(void **)&function = table_resolve(11);
     return function ? function(c_max_direct_io_size) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileDriverSetMaxCacheSize(size_t c_max_cache_size) {
+COLD static CUfileError_t thunk_cuFileDriverSetMaxCacheSize(size_t c_max_cache_size) {
     CUfileError_t (*function)(size_t);
     *(void **)&function = table_resolve(12);
     return function ? function(c_max_cache_size) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileDriverSetMaxPinnedMemSize(size_t c_max_pinned_size) {
+COLD static CUfileError_t thunk_cuFileDriverSetMaxPinnedMemSize(size_t c_max_pinned_size) {
     CUfileError_t (*function)(size_t);
     *(void **)&function = table_resolve(13);
     return function ? function(c_max_pinned_size) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileBatchIOSetUp(CUfileBatchHandle_t *c_batch_idp, unsigned int c_nr) {
+COLD static CUfileError_t thunk_cuFileBatchIOSetUp(CUfileBatchHandle_t *c_batch_idp, unsigned int c_nr) {
     CUfileError_t (*function)(CUfileBatchHandle_t *, unsigned int);
     *(void **)&function = table_resolve(14);
     return function ? function(c_batch_idp, c_nr) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileBatchIOSubmit(CUfileBatchHandle_t c_batch_idp, unsigned int c_nr, CUfileIOParams_t *c_iocbp, unsigned int c_flags) {
+COLD static CUfileError_t thunk_cuFileBatchIOSubmit(CUfileBatchHandle_t c_batch_idp, unsigned int c_nr, CUfileIOParams_t *c_iocbp, unsigned int c_flags) {
     CUfileError_t (*function)(CUfileBatchHandle_t, unsigned int, CUfileIOParams_t *, unsigned int);
     *(void **)&function = table_resolve(15);
     return function ? function(c_batch_idp, c_nr, c_iocbp, c_flags) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileBatchIOGetStatus(CUfileBatchHandle_t c_batch_idp, unsigned int c_min_nr, unsigned int *c_nr, CUfileIOEvents_t *c_iocbp, struct timespec *c_timeout) {
+COLD static CUfileError_t thunk_cuFileBatchIOGetStatus(CUfileBatchHandle_t c_batch_idp, unsigned int c_min_nr, unsigned int *c_nr, CUfileIOEvents_t *c_iocbp, struct timespec *c_timeout) {
     CUfileError_t (*function)(CUfileBatchHandle_t, unsigned int, unsigned int *, CUfileIOEvents_t *, struct timespec *);
     *(void **)&function = table_resolve(16);
     return function ? function(c_batch_idp, c_min_nr, c_nr, c_iocbp, c_timeout) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileBatchIOCancel(CUfileBatchHandle_t c_batch_idp) {
+COLD static CUfileError_t thunk_cuFileBatchIOCancel(CUfileBatchHandle_t c_batch_idp) {
     CUfileError_t (*function)(CUfileBatchHandle_t);
     *(void **)&function = table_resolve(17);
     return function ? function(c_batch_idp) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static void thunk_cuFileBatchIODestroy(CUfileBatchHandle_t c_batch_idp) {
+COLD static void thunk_cuFileBatchIODestroy(CUfileBatchHandle_t c_batch_idp) {
     void (*function)(CUfileBatchHandle_t);
     *(void **)&function = table_resolve(18);
     if (function) function(c_batch_idp);
 }
-static CUfileError_t thunk_cuFileReadAsync(CUfileHandle_t c_fh, void *c_bufPtr_base, size_t *c_size_p, off_t *c_file_offset_p, off_t *c_bufPtr_offset_p, ssize_t *c_bytes_read_p, CUstream c_stream) {
+COLD static CUfileError_t thunk_cuFileReadAsync(CUfileHandle_t c_fh, void *c_bufPtr_base, size_t *c_size_p, off_t *c_file_offset_p, off_t *c_bufPtr_offset_p, ssize_t *c_bytes_read_p, CUstream c_stream) {
     CUfileError_t (*function)(CUfileHandle_t, void *, size_t *, off_t *, off_t *, ssize_t *, CUstream);
     *(void **)&function = table_resolve(19);
     return function ? function(c_fh, c_bufPtr_base, c_size_p, c_file_offset_p, c_bufPtr_offset_p, c_bytes_read_p, c_stream) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileWriteAsync(CUfileHandle_t c_fh, void *c_bufPtr_base, size_t *c_size_p, off_t *c_file_offset_p, off_t *c_bufPtr_offset_p, ssize_t *c_bytes_written_p, CUstream c_stream) {
+COLD static CUfileError_t thunk_cuFileWriteAsync(CUfileHandle_t c_fh, void *c_bufPtr_base, size_t *c_size_p, off_t *c_file_offset_p, off_t *c_bufPtr_offset_p, ssize_t *c_bytes_written_p, CUstream c_stream) {
     CUfileError_t (*function)(CUfileHandle_t, void *, size_t *, off_t *, off_t *, ssize_t *, CUstream);
     *(void **)&function = table_resolve(20);
     return function ? function(c_fh, c_bufPtr_base, c_size_p, c_file_offset_p, c_bufPtr_offset_p, c_bytes_written_p, c_stream) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileStreamRegister(CUstream c_stream, unsigned int c_flags) {
+COLD static CUfileError_t thunk_cuFileStreamRegister(CUstream c_stream, unsigned int c_flags) {
     CUfileError_t (*function)(CUstream, unsigned int);
     *(void **)&function = table_resolve(21);
     return function ? function(c_stream, c_flags) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileStreamDeregister(CUstream c_stream) {
+COLD static CUfileError_t thunk_cuFileStreamDeregister(CUstream c_stream) {
     CUfileError_t (*function)(CUstream);
     *(void **)&function = table_resolve(22);
     return function ? function(c_stream) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static ssize_t thunk_cuFileReadv(CUfileHandle_t c_fh, const CUfileIOVec_t *c_iov, size_t c_iovcnt, off_t c_file_offset, unsigned int c_flags) {
+COLD static ssize_t thunk_cuFileReadv(CUfileHandle_t c_fh, const CUfileIOVec_t *c_iov, size_t c_iovcnt, off_t c_file_offset, unsigned int c_flags) {
     ssize_t (*function)(CUfileHandle_t, const CUfileIOVec_t *, size_t, off_t, unsigned int);
     *(void **)&function = table_resolve(23);
     return function ? function(c_fh, c_iov, c_iovcnt, c_file_offset, c_flags) : -1;
 }
-static ssize_t thunk_cuFileWritev(CUfileHandle_t c_fh, const CUfileIOVec_t *c_iov, size_t c_iovcnt, off_t c_file_offset, unsigned int c_flags) {
+COLD static ssize_t thunk_cuFileWritev(CUfileHandle_t c_fh, const CUfileIOVec_t *c_iov, size_t c_iovcnt, off_t c_file_offset, unsigned int c_flags) {
     ssize_t (*function)(CUfileHandle_t, const CUfileIOVec_t *, size_t, off_t, unsigned int);
     *(void **)&function = table_resolve(24);
     return function ? function(c_fh, c_iov, c_iovcnt, c_file_offset, c_flags) : -1;
 }
-static CUfileError_t thunk_cuFileGetVersion(int *c_version) {
+COLD static CUfileError_t thunk_cuFileGetVersion(int *c_version) {
     CUfileError_t (*function)(int *);
     *(void **)&function = table_resolve(25);
     return function ? function(c_version) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileExportPCIeTopology(const char *c_filename) {
+COLD static CUfileError_t thunk_cuFileExportPCIeTopology(const char *c_filename) {
     CUfileError_t (*function)(const char *);
     *(void **)&function = table_resolve(26);
     return function ? function(c_filename) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t c_param, size_t *c_value) {
+COLD static CUfileError_t thunk_cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t c_param, size_t *c_value) {
     CUfileError_t (*function)(CUFileSizeTConfigParameter_t, size_t *);
     *(void **)&function = table_resolve(27);
     return function ? function(c_param, c_value) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetParameterBool(CUFileBoolConfigParameter_t c_param, bool *c_value) {
+COLD static CUfileError_t thunk_cuFileGetParameterBool(CUFileBoolConfigParameter_t c_param, bool *c_value) {
     CUfileError_t (*function)(CUFileBoolConfigParameter_t, bool *);
     *(void **)&function = table_resolve(28);
     return function ? function(c_param, c_value) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetParameterString(CUFileStringConfigParameter_t c_param, char *c_desc_str, int c_len) {
+COLD static CUfileError_t thunk_cuFileGetParameterString(CUFileStringConfigParameter_t c_param, char *c_desc_str, int c_len) {
     CUfileError_t (*function)(CUFileStringConfigParameter_t, char *, int);
     *(void **)&function = table_resolve(29);
     return function ? function(c_param, c_desc_str, c_len) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t c_param, size_t *c_min_value, size_t *c_max_value) {
+COLD static CUfileError_t thunk_cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t c_param, size_t *c_min_value, size_t *c_max_value) {
     CUfileError_t (*function)(CUFileSizeTConfigParameter_t, size_t *, size_t *);
     *(void **)&function = table_resolve(30);
     return function ? function(c_param, c_min_value, c_max_value) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t c_param, size_t c_value) {
+COLD static CUfileError_t thunk_cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t c_param, size_t c_value) {
     CUfileError_t (*function)(CUFileSizeTConfigParameter_t, size_t);
     *(void **)&function = table_resolve(31);
     return function ? function(c_param, c_value) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileSetParameterBool(CUFileBoolConfigParameter_t c_param, bool c_value) {
+COLD static CUfileError_t thunk_cuFileSetParameterBool(CUFileBoolConfigParameter_t c_param, bool c_value) {
     CUfileError_t (*function)(CUFileBoolConfigParameter_t, bool);
     *(void **)&function = table_resolve(32);
     return function ? function(c_param, c_value) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileSetParameterString(CUFileStringConfigParameter_t c_param, const char *c_desc_str) {
+COLD static CUfileError_t thunk_cuFileSetParameterString(CUFileStringConfigParameter_t c_param, const char *c_desc_str) {
     CUfileError_t (*function)(CUFileStringConfigParameter_t, const char *);
     *(void **)&function = table_resolve(33);
     return function ? function(c_param, c_desc_str) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileSetStatsLevel(int c_level) {
+COLD static CUfileError_t thunk_cuFileSetStatsLevel(int c_level) {
     CUfileError_t (*function)(int);
     *(void **)&function = table_resolve(34);
     return function ? function(c_level) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetStatsLevel(int *c_level) {
+COLD static CUfileError_t thunk_cuFileGetStatsLevel(int *c_level) {
     CUfileError_t (*function)(int *);
     *(void **)&function = table_resolve(35);
     return function ? function(c_level) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileStatsStart(void) {
+COLD static CUfileError_t thunk_cuFileStatsStart(void) {
     CUfileError_t (*function)(void);
     *(void **)&function = table_resolve(36);
     return function ? function() : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileStatsStop(void) {
+COLD static CUfileError_t thunk_cuFileStatsStop(void) {
     CUfileError_t (*function)(void);
     *(void **)&function = table_resolve(37);
     return function ? function() : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileStatsReset(void) {
+COLD static CUfileError_t thunk_cuFileStatsReset(void) {
     CUfileError_t (*function)(void);
     *(void **)&function = table_resolve(38);
     return function ? function() : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetStatsL1(CUfileStatsLevel1_t *c_stats) {
+COLD static CUfileError_t thunk_cuFileGetStatsL1(CUfileStatsLevel1_t *c_stats) {
     CUfileError_t (*function)(CUfileStatsLevel1_t *);
     *(void **)&function = table_resolve(39);
     return function ? function(c_stats) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetStatsL2(CUfileStatsLevel2_t *c_stats) {
+COLD static CUfileError_t thunk_cuFileGetStatsL2(CUfileStatsLevel2_t *c_stats) {
     CUfileError_t (*function)(CUfileStatsLevel2_t *);
     *(void **)&function = table_resolve(40);
     return function ? function(c_stats) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetStatsL3(CUfileStatsLevel3_t *c_stats) {
+COLD static CUfileError_t thunk_cuFileGetStatsL3(CUfileStatsLevel3_t *c_stats) {
     CUfileError_t (*function)(CUfileStatsLevel3_t *);
     *(void **)&function = table_resolve(41);
     return function ? function(c_stats) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetBARSizeInKB(int c_gpuIndex, size_t *c_barSize) {
+COLD static CUfileError_t thunk_cuFileGetBARSizeInKB(int c_gpuIndex, size_t *c_barSize) {
     CUfileError_t (*function)(int, size_t *);
     *(void **)&function = table_resolve(42);
     return function ? function(c_gpuIndex, c_barSize) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileSetParameterPosixPoolSlabArray(const size_t *c_size_values, const size_t *c_count_values, int c_len) {
+COLD static CUfileError_t thunk_cuFileSetParameterPosixPoolSlabArray(const size_t *c_size_values, const size_t *c_count_values, int c_len) {
     CUfileError_t (*function)(const size_t *, const size_t *, int);
     *(void **)&function = table_resolve(43);
     return function ? function(c_size_values, c_count_values, c_len) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetParameterPosixPoolSlabArray(size_t *c_size_values, size_t *c_count_values, int c_len) {
+COLD static CUfileError_t thunk_cuFileGetParameterPosixPoolSlabArray(size_t *c_size_values, size_t *c_count_values, int c_len) {
     CUfileError_t (*function)(size_t *, size_t *, int);
     *(void **)&function = table_resolve(44);
     return function ? function(c_size_values, c_count_values, c_len) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileSetParameterGpuBounceBufferSlabArray(const size_t *c_size_values, const size_t *c_count_values, int c_len) {
+COLD static CUfileError_t thunk_cuFileSetParameterGpuBounceBufferSlabArray(const size_t *c_size_values, const size_t *c_count_values, int c_len) {
     CUfileError_t (*function)(const size_t *, const size_t *, int);
     *(void **)&function = table_resolve(45);
     return function ? function(c_size_values, c_count_values, c_len) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileGetParameterGpuBounceBufferSlabArray(size_t *c_size_values, size_t *c_count_values, int c_len) {
+COLD static CUfileError_t thunk_cuFileGetParameterGpuBounceBufferSlabArray(size_t *c_size_values, size_t *c_count_values, int c_len) {
     CUfileError_t (*function)(size_t *, size_t *, int);
     *(void **)&function = table_resolve(46);
     return function ? function(c_size_values, c_count_values, c_len) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t c_status_flag, CUfileP2PFlags_t *c_p2p_flags) {
+COLD static CUfileError_t thunk_cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t c_status_flag, CUfileP2PFlags_t *c_p2p_flags) {
     CUfileError_t (*function)(CUfileDriverStatusFlags_t, CUfileP2PFlags_t *);
     *(void **)&function = table_resolve(47);
     return function ? function(c_status_flag, c_p2p_flags) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
 }
-static CUfileError_t thunk_cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t c_status_flag, CUfileP2PFlags_t c_p2p_flags) {
+COLD static CUfileError_t thunk_cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t c_status_flag, CUfileP2PFlags_t c_p2p_flags) {
     CUfileError_t (*function)(CUfileDriverStatusFlags_t, CUfileP2PFlags_t);
     *(void **)&function = table_resolve(48);
     return function ? function(c_status_flag, c_p2p_flags) : (CUfileError_t){CU_FILE_INTERNAL_ERROR, 0};
@@ -905,7 +905,7 @@ static cupola_cufile_table table = {
     .cuFileDriverSetP2PFlags = thunk_cuFileDriverSetP2PFlags,
 };
 static const ErrorInfo error = {"cupola.bindings.cufile.cuFileError", "A function of cuFile failed; `status` is the number of its status.", NULL, NULL, 0, 0, true};
-static PyObject *call_cuFileHandleRegister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileHandleRegister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -922,7 +922,7 @@ static PyObject *call_cuFileHandleRegister(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyLong_FromUnsignedLongLong((uint64_t)c_fh);
 }
-static PyObject *call_cuFileHandleDeregister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileHandleDeregister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -936,7 +936,7 @@ static PyObject *call_cuFileHandleDeregister(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return table_raise_pending() < 0 ? NULL : Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileBufRegister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileBufRegister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -962,7 +962,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileBufDeregister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileBufDeregister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -984,7 +984,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileRead(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileRead(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -1014,7 +1014,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileWrite(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileWrite(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -1044,7 +1044,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileDriverOpen(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverOpen(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1059,7 +1059,7 @@ static PyObject *call_cuFileDriverOpen(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileDriverClose(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverClose(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1074,7 +1074,7 @@ static PyObject *call_cuFileDriverClose(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileUseCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileUseCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1089,7 +1089,7 @@ static PyObject *call_cuFileUseCount(CALL_PARAMETERS) {
     if (UNLIKELY(returned < 0)) { return raise_negative(returned);  }
     return PyLong_FromLongLong(returned);
 }
-static PyObject *call_cuFileDriverGetProperties(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverGetProperties(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1105,7 +1105,7 @@ static PyObject *call_cuFileDriverGetProperties(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileDriverSetPollMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverSetPollMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -1123,7 +1123,7 @@ static PyObject *call_cuFileDriverSetPollMode(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileDriverSetMaxDirectIOSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverSetMaxDirectIOSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1139,7 +1139,7 @@ static PyObject *call_cuFileDriverSetMaxDirectIOSize(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileDriverSetMaxCacheSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverSetMaxCacheSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1155,7 +1155,7 @@ static PyObject *call_cuFileDriverSetMaxCacheSize(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileDriverSetMaxPinnedMemSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverSetMaxPinnedMemSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1171,7 +1171,7 @@ static PyObject *call_cuFileDriverSetMaxPinnedMemSize(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileBatchIOSetUp(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileBatchIOSetUp(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1188,7 +1188,7 @@ static PyObject *call_cuFileBatchIOSetUp(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyLong_FromUnsignedLongLong((uint64_t)c_batch_idp);
 }
-static PyObject *call_cuFileBatchIOSubmit(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileBatchIOSubmit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -1210,7 +1210,7 @@ static PyObject *call_cuFileBatchIOSubmit(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileBatchIOGetStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileBatchIOGetStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -1240,7 +1240,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileBatchIOCancel(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileBatchIOCancel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1256,7 +1256,7 @@ static PyObject *call_cuFileBatchIOCancel(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileBatchIODestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileBatchIODestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1270,7 +1270,7 @@ static PyObject *call_cuFileBatchIODestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return table_raise_pending() < 0 ? NULL : Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileReadAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileReadAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -1304,7 +1304,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileWriteAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileWriteAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -1338,7 +1338,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileStreamRegister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileStreamRegister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -1362,7 +1362,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileStreamDeregister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileStreamDeregister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1384,7 +1384,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileReadv(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileReadv(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -1407,7 +1407,7 @@ static PyObject *call_cuFileReadv(CALL_PARAMETERS) {
     if (UNLIKELY(returned < 0)) { return raise_negative(returned);  }
     return PyLong_FromLongLong(returned);
 }
-static PyObject *call_cuFileWritev(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileWritev(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -1430,7 +1430,7 @@ static PyObject *call_cuFileWritev(CALL_PARAMETERS) {
     if (UNLIKELY(returned < 0)) { return raise_negative(returned);  }
     return PyLong_FromLongLong(returned);
 }
-static PyObject *call_cuFileGetVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1446,7 +1446,7 @@ static PyObject *call_cuFileGetVersion(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyLong_FromLongLong(c_version);
 }
-static PyObject *call_cuFileExportPCIeTopology(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileExportPCIeTopology(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1462,7 +1462,7 @@ static PyObject *call_cuFileExportPCIeTopology(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileGetParameterSizeT(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetParameterSizeT(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1479,7 +1479,7 @@ static PyObject *call_cuFileGetParameterSizeT(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyLong_FromUnsignedLongLong(c_value);
 }
-static PyObject *call_cuFileGetParameterBool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetParameterBool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1496,7 +1496,7 @@ static PyObject *call_cuFileGetParameterBool(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyBool_FromLong(c_value);
 }
-static PyObject *call_cuFileGetParameterString(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetParameterString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -1523,7 +1523,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileGetParameterMinMaxValue(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetParameterMinMaxValue(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1541,7 +1541,7 @@ static PyObject *call_cuFileGetParameterMinMaxValue(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_min_value), PyLong_FromUnsignedLongLong(c_max_value)}, 2);
 }
-static PyObject *call_cuFileSetParameterSizeT(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileSetParameterSizeT(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -1559,7 +1559,7 @@ static PyObject *call_cuFileSetParameterSizeT(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileSetParameterBool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileSetParameterBool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -1577,7 +1577,7 @@ static PyObject *call_cuFileSetParameterBool(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileSetParameterString(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileSetParameterString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -1601,7 +1601,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileSetStatsLevel(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileSetStatsLevel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1617,7 +1617,7 @@ static PyObject *call_cuFileSetStatsLevel(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileGetStatsLevel(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetStatsLevel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1633,7 +1633,7 @@ static PyObject *call_cuFileGetStatsLevel(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyLong_FromLongLong(c_level);
 }
-static PyObject *call_cuFileStatsStart(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileStatsStart(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1648,7 +1648,7 @@ static PyObject *call_cuFileStatsStart(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileStatsStop(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileStatsStop(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1663,7 +1663,7 @@ static PyObject *call_cuFileStatsStop(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileStatsReset(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileStatsReset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -1678,7 +1678,7 @@ static PyObject *call_cuFileStatsReset(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileGetStatsL1(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetStatsL1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1694,7 +1694,7 @@ static PyObject *call_cuFileGetStatsL1(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileGetStatsL2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetStatsL2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1710,7 +1710,7 @@ static PyObject *call_cuFileGetStatsL2(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileGetStatsL3(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetStatsL3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1726,7 +1726,7 @@ static PyObject *call_cuFileGetStatsL3(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return Py_NewRef(Py_None);
 }
-static PyObject *call_cuFileGetBARSizeInKB(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetBARSizeInKB(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1743,7 +1743,7 @@ static PyObject *call_cuFileGetBARSizeInKB(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyLong_FromUnsignedLongLong(c_barSize);
 }
-static PyObject *call_cuFileSetParameterPosixPoolSlabArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileSetParameterPosixPoolSlabArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -1769,7 +1769,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileGetParameterPosixPoolSlabArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetParameterPosixPoolSlabArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -1795,7 +1795,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileSetParameterGpuBounceBufferSlabArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileSetParameterGpuBounceBufferSlabArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -1821,7 +1821,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileGetParameterGpuBounceBufferSlabArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileGetParameterGpuBounceBufferSlabArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -1847,7 +1847,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFileDriverGetP2PFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverGetP2PFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -1864,7 +1864,7 @@ static PyObject *call_cuFileDriverGetP2PFlags(CALL_PARAMETERS) {
     if (UNLIKELY(returned.err != 0)) { return raise_cuda_status(returned.err, returned.cu_err);  }
     return PyLong_FromLong(c_p2p_flags);
 }
-static PyObject *call_cuFileDriverSetP2PFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFileDriverSetP2PFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {

@@ -4300,2622 +4300,2622 @@ static const Adapter adapters[] = {
     {135, "cuMemcpy3DBatchAsync", (void (*)(void))adapt_cuMemcpy3DBatchAsync, (void **)&older_cuMemcpy3DBatchAsync},
     {0}};
 static const char *const function_aliases[] = {"cuDeviceGetUuid_v2", "cuDeviceGetUuid", "cuCtxCreate_v4", "cuCtxCreate", "cuMemPrefetchAsync_v2", "cuMemPrefetchAsync", "cuMemAdvise_v2", "cuMemAdvise", "cuStreamGetCaptureInfo_v3", "cuStreamGetCaptureInfo", "cuStreamUpdateCaptureDependencies_v2", "cuStreamUpdateCaptureDependencies", "cuEventElapsedTime_v2", "cuEventElapsedTime", "cuGraphGetEdges_v2", "cuGraphGetEdges", "cuGraphNodeGetDependencies_v2", "cuGraphNodeGetDependencies", "cuGraphNodeGetDependentNodes_v2", "cuGraphNodeGetDependentNodes", "cuGraphAddDependencies_v2", "cuGraphAddDependencies", "cuGraphRemoveDependencies_v2", "cuGraphRemoveDependencies", "cuGraphAddNode_v2", "cuGraphAddNode", NULL};
-static CUresult thunk_cuGetErrorString(CUresult c_error, const char **c_pStr) {
+COLD static CUresult thunk_cuGetErrorString(CUresult c_error, const char **c_pStr) {
     CUresult (*function)(CUresult, const char **);
     *(void **)&function = table_resolve(0);
     return function ? function(c_error, c_pStr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGetErrorName(CUresult c_error, const char **c_pStr) {
+COLD static CUresult thunk_cuGetErrorName(CUresult c_error, const char **c_pStr) {
     CUresult (*function)(CUresult, const char **);
     *(void **)&function = table_resolve(1);
     return function ? function(c_error, c_pStr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuInit(unsigned int c_Flags) {
+COLD static CUresult thunk_cuInit(unsigned int c_Flags) {
     CUresult (*function)(unsigned int);
     *(void **)&function = table_resolve(2);
     return function ? function(c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDriverGetVersion(int *c_driverVersion) {
+COLD static CUresult thunk_cuDriverGetVersion(int *c_driverVersion) {
     CUresult (*function)(int *);
     *(void **)&function = table_resolve(3);
     return function ? function(c_driverVersion) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGet(CUdevice *c_device, int c_ordinal) {
+COLD static CUresult thunk_cuDeviceGet(CUdevice *c_device, int c_ordinal) {
     CUresult (*function)(CUdevice *, int);
     *(void **)&function = table_resolve(4);
     return function ? function(c_device, c_ordinal) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetCount(int *c_count) {
+COLD static CUresult thunk_cuDeviceGetCount(int *c_count) {
     CUresult (*function)(int *);
     *(void **)&function = table_resolve(5);
     return function ? function(c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetName(char *c_name, int c_len, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetName(char *c_name, int c_len, CUdevice c_dev) {
     CUresult (*function)(char *, int, CUdevice);
     *(void **)&function = table_resolve(6);
     return function ? function(c_name, c_len, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetUuid(CUuuid *c_uuid, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetUuid(CUuuid *c_uuid, CUdevice c_dev) {
     CUresult (*function)(CUuuid *, CUdevice);
     *(void **)&function = table_resolve(7);
     return function ? function(c_uuid, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetLuid(char *c_luid, unsigned int *c_deviceNodeMask, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetLuid(char *c_luid, unsigned int *c_deviceNodeMask, CUdevice c_dev) {
     CUresult (*function)(char *, unsigned int *, CUdevice);
     *(void **)&function = table_resolve(8);
     return function ? function(c_luid, c_deviceNodeMask, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceTotalMem(size_t *c_bytes, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceTotalMem(size_t *c_bytes, CUdevice c_dev) {
     CUresult (*function)(size_t *, CUdevice);
     *(void **)&function = table_resolve(9);
     return function ? function(c_bytes, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetTexture1DLinearMaxWidth(size_t *c_maxWidthInElements, CUarray_format c_format, unsigned int c_numChannels, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetTexture1DLinearMaxWidth(size_t *c_maxWidthInElements, CUarray_format c_format, unsigned int c_numChannels, CUdevice c_dev) {
     CUresult (*function)(size_t *, CUarray_format, unsigned int, CUdevice);
     *(void **)&function = table_resolve(10);
     return function ? function(c_maxWidthInElements, c_format, c_numChannels, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetAttribute(int *c_pi, CUdevice_attribute c_attrib, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetAttribute(int *c_pi, CUdevice_attribute c_attrib, CUdevice c_dev) {
     CUresult (*function)(int *, CUdevice_attribute, CUdevice);
     *(void **)&function = table_resolve(11);
     return function ? function(c_pi, c_attrib, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetHostAtomicCapabilities(unsigned int *c_capabilities, const CUatomicOperation *c_operations, unsigned int c_count, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetHostAtomicCapabilities(unsigned int *c_capabilities, const CUatomicOperation *c_operations, unsigned int c_count, CUdevice c_dev) {
     CUresult (*function)(unsigned int *, const CUatomicOperation *, unsigned int, CUdevice);
     *(void **)&function = table_resolve(12);
     return function ? function(c_capabilities, c_operations, c_count, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetNvSciSyncAttributes(void *c_nvSciSyncAttrList, CUdevice c_dev, int c_flags) {
+COLD static CUresult thunk_cuDeviceGetNvSciSyncAttributes(void *c_nvSciSyncAttrList, CUdevice c_dev, int c_flags) {
     CUresult (*function)(void *, CUdevice, int);
     *(void **)&function = table_resolve(13);
     return function ? function(c_nvSciSyncAttrList, c_dev, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceSetMemPool(CUdevice c_dev, CUmemoryPool c_pool) {
+COLD static CUresult thunk_cuDeviceSetMemPool(CUdevice c_dev, CUmemoryPool c_pool) {
     CUresult (*function)(CUdevice, CUmemoryPool);
     *(void **)&function = table_resolve(14);
     return function ? function(c_dev, c_pool) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetMemPool(CUmemoryPool *c_pool, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetMemPool(CUmemoryPool *c_pool, CUdevice c_dev) {
     CUresult (*function)(CUmemoryPool *, CUdevice);
     *(void **)&function = table_resolve(15);
     return function ? function(c_pool, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetDefaultMemPool(CUmemoryPool *c_pool_out, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetDefaultMemPool(CUmemoryPool *c_pool_out, CUdevice c_dev) {
     CUresult (*function)(CUmemoryPool *, CUdevice);
     *(void **)&function = table_resolve(16);
     return function ? function(c_pool_out, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetExecAffinitySupport(int *c_pi, CUexecAffinityType c_type, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetExecAffinitySupport(int *c_pi, CUexecAffinityType c_type, CUdevice c_dev) {
     CUresult (*function)(int *, CUexecAffinityType, CUdevice);
     *(void **)&function = table_resolve(17);
     return function ? function(c_pi, c_type, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget c_target, CUflushGPUDirectRDMAWritesScope c_scope) {
+COLD static CUresult thunk_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget c_target, CUflushGPUDirectRDMAWritesScope c_scope) {
     CUresult (*function)(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope);
     *(void **)&function = table_resolve(18);
     return function ? function(c_target, c_scope) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetProperties(CUdevprop *c_prop, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetProperties(CUdevprop *c_prop, CUdevice c_dev) {
     CUresult (*function)(CUdevprop *, CUdevice);
     *(void **)&function = table_resolve(19);
     return function ? function(c_prop, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceComputeCapability(int *c_major, int *c_minor, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceComputeCapability(int *c_major, int *c_minor, CUdevice c_dev) {
     CUresult (*function)(int *, int *, CUdevice);
     *(void **)&function = table_resolve(20);
     return function ? function(c_major, c_minor, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevicePrimaryCtxRetain(CUcontext *c_pctx, CUdevice c_dev) {
+COLD static CUresult thunk_cuDevicePrimaryCtxRetain(CUcontext *c_pctx, CUdevice c_dev) {
     CUresult (*function)(CUcontext *, CUdevice);
     *(void **)&function = table_resolve(21);
     return function ? function(c_pctx, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevicePrimaryCtxRelease(CUdevice c_dev) {
+COLD static CUresult thunk_cuDevicePrimaryCtxRelease(CUdevice c_dev) {
     CUresult (*function)(CUdevice);
     *(void **)&function = table_resolve(22);
     return function ? function(c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevicePrimaryCtxSetFlags(CUdevice c_dev, unsigned int c_flags) {
+COLD static CUresult thunk_cuDevicePrimaryCtxSetFlags(CUdevice c_dev, unsigned int c_flags) {
     CUresult (*function)(CUdevice, unsigned int);
     *(void **)&function = table_resolve(23);
     return function ? function(c_dev, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevicePrimaryCtxGetState(CUdevice c_dev, unsigned int *c_flags, int *c_active) {
+COLD static CUresult thunk_cuDevicePrimaryCtxGetState(CUdevice c_dev, unsigned int *c_flags, int *c_active) {
     CUresult (*function)(CUdevice, unsigned int *, int *);
     *(void **)&function = table_resolve(24);
     return function ? function(c_dev, c_flags, c_active) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevicePrimaryCtxReset(CUdevice c_dev) {
+COLD static CUresult thunk_cuDevicePrimaryCtxReset(CUdevice c_dev) {
     CUresult (*function)(CUdevice);
     *(void **)&function = table_resolve(25);
     return function ? function(c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxCreate(CUcontext *c_pctx, CUctxCreateParams *c_ctxCreateParams, unsigned int c_flags, CUdevice c_dev) {
+COLD static CUresult thunk_cuCtxCreate(CUcontext *c_pctx, CUctxCreateParams *c_ctxCreateParams, unsigned int c_flags, CUdevice c_dev) {
     CUresult (*function)(CUcontext *, CUctxCreateParams *, unsigned int, CUdevice);
     *(void **)&function = table_resolve(26);
     return function ? function(c_pctx, c_ctxCreateParams, c_flags, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxDestroy(CUcontext c_ctx) {
+COLD static CUresult thunk_cuCtxDestroy(CUcontext c_ctx) {
     CUresult (*function)(CUcontext);
     *(void **)&function = table_resolve(27);
     return function ? function(c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxPushCurrent(CUcontext c_ctx) {
+COLD static CUresult thunk_cuCtxPushCurrent(CUcontext c_ctx) {
     CUresult (*function)(CUcontext);
     *(void **)&function = table_resolve(28);
     return function ? function(c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxPopCurrent(CUcontext *c_pctx) {
+COLD static CUresult thunk_cuCtxPopCurrent(CUcontext *c_pctx) {
     CUresult (*function)(CUcontext *);
     *(void **)&function = table_resolve(29);
     return function ? function(c_pctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxSetCurrent(CUcontext c_ctx) {
+COLD static CUresult thunk_cuCtxSetCurrent(CUcontext c_ctx) {
     CUresult (*function)(CUcontext);
     *(void **)&function = table_resolve(30);
     return function ? function(c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetCurrent(CUcontext *c_pctx) {
+COLD static CUresult thunk_cuCtxGetCurrent(CUcontext *c_pctx) {
     CUresult (*function)(CUcontext *);
     *(void **)&function = table_resolve(31);
     return function ? function(c_pctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetDevice(CUdevice *c_device) {
+COLD static CUresult thunk_cuCtxGetDevice(CUdevice *c_device) {
     CUresult (*function)(CUdevice *);
     *(void **)&function = table_resolve(32);
     return function ? function(c_device) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetDevice_v2(CUdevice *c_device, CUcontext c_ctx) {
+COLD static CUresult thunk_cuCtxGetDevice_v2(CUdevice *c_device, CUcontext c_ctx) {
     CUresult (*function)(CUdevice *, CUcontext);
     *(void **)&function = table_resolve(33);
     return function ? function(c_device, c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetFlags(unsigned int *c_flags) {
+COLD static CUresult thunk_cuCtxGetFlags(unsigned int *c_flags) {
     CUresult (*function)(unsigned int *);
     *(void **)&function = table_resolve(34);
     return function ? function(c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxSetFlags(unsigned int c_flags) {
+COLD static CUresult thunk_cuCtxSetFlags(unsigned int c_flags) {
     CUresult (*function)(unsigned int);
     *(void **)&function = table_resolve(35);
     return function ? function(c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetId(CUcontext c_ctx, unsigned long long *c_ctxId) {
+COLD static CUresult thunk_cuCtxGetId(CUcontext c_ctx, unsigned long long *c_ctxId) {
     CUresult (*function)(CUcontext, unsigned long long *);
     *(void **)&function = table_resolve(36);
     return function ? function(c_ctx, c_ctxId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxSynchronize(void) {
+COLD static CUresult thunk_cuCtxSynchronize(void) {
     CUresult (*function)(void);
     *(void **)&function = table_resolve(37);
     return function ? function() : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxSynchronize_v2(CUcontext c_ctx) {
+COLD static CUresult thunk_cuCtxSynchronize_v2(CUcontext c_ctx) {
     CUresult (*function)(CUcontext);
     *(void **)&function = table_resolve(38);
     return function ? function(c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxSetLimit(CUlimit c_limit, size_t c_value) {
+COLD static CUresult thunk_cuCtxSetLimit(CUlimit c_limit, size_t c_value) {
     CUresult (*function)(CUlimit, size_t);
     *(void **)&function = table_resolve(39);
     return function ? function(c_limit, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetLimit(size_t *c_pvalue, CUlimit c_limit) {
+COLD static CUresult thunk_cuCtxGetLimit(size_t *c_pvalue, CUlimit c_limit) {
     CUresult (*function)(size_t *, CUlimit);
     *(void **)&function = table_resolve(40);
     return function ? function(c_pvalue, c_limit) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetCacheConfig(CUfunc_cache *c_pconfig) {
+COLD static CUresult thunk_cuCtxGetCacheConfig(CUfunc_cache *c_pconfig) {
     CUresult (*function)(CUfunc_cache *);
     *(void **)&function = table_resolve(41);
     return function ? function(c_pconfig) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxSetCacheConfig(CUfunc_cache c_config) {
+COLD static CUresult thunk_cuCtxSetCacheConfig(CUfunc_cache c_config) {
     CUresult (*function)(CUfunc_cache);
     *(void **)&function = table_resolve(42);
     return function ? function(c_config) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetApiVersion(CUcontext c_ctx, unsigned int *c_version) {
+COLD static CUresult thunk_cuCtxGetApiVersion(CUcontext c_ctx, unsigned int *c_version) {
     CUresult (*function)(CUcontext, unsigned int *);
     *(void **)&function = table_resolve(43);
     return function ? function(c_ctx, c_version) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetStreamPriorityRange(int *c_leastPriority, int *c_greatestPriority) {
+COLD static CUresult thunk_cuCtxGetStreamPriorityRange(int *c_leastPriority, int *c_greatestPriority) {
     CUresult (*function)(int *, int *);
     *(void **)&function = table_resolve(44);
     return function ? function(c_leastPriority, c_greatestPriority) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxResetPersistingL2Cache(void) {
+COLD static CUresult thunk_cuCtxResetPersistingL2Cache(void) {
     CUresult (*function)(void);
     *(void **)&function = table_resolve(45);
     return function ? function() : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetExecAffinity(CUexecAffinityParam *c_pExecAffinity, CUexecAffinityType c_type) {
+COLD static CUresult thunk_cuCtxGetExecAffinity(CUexecAffinityParam *c_pExecAffinity, CUexecAffinityType c_type) {
     CUresult (*function)(CUexecAffinityParam *, CUexecAffinityType);
     *(void **)&function = table_resolve(46);
     return function ? function(c_pExecAffinity, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxRecordEvent(CUcontext c_hCtx, CUevent c_hEvent) {
+COLD static CUresult thunk_cuCtxRecordEvent(CUcontext c_hCtx, CUevent c_hEvent) {
     CUresult (*function)(CUcontext, CUevent);
     *(void **)&function = table_resolve(47);
     return function ? function(c_hCtx, c_hEvent) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxWaitEvent(CUcontext c_hCtx, CUevent c_hEvent) {
+COLD static CUresult thunk_cuCtxWaitEvent(CUcontext c_hCtx, CUevent c_hEvent) {
     CUresult (*function)(CUcontext, CUevent);
     *(void **)&function = table_resolve(48);
     return function ? function(c_hCtx, c_hEvent) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxAttach(CUcontext *c_pctx, unsigned int c_flags) {
+COLD static CUresult thunk_cuCtxAttach(CUcontext *c_pctx, unsigned int c_flags) {
     CUresult (*function)(CUcontext *, unsigned int);
     *(void **)&function = table_resolve(49);
     return function ? function(c_pctx, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxDetach(CUcontext c_ctx) {
+COLD static CUresult thunk_cuCtxDetach(CUcontext c_ctx) {
     CUresult (*function)(CUcontext);
     *(void **)&function = table_resolve(50);
     return function ? function(c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetSharedMemConfig(CUsharedconfig *c_pConfig) {
+COLD static CUresult thunk_cuCtxGetSharedMemConfig(CUsharedconfig *c_pConfig) {
     CUresult (*function)(CUsharedconfig *);
     *(void **)&function = table_resolve(51);
     return function ? function(c_pConfig) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxSetSharedMemConfig(CUsharedconfig c_config) {
+COLD static CUresult thunk_cuCtxSetSharedMemConfig(CUsharedconfig c_config) {
     CUresult (*function)(CUsharedconfig);
     *(void **)&function = table_resolve(52);
     return function ? function(c_config) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleLoad(CUmodule *c_module, const char *c_fname) {
+COLD static CUresult thunk_cuModuleLoad(CUmodule *c_module, const char *c_fname) {
     CUresult (*function)(CUmodule *, const char *);
     *(void **)&function = table_resolve(53);
     return function ? function(c_module, c_fname) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleLoadData(CUmodule *c_module, const void *c_image) {
+COLD static CUresult thunk_cuModuleLoadData(CUmodule *c_module, const void *c_image) {
     CUresult (*function)(CUmodule *, const void *);
     *(void **)&function = table_resolve(54);
     return function ? function(c_module, c_image) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleLoadDataEx(CUmodule *c_module, const void *c_image, unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues) {
+COLD static CUresult thunk_cuModuleLoadDataEx(CUmodule *c_module, const void *c_image, unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues) {
     CUresult (*function)(CUmodule *, const void *, unsigned int, CUjit_option *, void **);
     *(void **)&function = table_resolve(55);
     return function ? function(c_module, c_image, c_numOptions, c_options, c_optionValues) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleLoadFatBinary(CUmodule *c_module, const void *c_fatCubin) {
+COLD static CUresult thunk_cuModuleLoadFatBinary(CUmodule *c_module, const void *c_fatCubin) {
     CUresult (*function)(CUmodule *, const void *);
     *(void **)&function = table_resolve(56);
     return function ? function(c_module, c_fatCubin) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleUnload(CUmodule c_hmod) {
+COLD static CUresult thunk_cuModuleUnload(CUmodule c_hmod) {
     CUresult (*function)(CUmodule);
     *(void **)&function = table_resolve(57);
     return function ? function(c_hmod) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleGetLoadingMode(CUmoduleLoadingMode *c_mode) {
+COLD static CUresult thunk_cuModuleGetLoadingMode(CUmoduleLoadingMode *c_mode) {
     CUresult (*function)(CUmoduleLoadingMode *);
     *(void **)&function = table_resolve(58);
     return function ? function(c_mode) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleGetFunction(CUfunction *c_hfunc, CUmodule c_hmod, const char *c_name) {
+COLD static CUresult thunk_cuModuleGetFunction(CUfunction *c_hfunc, CUmodule c_hmod, const char *c_name) {
     CUresult (*function)(CUfunction *, CUmodule, const char *);
     *(void **)&function = table_resolve(59);
     return function ? function(c_hfunc, c_hmod, c_name) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleGetFunctionCount(unsigned int *c_count, CUmodule c_mod) {
+COLD static CUresult thunk_cuModuleGetFunctionCount(unsigned int *c_count, CUmodule c_mod) {
     CUresult (*function)(unsigned int *, CUmodule);
     *(void **)&function = table_resolve(60);
     return function ? function(c_count, c_mod) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleEnumerateFunctions(CUfunction *c_functions, unsigned int c_numFunctions, CUmodule c_mod) {
+COLD static CUresult thunk_cuModuleEnumerateFunctions(CUfunction *c_functions, unsigned int c_numFunctions, CUmodule c_mod) {
     CUresult (*function)(CUfunction *, unsigned int, CUmodule);
     *(void **)&function = table_resolve(61);
     return function ? function(c_functions, c_numFunctions, c_mod) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleGetGlobal(CUdeviceptr *c_dptr, size_t *c_bytes, CUmodule c_hmod, const char *c_name) {
+COLD static CUresult thunk_cuModuleGetGlobal(CUdeviceptr *c_dptr, size_t *c_bytes, CUmodule c_hmod, const char *c_name) {
     CUresult (*function)(CUdeviceptr *, size_t *, CUmodule, const char *);
     *(void **)&function = table_resolve(62);
     return function ? function(c_dptr, c_bytes, c_hmod, c_name) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLinkCreate(unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues, CUlinkState *c_stateOut) {
+COLD static CUresult thunk_cuLinkCreate(unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues, CUlinkState *c_stateOut) {
     CUresult (*function)(unsigned int, CUjit_option *, void **, CUlinkState *);
     *(void **)&function = table_resolve(63);
     return function ? function(c_numOptions, c_options, c_optionValues, c_stateOut) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLinkAddData(CUlinkState c_state, CUjitInputType c_type, void *c_data, size_t c_size, const char *c_name, unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues) {
+COLD static CUresult thunk_cuLinkAddData(CUlinkState c_state, CUjitInputType c_type, void *c_data, size_t c_size, const char *c_name, unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues) {
     CUresult (*function)(CUlinkState, CUjitInputType, void *, size_t, const char *, unsigned int, CUjit_option *, void **);
     *(void **)&function = table_resolve(64);
     return function ? function(c_state, c_type, c_data, c_size, c_name, c_numOptions, c_options, c_optionValues) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLinkAddFile(CUlinkState c_state, CUjitInputType c_type, const char *c_path, unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues) {
+COLD static CUresult thunk_cuLinkAddFile(CUlinkState c_state, CUjitInputType c_type, const char *c_path, unsigned int c_numOptions, CUjit_option *c_options, void **c_optionValues) {
     CUresult (*function)(CUlinkState, CUjitInputType, const char *, unsigned int, CUjit_option *, void **);
     *(void **)&function = table_resolve(65);
     return function ? function(c_state, c_type, c_path, c_numOptions, c_options, c_optionValues) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLinkComplete(CUlinkState c_state, void **c_cubinOut, size_t *c_sizeOut) {
+COLD static CUresult thunk_cuLinkComplete(CUlinkState c_state, void **c_cubinOut, size_t *c_sizeOut) {
     CUresult (*function)(CUlinkState, void **, size_t *);
     *(void **)&function = table_resolve(66);
     return function ? function(c_state, c_cubinOut, c_sizeOut) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLinkDestroy(CUlinkState c_state) {
+COLD static CUresult thunk_cuLinkDestroy(CUlinkState c_state) {
     CUresult (*function)(CUlinkState);
     *(void **)&function = table_resolve(67);
     return function ? function(c_state) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleGetTexRef(CUtexref *c_pTexRef, CUmodule c_hmod, const char *c_name) {
+COLD static CUresult thunk_cuModuleGetTexRef(CUtexref *c_pTexRef, CUmodule c_hmod, const char *c_name) {
     CUresult (*function)(CUtexref *, CUmodule, const char *);
     *(void **)&function = table_resolve(68);
     return function ? function(c_pTexRef, c_hmod, c_name) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuModuleGetSurfRef(CUsurfref *c_pSurfRef, CUmodule c_hmod, const char *c_name) {
+COLD static CUresult thunk_cuModuleGetSurfRef(CUsurfref *c_pSurfRef, CUmodule c_hmod, const char *c_name) {
     CUresult (*function)(CUsurfref *, CUmodule, const char *);
     *(void **)&function = table_resolve(69);
     return function ? function(c_pSurfRef, c_hmod, c_name) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryLoadData(CUlibrary *c_library, const void *c_code, CUjit_option *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, CUlibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
+COLD static CUresult thunk_cuLibraryLoadData(CUlibrary *c_library, const void *c_code, CUjit_option *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, CUlibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
     CUresult (*function)(CUlibrary *, const void *, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int);
     *(void **)&function = table_resolve(70);
     return function ? function(c_library, c_code, c_jitOptions, c_jitOptionsValues, c_numJitOptions, c_libraryOptions, c_libraryOptionValues, c_numLibraryOptions) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryLoadFromFile(CUlibrary *c_library, const char *c_fileName, CUjit_option *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, CUlibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
+COLD static CUresult thunk_cuLibraryLoadFromFile(CUlibrary *c_library, const char *c_fileName, CUjit_option *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, CUlibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
     CUresult (*function)(CUlibrary *, const char *, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int);
     *(void **)&function = table_resolve(71);
     return function ? function(c_library, c_fileName, c_jitOptions, c_jitOptionsValues, c_numJitOptions, c_libraryOptions, c_libraryOptionValues, c_numLibraryOptions) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryUnload(CUlibrary c_library) {
+COLD static CUresult thunk_cuLibraryUnload(CUlibrary c_library) {
     CUresult (*function)(CUlibrary);
     *(void **)&function = table_resolve(72);
     return function ? function(c_library) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryGetKernel(CUkernel *c_pKernel, CUlibrary c_library, const char *c_name) {
+COLD static CUresult thunk_cuLibraryGetKernel(CUkernel *c_pKernel, CUlibrary c_library, const char *c_name) {
     CUresult (*function)(CUkernel *, CUlibrary, const char *);
     *(void **)&function = table_resolve(73);
     return function ? function(c_pKernel, c_library, c_name) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryGetKernelCount(unsigned int *c_count, CUlibrary c_lib) {
+COLD static CUresult thunk_cuLibraryGetKernelCount(unsigned int *c_count, CUlibrary c_lib) {
     CUresult (*function)(unsigned int *, CUlibrary);
     *(void **)&function = table_resolve(74);
     return function ? function(c_count, c_lib) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryEnumerateKernels(CUkernel *c_kernels, unsigned int c_numKernels, CUlibrary c_lib) {
+COLD static CUresult thunk_cuLibraryEnumerateKernels(CUkernel *c_kernels, unsigned int c_numKernels, CUlibrary c_lib) {
     CUresult (*function)(CUkernel *, unsigned int, CUlibrary);
     *(void **)&function = table_resolve(75);
     return function ? function(c_kernels, c_numKernels, c_lib) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryGetModule(CUmodule *c_pMod, CUlibrary c_library) {
+COLD static CUresult thunk_cuLibraryGetModule(CUmodule *c_pMod, CUlibrary c_library) {
     CUresult (*function)(CUmodule *, CUlibrary);
     *(void **)&function = table_resolve(76);
     return function ? function(c_pMod, c_library) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelGetFunction(CUfunction *c_pFunc, CUkernel c_kernel) {
+COLD static CUresult thunk_cuKernelGetFunction(CUfunction *c_pFunc, CUkernel c_kernel) {
     CUresult (*function)(CUfunction *, CUkernel);
     *(void **)&function = table_resolve(77);
     return function ? function(c_pFunc, c_kernel) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelGetLibrary(CUlibrary *c_pLib, CUkernel c_kernel) {
+COLD static CUresult thunk_cuKernelGetLibrary(CUlibrary *c_pLib, CUkernel c_kernel) {
     CUresult (*function)(CUlibrary *, CUkernel);
     *(void **)&function = table_resolve(78);
     return function ? function(c_pLib, c_kernel) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryGetGlobal(CUdeviceptr *c_dptr, size_t *c_bytes, CUlibrary c_library, const char *c_name) {
+COLD static CUresult thunk_cuLibraryGetGlobal(CUdeviceptr *c_dptr, size_t *c_bytes, CUlibrary c_library, const char *c_name) {
     CUresult (*function)(CUdeviceptr *, size_t *, CUlibrary, const char *);
     *(void **)&function = table_resolve(79);
     return function ? function(c_dptr, c_bytes, c_library, c_name) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryGetManaged(CUdeviceptr *c_dptr, size_t *c_bytes, CUlibrary c_library, const char *c_name) {
+COLD static CUresult thunk_cuLibraryGetManaged(CUdeviceptr *c_dptr, size_t *c_bytes, CUlibrary c_library, const char *c_name) {
     CUresult (*function)(CUdeviceptr *, size_t *, CUlibrary, const char *);
     *(void **)&function = table_resolve(80);
     return function ? function(c_dptr, c_bytes, c_library, c_name) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLibraryGetUnifiedFunction(void **c_fptr, CUlibrary c_library, const char *c_symbol) {
+COLD static CUresult thunk_cuLibraryGetUnifiedFunction(void **c_fptr, CUlibrary c_library, const char *c_symbol) {
     CUresult (*function)(void **, CUlibrary, const char *);
     *(void **)&function = table_resolve(81);
     return function ? function(c_fptr, c_library, c_symbol) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelGetAttribute(int *c_pi, CUfunction_attribute c_attrib, CUkernel c_kernel, CUdevice c_dev) {
+COLD static CUresult thunk_cuKernelGetAttribute(int *c_pi, CUfunction_attribute c_attrib, CUkernel c_kernel, CUdevice c_dev) {
     CUresult (*function)(int *, CUfunction_attribute, CUkernel, CUdevice);
     *(void **)&function = table_resolve(82);
     return function ? function(c_pi, c_attrib, c_kernel, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelSetAttribute(CUfunction_attribute c_attrib, int c_val, CUkernel c_kernel, CUdevice c_dev) {
+COLD static CUresult thunk_cuKernelSetAttribute(CUfunction_attribute c_attrib, int c_val, CUkernel c_kernel, CUdevice c_dev) {
     CUresult (*function)(CUfunction_attribute, int, CUkernel, CUdevice);
     *(void **)&function = table_resolve(83);
     return function ? function(c_attrib, c_val, c_kernel, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelSetCacheConfig(CUkernel c_kernel, CUfunc_cache c_config, CUdevice c_dev) {
+COLD static CUresult thunk_cuKernelSetCacheConfig(CUkernel c_kernel, CUfunc_cache c_config, CUdevice c_dev) {
     CUresult (*function)(CUkernel, CUfunc_cache, CUdevice);
     *(void **)&function = table_resolve(84);
     return function ? function(c_kernel, c_config, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelGetName(const char **c_name, CUkernel c_hfunc) {
+COLD static CUresult thunk_cuKernelGetName(const char **c_name, CUkernel c_hfunc) {
     CUresult (*function)(const char **, CUkernel);
     *(void **)&function = table_resolve(85);
     return function ? function(c_name, c_hfunc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelGetParamInfo(CUkernel c_kernel, size_t c_paramIndex, size_t *c_paramOffset, size_t *c_paramSize) {
+COLD static CUresult thunk_cuKernelGetParamInfo(CUkernel c_kernel, size_t c_paramIndex, size_t *c_paramOffset, size_t *c_paramSize) {
     CUresult (*function)(CUkernel, size_t, size_t *, size_t *);
     *(void **)&function = table_resolve(86);
     return function ? function(c_kernel, c_paramIndex, c_paramOffset, c_paramSize) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuKernelGetParamCount(CUkernel c_kernel, size_t *c_paramCount) {
+COLD static CUresult thunk_cuKernelGetParamCount(CUkernel c_kernel, size_t *c_paramCount) {
     CUresult (*function)(CUkernel, size_t *);
     *(void **)&function = table_resolve(87);
     return function ? function(c_kernel, c_paramCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetInfo(size_t *c_free, size_t *c_total) {
+COLD static CUresult thunk_cuMemGetInfo(size_t *c_free, size_t *c_total) {
     CUresult (*function)(size_t *, size_t *);
     *(void **)&function = table_resolve(88);
     return function ? function(c_free, c_total) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAlloc(CUdeviceptr *c_dptr, size_t c_bytesize) {
+COLD static CUresult thunk_cuMemAlloc(CUdeviceptr *c_dptr, size_t c_bytesize) {
     CUresult (*function)(CUdeviceptr *, size_t);
     *(void **)&function = table_resolve(89);
     return function ? function(c_dptr, c_bytesize) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAllocPitch(CUdeviceptr *c_dptr, size_t *c_pPitch, size_t c_WidthInBytes, size_t c_Height, unsigned int c_ElementSizeBytes) {
+COLD static CUresult thunk_cuMemAllocPitch(CUdeviceptr *c_dptr, size_t *c_pPitch, size_t c_WidthInBytes, size_t c_Height, unsigned int c_ElementSizeBytes) {
     CUresult (*function)(CUdeviceptr *, size_t *, size_t, size_t, unsigned int);
     *(void **)&function = table_resolve(90);
     return function ? function(c_dptr, c_pPitch, c_WidthInBytes, c_Height, c_ElementSizeBytes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemFree(CUdeviceptr c_dptr) {
+COLD static CUresult thunk_cuMemFree(CUdeviceptr c_dptr) {
     CUresult (*function)(CUdeviceptr);
     *(void **)&function = table_resolve(91);
     return function ? function(c_dptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetAddressRange(CUdeviceptr *c_pbase, size_t *c_psize, CUdeviceptr c_dptr) {
+COLD static CUresult thunk_cuMemGetAddressRange(CUdeviceptr *c_pbase, size_t *c_psize, CUdeviceptr c_dptr) {
     CUresult (*function)(CUdeviceptr *, size_t *, CUdeviceptr);
     *(void **)&function = table_resolve(92);
     return function ? function(c_pbase, c_psize, c_dptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAllocHost(void **c_pp, size_t c_bytesize) {
+COLD static CUresult thunk_cuMemAllocHost(void **c_pp, size_t c_bytesize) {
     CUresult (*function)(void **, size_t);
     *(void **)&function = table_resolve(93);
     return function ? function(c_pp, c_bytesize) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemFreeHost(void *c_p) {
+COLD static CUresult thunk_cuMemFreeHost(void *c_p) {
     CUresult (*function)(void *);
     *(void **)&function = table_resolve(94);
     return function ? function(c_p) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemHostAlloc(void **c_pp, size_t c_bytesize, unsigned int c_Flags) {
+COLD static CUresult thunk_cuMemHostAlloc(void **c_pp, size_t c_bytesize, unsigned int c_Flags) {
     CUresult (*function)(void **, size_t, unsigned int);
     *(void **)&function = table_resolve(95);
     return function ? function(c_pp, c_bytesize, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemHostGetDevicePointer(CUdeviceptr *c_pdptr, void *c_p, unsigned int c_Flags) {
+COLD static CUresult thunk_cuMemHostGetDevicePointer(CUdeviceptr *c_pdptr, void *c_p, unsigned int c_Flags) {
     CUresult (*function)(CUdeviceptr *, void *, unsigned int);
     *(void **)&function = table_resolve(96);
     return function ? function(c_pdptr, c_p, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemHostGetFlags(unsigned int *c_pFlags, void *c_p) {
+COLD static CUresult thunk_cuMemHostGetFlags(unsigned int *c_pFlags, void *c_p) {
     CUresult (*function)(unsigned int *, void *);
     *(void **)&function = table_resolve(97);
     return function ? function(c_pFlags, c_p) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAllocManaged(CUdeviceptr *c_dptr, size_t c_bytesize, unsigned int c_flags) {
+COLD static CUresult thunk_cuMemAllocManaged(CUdeviceptr *c_dptr, size_t c_bytesize, unsigned int c_flags) {
     CUresult (*function)(CUdeviceptr *, size_t, unsigned int);
     *(void **)&function = table_resolve(98);
     return function ? function(c_dptr, c_bytesize, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceRegisterAsyncNotification(CUdevice c_device, CUasyncCallback c_callbackFunc, void *c_userData, CUasyncCallbackHandle *c_callback) {
+COLD static CUresult thunk_cuDeviceRegisterAsyncNotification(CUdevice c_device, CUasyncCallback c_callbackFunc, void *c_userData, CUasyncCallbackHandle *c_callback) {
     CUresult (*function)(CUdevice, CUasyncCallback, void *, CUasyncCallbackHandle *);
     *(void **)&function = table_resolve(99);
     return function ? function(c_device, c_callbackFunc, c_userData, c_callback) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceUnregisterAsyncNotification(CUdevice c_device, CUasyncCallbackHandle c_callback) {
+COLD static CUresult thunk_cuDeviceUnregisterAsyncNotification(CUdevice c_device, CUasyncCallbackHandle c_callback) {
     CUresult (*function)(CUdevice, CUasyncCallbackHandle);
     *(void **)&function = table_resolve(100);
     return function ? function(c_device, c_callback) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetByPCIBusId(CUdevice *c_dev, const char *c_pciBusId) {
+COLD static CUresult thunk_cuDeviceGetByPCIBusId(CUdevice *c_dev, const char *c_pciBusId) {
     CUresult (*function)(CUdevice *, const char *);
     *(void **)&function = table_resolve(101);
     return function ? function(c_dev, c_pciBusId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetPCIBusId(char *c_pciBusId, int c_len, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetPCIBusId(char *c_pciBusId, int c_len, CUdevice c_dev) {
     CUresult (*function)(char *, int, CUdevice);
     *(void **)&function = table_resolve(102);
     return function ? function(c_pciBusId, c_len, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuIpcGetEventHandle(CUipcEventHandle *c_pHandle, CUevent c_event) {
+COLD static CUresult thunk_cuIpcGetEventHandle(CUipcEventHandle *c_pHandle, CUevent c_event) {
     CUresult (*function)(CUipcEventHandle *, CUevent);
     *(void **)&function = table_resolve(103);
     return function ? function(c_pHandle, c_event) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuIpcOpenEventHandle(CUevent *c_phEvent, CUipcEventHandle c_handle) {
+COLD static CUresult thunk_cuIpcOpenEventHandle(CUevent *c_phEvent, CUipcEventHandle c_handle) {
     CUresult (*function)(CUevent *, CUipcEventHandle);
     *(void **)&function = table_resolve(104);
     return function ? function(c_phEvent, c_handle) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuIpcGetMemHandle(CUipcMemHandle *c_pHandle, CUdeviceptr c_dptr) {
+COLD static CUresult thunk_cuIpcGetMemHandle(CUipcMemHandle *c_pHandle, CUdeviceptr c_dptr) {
     CUresult (*function)(CUipcMemHandle *, CUdeviceptr);
     *(void **)&function = table_resolve(105);
     return function ? function(c_pHandle, c_dptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuIpcOpenMemHandle(CUdeviceptr *c_pdptr, CUipcMemHandle c_handle, unsigned int c_Flags) {
+COLD static CUresult thunk_cuIpcOpenMemHandle(CUdeviceptr *c_pdptr, CUipcMemHandle c_handle, unsigned int c_Flags) {
     CUresult (*function)(CUdeviceptr *, CUipcMemHandle, unsigned int);
     *(void **)&function = table_resolve(106);
     return function ? function(c_pdptr, c_handle, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuIpcCloseMemHandle(CUdeviceptr c_dptr) {
+COLD static CUresult thunk_cuIpcCloseMemHandle(CUdeviceptr c_dptr) {
     CUresult (*function)(CUdeviceptr);
     *(void **)&function = table_resolve(107);
     return function ? function(c_dptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemHostRegister(void *c_p, size_t c_bytesize, unsigned int c_Flags) {
+COLD static CUresult thunk_cuMemHostRegister(void *c_p, size_t c_bytesize, unsigned int c_Flags) {
     CUresult (*function)(void *, size_t, unsigned int);
     *(void **)&function = table_resolve(108);
     return function ? function(c_p, c_bytesize, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemHostUnregister(void *c_p) {
+COLD static CUresult thunk_cuMemHostUnregister(void *c_p) {
     CUresult (*function)(void *);
     *(void **)&function = table_resolve(109);
     return function ? function(c_p) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy(CUdeviceptr c_dst, CUdeviceptr c_src, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpy(CUdeviceptr c_dst, CUdeviceptr c_src, size_t c_ByteCount) {
     CUresult (*function)(CUdeviceptr, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(110);
     return function ? function(c_dst, c_src, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyPeer(CUdeviceptr c_dstDevice, CUcontext c_dstContext, CUdeviceptr c_srcDevice, CUcontext c_srcContext, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyPeer(CUdeviceptr c_dstDevice, CUcontext c_dstContext, CUdeviceptr c_srcDevice, CUcontext c_srcContext, size_t c_ByteCount) {
     CUresult (*function)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t);
     *(void **)&function = table_resolve(111);
     return function ? function(c_dstDevice, c_dstContext, c_srcDevice, c_srcContext, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyHtoD(CUdeviceptr c_dstDevice, const void *c_srcHost, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyHtoD(CUdeviceptr c_dstDevice, const void *c_srcHost, size_t c_ByteCount) {
     CUresult (*function)(CUdeviceptr, const void *, size_t);
     *(void **)&function = table_resolve(112);
     return function ? function(c_dstDevice, c_srcHost, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyDtoH(void *c_dstHost, CUdeviceptr c_srcDevice, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyDtoH(void *c_dstHost, CUdeviceptr c_srcDevice, size_t c_ByteCount) {
     CUresult (*function)(void *, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(113);
     return function ? function(c_dstHost, c_srcDevice, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyDtoD(CUdeviceptr c_dstDevice, CUdeviceptr c_srcDevice, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyDtoD(CUdeviceptr c_dstDevice, CUdeviceptr c_srcDevice, size_t c_ByteCount) {
     CUresult (*function)(CUdeviceptr, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(114);
     return function ? function(c_dstDevice, c_srcDevice, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyDtoA(CUarray c_dstArray, size_t c_dstOffset, CUdeviceptr c_srcDevice, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyDtoA(CUarray c_dstArray, size_t c_dstOffset, CUdeviceptr c_srcDevice, size_t c_ByteCount) {
     CUresult (*function)(CUarray, size_t, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(115);
     return function ? function(c_dstArray, c_dstOffset, c_srcDevice, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyAtoD(CUdeviceptr c_dstDevice, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyAtoD(CUdeviceptr c_dstDevice, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount) {
     CUresult (*function)(CUdeviceptr, CUarray, size_t, size_t);
     *(void **)&function = table_resolve(116);
     return function ? function(c_dstDevice, c_srcArray, c_srcOffset, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyHtoA(CUarray c_dstArray, size_t c_dstOffset, const void *c_srcHost, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyHtoA(CUarray c_dstArray, size_t c_dstOffset, const void *c_srcHost, size_t c_ByteCount) {
     CUresult (*function)(CUarray, size_t, const void *, size_t);
     *(void **)&function = table_resolve(117);
     return function ? function(c_dstArray, c_dstOffset, c_srcHost, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyAtoH(void *c_dstHost, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyAtoH(void *c_dstHost, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount) {
     CUresult (*function)(void *, CUarray, size_t, size_t);
     *(void **)&function = table_resolve(118);
     return function ? function(c_dstHost, c_srcArray, c_srcOffset, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyAtoA(CUarray c_dstArray, size_t c_dstOffset, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount) {
+COLD static CUresult thunk_cuMemcpyAtoA(CUarray c_dstArray, size_t c_dstOffset, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount) {
     CUresult (*function)(CUarray, size_t, CUarray, size_t, size_t);
     *(void **)&function = table_resolve(119);
     return function ? function(c_dstArray, c_dstOffset, c_srcArray, c_srcOffset, c_ByteCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy2D(const CUDA_MEMCPY2D *c_pCopy) {
+COLD static CUresult thunk_cuMemcpy2D(const CUDA_MEMCPY2D *c_pCopy) {
     CUresult (*function)(const CUDA_MEMCPY2D *);
     *(void **)&function = table_resolve(120);
     return function ? function(c_pCopy) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *c_pCopy) {
+COLD static CUresult thunk_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *c_pCopy) {
     CUresult (*function)(const CUDA_MEMCPY2D *);
     *(void **)&function = table_resolve(121);
     return function ? function(c_pCopy) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy3D(const CUDA_MEMCPY3D *c_pCopy) {
+COLD static CUresult thunk_cuMemcpy3D(const CUDA_MEMCPY3D *c_pCopy) {
     CUresult (*function)(const CUDA_MEMCPY3D *);
     *(void **)&function = table_resolve(122);
     return function ? function(c_pCopy) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c_pCopy) {
+COLD static CUresult thunk_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c_pCopy) {
     CUresult (*function)(const CUDA_MEMCPY3D_PEER *);
     *(void **)&function = table_resolve(123);
     return function ? function(c_pCopy) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyAsync(CUdeviceptr c_dst, CUdeviceptr c_src, size_t c_ByteCount, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyAsync(CUdeviceptr c_dst, CUdeviceptr c_src, size_t c_ByteCount, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
     *(void **)&function = table_resolve(124);
     return function ? function(c_dst, c_src, c_ByteCount, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyPeerAsync(CUdeviceptr c_dstDevice, CUcontext c_dstContext, CUdeviceptr c_srcDevice, CUcontext c_srcContext, size_t c_ByteCount, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyPeerAsync(CUdeviceptr c_dstDevice, CUcontext c_dstContext, CUdeviceptr c_srcDevice, CUcontext c_srcContext, size_t c_ByteCount, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream);
     *(void **)&function = table_resolve(125);
     return function ? function(c_dstDevice, c_dstContext, c_srcDevice, c_srcContext, c_ByteCount, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyHtoDAsync(CUdeviceptr c_dstDevice, const void *c_srcHost, size_t c_ByteCount, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyHtoDAsync(CUdeviceptr c_dstDevice, const void *c_srcHost, size_t c_ByteCount, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, const void *, size_t, CUstream);
     *(void **)&function = table_resolve(126);
     return function ? function(c_dstDevice, c_srcHost, c_ByteCount, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyDtoHAsync(void *c_dstHost, CUdeviceptr c_srcDevice, size_t c_ByteCount, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyDtoHAsync(void *c_dstHost, CUdeviceptr c_srcDevice, size_t c_ByteCount, CUstream c_hStream) {
     CUresult (*function)(void *, CUdeviceptr, size_t, CUstream);
     *(void **)&function = table_resolve(127);
     return function ? function(c_dstHost, c_srcDevice, c_ByteCount, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyDtoDAsync(CUdeviceptr c_dstDevice, CUdeviceptr c_srcDevice, size_t c_ByteCount, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyDtoDAsync(CUdeviceptr c_dstDevice, CUdeviceptr c_srcDevice, size_t c_ByteCount, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
     *(void **)&function = table_resolve(128);
     return function ? function(c_dstDevice, c_srcDevice, c_ByteCount, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyHtoAAsync(CUarray c_dstArray, size_t c_dstOffset, const void *c_srcHost, size_t c_ByteCount, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyHtoAAsync(CUarray c_dstArray, size_t c_dstOffset, const void *c_srcHost, size_t c_ByteCount, CUstream c_hStream) {
     CUresult (*function)(CUarray, size_t, const void *, size_t, CUstream);
     *(void **)&function = table_resolve(129);
     return function ? function(c_dstArray, c_dstOffset, c_srcHost, c_ByteCount, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyAtoHAsync(void *c_dstHost, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyAtoHAsync(void *c_dstHost, CUarray c_srcArray, size_t c_srcOffset, size_t c_ByteCount, CUstream c_hStream) {
     CUresult (*function)(void *, CUarray, size_t, size_t, CUstream);
     *(void **)&function = table_resolve(130);
     return function ? function(c_dstHost, c_srcArray, c_srcOffset, c_ByteCount, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy2DAsync(const CUDA_MEMCPY2D *c_pCopy, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpy2DAsync(const CUDA_MEMCPY2D *c_pCopy, CUstream c_hStream) {
     CUresult (*function)(const CUDA_MEMCPY2D *, CUstream);
     *(void **)&function = table_resolve(131);
     return function ? function(c_pCopy, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy3DAsync(const CUDA_MEMCPY3D *c_pCopy, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpy3DAsync(const CUDA_MEMCPY3D *c_pCopy, CUstream c_hStream) {
     CUresult (*function)(const CUDA_MEMCPY3D *, CUstream);
     *(void **)&function = table_resolve(132);
     return function ? function(c_pCopy, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c_pCopy, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c_pCopy, CUstream c_hStream) {
     CUresult (*function)(const CUDA_MEMCPY3D_PEER *, CUstream);
     *(void **)&function = table_resolve(133);
     return function ? function(c_pCopy, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyBatchAsync(CUdeviceptr *c_dsts, CUdeviceptr *c_srcs, size_t *c_sizes, size_t c_count, CUmemcpyAttributes *c_attrs, size_t *c_attrsIdxs, size_t c_numAttrs, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyBatchAsync(CUdeviceptr *c_dsts, CUdeviceptr *c_srcs, size_t *c_sizes, size_t c_count, CUmemcpyAttributes *c_attrs, size_t *c_attrsIdxs, size_t c_numAttrs, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t, CUstream);
     *(void **)&function = table_resolve(134);
     return function ? function(c_dsts, c_srcs, c_sizes, c_count, c_attrs, c_attrsIdxs, c_numAttrs, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy3DBatchAsync(size_t c_numOps, CUDA_MEMCPY3D_BATCH_OP *c_opList, unsigned long long c_flags, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpy3DBatchAsync(size_t c_numOps, CUDA_MEMCPY3D_BATCH_OP *c_opList, unsigned long long c_flags, CUstream c_hStream) {
     CUresult (*function)(size_t, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream);
     *(void **)&function = table_resolve(135);
     return function ? function(c_numOps, c_opList, c_flags, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpyWithAttributesAsync(CUdeviceptr c_dst, CUdeviceptr c_src, size_t c_size, CUmemcpyAttributes *c_attr, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpyWithAttributesAsync(CUdeviceptr c_dst, CUdeviceptr c_src, size_t c_size, CUmemcpyAttributes *c_attr, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, CUdeviceptr, size_t, CUmemcpyAttributes *, CUstream);
     *(void **)&function = table_resolve(136);
     return function ? function(c_dst, c_src, c_size, c_attr, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *c_op, unsigned long long c_flags, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *c_op, unsigned long long c_flags, CUstream c_hStream) {
     CUresult (*function)(CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream);
     *(void **)&function = table_resolve(137);
     return function ? function(c_op, c_flags, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD8(CUdeviceptr c_dstDevice, unsigned char c_uc, size_t c_N) {
+COLD static CUresult thunk_cuMemsetD8(CUdeviceptr c_dstDevice, unsigned char c_uc, size_t c_N) {
     CUresult (*function)(CUdeviceptr, unsigned char, size_t);
     *(void **)&function = table_resolve(138);
     return function ? function(c_dstDevice, c_uc, c_N) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD16(CUdeviceptr c_dstDevice, unsigned short c_us, size_t c_N) {
+COLD static CUresult thunk_cuMemsetD16(CUdeviceptr c_dstDevice, unsigned short c_us, size_t c_N) {
     CUresult (*function)(CUdeviceptr, unsigned short, size_t);
     *(void **)&function = table_resolve(139);
     return function ? function(c_dstDevice, c_us, c_N) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD32(CUdeviceptr c_dstDevice, unsigned int c_ui, size_t c_N) {
+COLD static CUresult thunk_cuMemsetD32(CUdeviceptr c_dstDevice, unsigned int c_ui, size_t c_N) {
     CUresult (*function)(CUdeviceptr, unsigned int, size_t);
     *(void **)&function = table_resolve(140);
     return function ? function(c_dstDevice, c_ui, c_N) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD2D8(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned char c_uc, size_t c_Width, size_t c_Height) {
+COLD static CUresult thunk_cuMemsetD2D8(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned char c_uc, size_t c_Width, size_t c_Height) {
     CUresult (*function)(CUdeviceptr, size_t, unsigned char, size_t, size_t);
     *(void **)&function = table_resolve(141);
     return function ? function(c_dstDevice, c_dstPitch, c_uc, c_Width, c_Height) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD2D16(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned short c_us, size_t c_Width, size_t c_Height) {
+COLD static CUresult thunk_cuMemsetD2D16(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned short c_us, size_t c_Width, size_t c_Height) {
     CUresult (*function)(CUdeviceptr, size_t, unsigned short, size_t, size_t);
     *(void **)&function = table_resolve(142);
     return function ? function(c_dstDevice, c_dstPitch, c_us, c_Width, c_Height) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD2D32(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned int c_ui, size_t c_Width, size_t c_Height) {
+COLD static CUresult thunk_cuMemsetD2D32(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned int c_ui, size_t c_Width, size_t c_Height) {
     CUresult (*function)(CUdeviceptr, size_t, unsigned int, size_t, size_t);
     *(void **)&function = table_resolve(143);
     return function ? function(c_dstDevice, c_dstPitch, c_ui, c_Width, c_Height) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD8Async(CUdeviceptr c_dstDevice, unsigned char c_uc, size_t c_N, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemsetD8Async(CUdeviceptr c_dstDevice, unsigned char c_uc, size_t c_N, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, unsigned char, size_t, CUstream);
     *(void **)&function = table_resolve(144);
     return function ? function(c_dstDevice, c_uc, c_N, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD16Async(CUdeviceptr c_dstDevice, unsigned short c_us, size_t c_N, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemsetD16Async(CUdeviceptr c_dstDevice, unsigned short c_us, size_t c_N, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, unsigned short, size_t, CUstream);
     *(void **)&function = table_resolve(145);
     return function ? function(c_dstDevice, c_us, c_N, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD32Async(CUdeviceptr c_dstDevice, unsigned int c_ui, size_t c_N, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemsetD32Async(CUdeviceptr c_dstDevice, unsigned int c_ui, size_t c_N, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, unsigned int, size_t, CUstream);
     *(void **)&function = table_resolve(146);
     return function ? function(c_dstDevice, c_ui, c_N, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD2D8Async(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned char c_uc, size_t c_Width, size_t c_Height, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemsetD2D8Async(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned char c_uc, size_t c_Width, size_t c_Height, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream);
     *(void **)&function = table_resolve(147);
     return function ? function(c_dstDevice, c_dstPitch, c_uc, c_Width, c_Height, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD2D16Async(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned short c_us, size_t c_Width, size_t c_Height, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemsetD2D16Async(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned short c_us, size_t c_Width, size_t c_Height, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, size_t, unsigned short, size_t, size_t, CUstream);
     *(void **)&function = table_resolve(148);
     return function ? function(c_dstDevice, c_dstPitch, c_us, c_Width, c_Height, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemsetD2D32Async(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned int c_ui, size_t c_Width, size_t c_Height, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemsetD2D32Async(CUdeviceptr c_dstDevice, size_t c_dstPitch, unsigned int c_ui, size_t c_Width, size_t c_Height, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, size_t, unsigned int, size_t, size_t, CUstream);
     *(void **)&function = table_resolve(149);
     return function ? function(c_dstDevice, c_dstPitch, c_ui, c_Width, c_Height, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArrayCreate(CUarray *c_pHandle, const CUDA_ARRAY_DESCRIPTOR *c_pAllocateArray) {
+COLD static CUresult thunk_cuArrayCreate(CUarray *c_pHandle, const CUDA_ARRAY_DESCRIPTOR *c_pAllocateArray) {
     CUresult (*function)(CUarray *, const CUDA_ARRAY_DESCRIPTOR *);
     *(void **)&function = table_resolve(150);
     return function ? function(c_pHandle, c_pAllocateArray) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *c_pArrayDescriptor, CUarray c_hArray) {
+COLD static CUresult thunk_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *c_pArrayDescriptor, CUarray c_hArray) {
     CUresult (*function)(CUDA_ARRAY_DESCRIPTOR *, CUarray);
     *(void **)&function = table_resolve(151);
     return function ? function(c_pArrayDescriptor, c_hArray) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *c_sparseProperties, CUarray c_array) {
+COLD static CUresult thunk_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *c_sparseProperties, CUarray c_array) {
     CUresult (*function)(CUDA_ARRAY_SPARSE_PROPERTIES *, CUarray);
     *(void **)&function = table_resolve(152);
     return function ? function(c_sparseProperties, c_array) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *c_sparseProperties, CUmipmappedArray c_mipmap) {
+COLD static CUresult thunk_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *c_sparseProperties, CUmipmappedArray c_mipmap) {
     CUresult (*function)(CUDA_ARRAY_SPARSE_PROPERTIES *, CUmipmappedArray);
     *(void **)&function = table_resolve(153);
     return function ? function(c_sparseProperties, c_mipmap) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *c_memoryRequirements, CUarray c_array, CUdevice c_device) {
+COLD static CUresult thunk_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *c_memoryRequirements, CUarray c_array, CUdevice c_device) {
     CUresult (*function)(CUDA_ARRAY_MEMORY_REQUIREMENTS *, CUarray, CUdevice);
     *(void **)&function = table_resolve(154);
     return function ? function(c_memoryRequirements, c_array, c_device) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *c_memoryRequirements, CUmipmappedArray c_mipmap, CUdevice c_device) {
+COLD static CUresult thunk_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *c_memoryRequirements, CUmipmappedArray c_mipmap, CUdevice c_device) {
     CUresult (*function)(CUDA_ARRAY_MEMORY_REQUIREMENTS *, CUmipmappedArray, CUdevice);
     *(void **)&function = table_resolve(155);
     return function ? function(c_memoryRequirements, c_mipmap, c_device) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArrayGetPlane(CUarray *c_pPlaneArray, CUarray c_hArray, unsigned int c_planeIdx) {
+COLD static CUresult thunk_cuArrayGetPlane(CUarray *c_pPlaneArray, CUarray c_hArray, unsigned int c_planeIdx) {
     CUresult (*function)(CUarray *, CUarray, unsigned int);
     *(void **)&function = table_resolve(156);
     return function ? function(c_pPlaneArray, c_hArray, c_planeIdx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArrayDestroy(CUarray c_hArray) {
+COLD static CUresult thunk_cuArrayDestroy(CUarray c_hArray) {
     CUresult (*function)(CUarray);
     *(void **)&function = table_resolve(157);
     return function ? function(c_hArray) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArray3DCreate(CUarray *c_pHandle, const CUDA_ARRAY3D_DESCRIPTOR *c_pAllocateArray) {
+COLD static CUresult thunk_cuArray3DCreate(CUarray *c_pHandle, const CUDA_ARRAY3D_DESCRIPTOR *c_pAllocateArray) {
     CUresult (*function)(CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *);
     *(void **)&function = table_resolve(158);
     return function ? function(c_pHandle, c_pAllocateArray) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *c_pArrayDescriptor, CUarray c_hArray) {
+COLD static CUresult thunk_cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *c_pArrayDescriptor, CUarray c_hArray) {
     CUresult (*function)(CUDA_ARRAY3D_DESCRIPTOR *, CUarray);
     *(void **)&function = table_resolve(159);
     return function ? function(c_pArrayDescriptor, c_hArray) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMipmappedArrayCreate(CUmipmappedArray *c_pHandle, const CUDA_ARRAY3D_DESCRIPTOR *c_pMipmappedArrayDesc, unsigned int c_numMipmapLevels) {
+COLD static CUresult thunk_cuMipmappedArrayCreate(CUmipmappedArray *c_pHandle, const CUDA_ARRAY3D_DESCRIPTOR *c_pMipmappedArrayDesc, unsigned int c_numMipmapLevels) {
     CUresult (*function)(CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned int);
     *(void **)&function = table_resolve(160);
     return function ? function(c_pHandle, c_pMipmappedArrayDesc, c_numMipmapLevels) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMipmappedArrayGetLevel(CUarray *c_pLevelArray, CUmipmappedArray c_hMipmappedArray, unsigned int c_level) {
+COLD static CUresult thunk_cuMipmappedArrayGetLevel(CUarray *c_pLevelArray, CUmipmappedArray c_hMipmappedArray, unsigned int c_level) {
     CUresult (*function)(CUarray *, CUmipmappedArray, unsigned int);
     *(void **)&function = table_resolve(161);
     return function ? function(c_pLevelArray, c_hMipmappedArray, c_level) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMipmappedArrayDestroy(CUmipmappedArray c_hMipmappedArray) {
+COLD static CUresult thunk_cuMipmappedArrayDestroy(CUmipmappedArray c_hMipmappedArray) {
     CUresult (*function)(CUmipmappedArray);
     *(void **)&function = table_resolve(162);
     return function ? function(c_hMipmappedArray) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetHandleForAddressRange(void *c_handle, CUdeviceptr c_dptr, size_t c_size, CUmemRangeHandleType c_handleType, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMemGetHandleForAddressRange(void *c_handle, CUdeviceptr c_dptr, size_t c_size, CUmemRangeHandleType c_handleType, unsigned long long c_flags) {
     CUresult (*function)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long);
     *(void **)&function = table_resolve(163);
     return function ? function(c_handle, c_dptr, c_size, c_handleType, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemBatchDecompressAsync(CUmemDecompressParams *c_paramsArray, size_t c_count, unsigned int c_flags, size_t *c_errorIndex, CUstream c_stream) {
+COLD static CUresult thunk_cuMemBatchDecompressAsync(CUmemDecompressParams *c_paramsArray, size_t c_count, unsigned int c_flags, size_t *c_errorIndex, CUstream c_stream) {
     CUresult (*function)(CUmemDecompressParams *, size_t, unsigned int, size_t *, CUstream);
     *(void **)&function = table_resolve(164);
     return function ? function(c_paramsArray, c_count, c_flags, c_errorIndex, c_stream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAddressReserve(CUdeviceptr *c_ptr, size_t c_size, size_t c_alignment, CUdeviceptr c_addr, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMemAddressReserve(CUdeviceptr *c_ptr, size_t c_size, size_t c_alignment, CUdeviceptr c_addr, unsigned long long c_flags) {
     CUresult (*function)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
     *(void **)&function = table_resolve(165);
     return function ? function(c_ptr, c_size, c_alignment, c_addr, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAddressFree(CUdeviceptr c_ptr, size_t c_size) {
+COLD static CUresult thunk_cuMemAddressFree(CUdeviceptr c_ptr, size_t c_size) {
     CUresult (*function)(CUdeviceptr, size_t);
     *(void **)&function = table_resolve(166);
     return function ? function(c_ptr, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemCreate(CUmemGenericAllocationHandle *c_handle, size_t c_size, const CUmemAllocationProp *c_prop, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMemCreate(CUmemGenericAllocationHandle *c_handle, size_t c_size, const CUmemAllocationProp *c_prop, unsigned long long c_flags) {
     CUresult (*function)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
     *(void **)&function = table_resolve(167);
     return function ? function(c_handle, c_size, c_prop, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemRelease(CUmemGenericAllocationHandle c_handle) {
+COLD static CUresult thunk_cuMemRelease(CUmemGenericAllocationHandle c_handle) {
     CUresult (*function)(CUmemGenericAllocationHandle);
     *(void **)&function = table_resolve(168);
     return function ? function(c_handle) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemMap(CUdeviceptr c_ptr, size_t c_size, size_t c_offset, CUmemGenericAllocationHandle c_handle, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMemMap(CUdeviceptr c_ptr, size_t c_size, size_t c_offset, CUmemGenericAllocationHandle c_handle, unsigned long long c_flags) {
     CUresult (*function)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
     *(void **)&function = table_resolve(169);
     return function ? function(c_ptr, c_size, c_offset, c_handle, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemMapArrayAsync(CUarrayMapInfo *c_mapInfoList, unsigned int c_count, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemMapArrayAsync(CUarrayMapInfo *c_mapInfoList, unsigned int c_count, CUstream c_hStream) {
     CUresult (*function)(CUarrayMapInfo *, unsigned int, CUstream);
     *(void **)&function = table_resolve(170);
     return function ? function(c_mapInfoList, c_count, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemUnmap(CUdeviceptr c_ptr, size_t c_size) {
+COLD static CUresult thunk_cuMemUnmap(CUdeviceptr c_ptr, size_t c_size) {
     CUresult (*function)(CUdeviceptr, size_t);
     *(void **)&function = table_resolve(171);
     return function ? function(c_ptr, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemSetAccess(CUdeviceptr c_ptr, size_t c_size, const CUmemAccessDesc *c_desc, size_t c_count) {
+COLD static CUresult thunk_cuMemSetAccess(CUdeviceptr c_ptr, size_t c_size, const CUmemAccessDesc *c_desc, size_t c_count) {
     CUresult (*function)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
     *(void **)&function = table_resolve(172);
     return function ? function(c_ptr, c_size, c_desc, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetAccess(unsigned long long *c_flags, const CUmemLocation *c_location, CUdeviceptr c_ptr) {
+COLD static CUresult thunk_cuMemGetAccess(unsigned long long *c_flags, const CUmemLocation *c_location, CUdeviceptr c_ptr) {
     CUresult (*function)(unsigned long long *, const CUmemLocation *, CUdeviceptr);
     *(void **)&function = table_resolve(173);
     return function ? function(c_flags, c_location, c_ptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemExportToShareableHandle(void *c_shareableHandle, CUmemGenericAllocationHandle c_handle, CUmemAllocationHandleType c_handleType, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMemExportToShareableHandle(void *c_shareableHandle, CUmemGenericAllocationHandle c_handle, CUmemAllocationHandleType c_handleType, unsigned long long c_flags) {
     CUresult (*function)(void *, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long);
     *(void **)&function = table_resolve(174);
     return function ? function(c_shareableHandle, c_handle, c_handleType, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *c_handle, void *c_osHandle, CUmemAllocationHandleType c_shHandleType) {
+COLD static CUresult thunk_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *c_handle, void *c_osHandle, CUmemAllocationHandleType c_shHandleType) {
     CUresult (*function)(CUmemGenericAllocationHandle *, void *, CUmemAllocationHandleType);
     *(void **)&function = table_resolve(175);
     return function ? function(c_handle, c_osHandle, c_shHandleType) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetAllocationGranularity(size_t *c_granularity, const CUmemAllocationProp *c_prop, CUmemAllocationGranularity_flags c_option) {
+COLD static CUresult thunk_cuMemGetAllocationGranularity(size_t *c_granularity, const CUmemAllocationProp *c_prop, CUmemAllocationGranularity_flags c_option) {
     CUresult (*function)(size_t *, const CUmemAllocationProp *, CUmemAllocationGranularity_flags);
     *(void **)&function = table_resolve(176);
     return function ? function(c_granularity, c_prop, c_option) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *c_prop, CUmemGenericAllocationHandle c_handle) {
+COLD static CUresult thunk_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *c_prop, CUmemGenericAllocationHandle c_handle) {
     CUresult (*function)(CUmemAllocationProp *, CUmemGenericAllocationHandle);
     *(void **)&function = table_resolve(177);
     return function ? function(c_prop, c_handle) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *c_handle, void *c_addr) {
+COLD static CUresult thunk_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *c_handle, void *c_addr) {
     CUresult (*function)(CUmemGenericAllocationHandle *, void *);
     *(void **)&function = table_resolve(178);
     return function ? function(c_handle, c_addr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemFreeAsync(CUdeviceptr c_dptr, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemFreeAsync(CUdeviceptr c_dptr, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, CUstream);
     *(void **)&function = table_resolve(179);
     return function ? function(c_dptr, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAllocAsync(CUdeviceptr *c_dptr, size_t c_bytesize, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemAllocAsync(CUdeviceptr *c_dptr, size_t c_bytesize, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr *, size_t, CUstream);
     *(void **)&function = table_resolve(180);
     return function ? function(c_dptr, c_bytesize, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolTrimTo(CUmemoryPool c_pool, size_t c_minBytesToKeep) {
+COLD static CUresult thunk_cuMemPoolTrimTo(CUmemoryPool c_pool, size_t c_minBytesToKeep) {
     CUresult (*function)(CUmemoryPool, size_t);
     *(void **)&function = table_resolve(181);
     return function ? function(c_pool, c_minBytesToKeep) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolSetAttribute(CUmemoryPool c_pool, CUmemPool_attribute c_attr, void *c_value) {
+COLD static CUresult thunk_cuMemPoolSetAttribute(CUmemoryPool c_pool, CUmemPool_attribute c_attr, void *c_value) {
     CUresult (*function)(CUmemoryPool, CUmemPool_attribute, void *);
     *(void **)&function = table_resolve(182);
     return function ? function(c_pool, c_attr, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolGetAttribute(CUmemoryPool c_pool, CUmemPool_attribute c_attr, void *c_value) {
+COLD static CUresult thunk_cuMemPoolGetAttribute(CUmemoryPool c_pool, CUmemPool_attribute c_attr, void *c_value) {
     CUresult (*function)(CUmemoryPool, CUmemPool_attribute, void *);
     *(void **)&function = table_resolve(183);
     return function ? function(c_pool, c_attr, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolSetAccess(CUmemoryPool c_pool, const CUmemAccessDesc *c_map, size_t c_count) {
+COLD static CUresult thunk_cuMemPoolSetAccess(CUmemoryPool c_pool, const CUmemAccessDesc *c_map, size_t c_count) {
     CUresult (*function)(CUmemoryPool, const CUmemAccessDesc *, size_t);
     *(void **)&function = table_resolve(184);
     return function ? function(c_pool, c_map, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolGetAccess(CUmemAccess_flags *c_flags, CUmemoryPool c_memPool, CUmemLocation *c_location) {
+COLD static CUresult thunk_cuMemPoolGetAccess(CUmemAccess_flags *c_flags, CUmemoryPool c_memPool, CUmemLocation *c_location) {
     CUresult (*function)(CUmemAccess_flags *, CUmemoryPool, CUmemLocation *);
     *(void **)&function = table_resolve(185);
     return function ? function(c_flags, c_memPool, c_location) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolCreate(CUmemoryPool *c_pool, const CUmemPoolProps *c_poolProps) {
+COLD static CUresult thunk_cuMemPoolCreate(CUmemoryPool *c_pool, const CUmemPoolProps *c_poolProps) {
     CUresult (*function)(CUmemoryPool *, const CUmemPoolProps *);
     *(void **)&function = table_resolve(186);
     return function ? function(c_pool, c_poolProps) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolDestroy(CUmemoryPool c_pool) {
+COLD static CUresult thunk_cuMemPoolDestroy(CUmemoryPool c_pool) {
     CUresult (*function)(CUmemoryPool);
     *(void **)&function = table_resolve(187);
     return function ? function(c_pool) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetDefaultMemPool(CUmemoryPool *c_pool_out, CUmemLocation *c_location, CUmemAllocationType c_type) {
+COLD static CUresult thunk_cuMemGetDefaultMemPool(CUmemoryPool *c_pool_out, CUmemLocation *c_location, CUmemAllocationType c_type) {
     CUresult (*function)(CUmemoryPool *, CUmemLocation *, CUmemAllocationType);
     *(void **)&function = table_resolve(188);
     return function ? function(c_pool_out, c_location, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetMemPool(CUmemoryPool *c_pool, CUmemLocation *c_location, CUmemAllocationType c_type) {
+COLD static CUresult thunk_cuMemGetMemPool(CUmemoryPool *c_pool, CUmemLocation *c_location, CUmemAllocationType c_type) {
     CUresult (*function)(CUmemoryPool *, CUmemLocation *, CUmemAllocationType);
     *(void **)&function = table_resolve(189);
     return function ? function(c_pool, c_location, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemSetMemPool(CUmemLocation *c_location, CUmemAllocationType c_type, CUmemoryPool c_pool) {
+COLD static CUresult thunk_cuMemSetMemPool(CUmemLocation *c_location, CUmemAllocationType c_type, CUmemoryPool c_pool) {
     CUresult (*function)(CUmemLocation *, CUmemAllocationType, CUmemoryPool);
     *(void **)&function = table_resolve(190);
     return function ? function(c_location, c_type, c_pool) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAllocFromPoolAsync(CUdeviceptr *c_dptr, size_t c_bytesize, CUmemoryPool c_pool, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemAllocFromPoolAsync(CUdeviceptr *c_dptr, size_t c_bytesize, CUmemoryPool c_pool, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
     *(void **)&function = table_resolve(191);
     return function ? function(c_dptr, c_bytesize, c_pool, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolExportToShareableHandle(void *c_handle_out, CUmemoryPool c_pool, CUmemAllocationHandleType c_handleType, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMemPoolExportToShareableHandle(void *c_handle_out, CUmemoryPool c_pool, CUmemAllocationHandleType c_handleType, unsigned long long c_flags) {
     CUresult (*function)(void *, CUmemoryPool, CUmemAllocationHandleType, unsigned long long);
     *(void **)&function = table_resolve(192);
     return function ? function(c_handle_out, c_pool, c_handleType, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolImportFromShareableHandle(CUmemoryPool *c_pool_out, void *c_handle, CUmemAllocationHandleType c_handleType, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMemPoolImportFromShareableHandle(CUmemoryPool *c_pool_out, void *c_handle, CUmemAllocationHandleType c_handleType, unsigned long long c_flags) {
     CUresult (*function)(CUmemoryPool *, void *, CUmemAllocationHandleType, unsigned long long);
     *(void **)&function = table_resolve(193);
     return function ? function(c_pool_out, c_handle, c_handleType, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolExportPointer(CUmemPoolPtrExportData *c_shareData_out, CUdeviceptr c_ptr) {
+COLD static CUresult thunk_cuMemPoolExportPointer(CUmemPoolPtrExportData *c_shareData_out, CUdeviceptr c_ptr) {
     CUresult (*function)(CUmemPoolPtrExportData *, CUdeviceptr);
     *(void **)&function = table_resolve(194);
     return function ? function(c_shareData_out, c_ptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPoolImportPointer(CUdeviceptr *c_ptr_out, CUmemoryPool c_pool, CUmemPoolPtrExportData *c_shareData) {
+COLD static CUresult thunk_cuMemPoolImportPointer(CUdeviceptr *c_ptr_out, CUmemoryPool c_pool, CUmemPoolPtrExportData *c_shareData) {
     CUresult (*function)(CUdeviceptr *, CUmemoryPool, CUmemPoolPtrExportData *);
     *(void **)&function = table_resolve(195);
     return function ? function(c_ptr_out, c_pool, c_shareData) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastCreate(CUmemGenericAllocationHandle *c_mcHandle, const CUmulticastObjectProp *c_prop) {
+COLD static CUresult thunk_cuMulticastCreate(CUmemGenericAllocationHandle *c_mcHandle, const CUmulticastObjectProp *c_prop) {
     CUresult (*function)(CUmemGenericAllocationHandle *, const CUmulticastObjectProp *);
     *(void **)&function = table_resolve(196);
     return function ? function(c_mcHandle, c_prop) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastAddDevice(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev) {
+COLD static CUresult thunk_cuMulticastAddDevice(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev) {
     CUresult (*function)(CUmemGenericAllocationHandle, CUdevice);
     *(void **)&function = table_resolve(197);
     return function ? function(c_mcHandle, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastBindMem(CUmemGenericAllocationHandle c_mcHandle, size_t c_mcOffset, CUmemGenericAllocationHandle c_memHandle, size_t c_memOffset, size_t c_size, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMulticastBindMem(CUmemGenericAllocationHandle c_mcHandle, size_t c_mcOffset, CUmemGenericAllocationHandle c_memHandle, size_t c_memOffset, size_t c_size, unsigned long long c_flags) {
     CUresult (*function)(CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long);
     *(void **)&function = table_resolve(198);
     return function ? function(c_mcHandle, c_mcOffset, c_memHandle, c_memOffset, c_size, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastBindMem_v2(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev, size_t c_mcOffset, CUmemGenericAllocationHandle c_memHandle, size_t c_memOffset, size_t c_size, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMulticastBindMem_v2(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev, size_t c_mcOffset, CUmemGenericAllocationHandle c_memHandle, size_t c_memOffset, size_t c_size, unsigned long long c_flags) {
     CUresult (*function)(CUmemGenericAllocationHandle, CUdevice, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long);
     *(void **)&function = table_resolve(199);
     return function ? function(c_mcHandle, c_dev, c_mcOffset, c_memHandle, c_memOffset, c_size, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastBindAddr(CUmemGenericAllocationHandle c_mcHandle, size_t c_mcOffset, CUdeviceptr c_memptr, size_t c_size, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMulticastBindAddr(CUmemGenericAllocationHandle c_mcHandle, size_t c_mcOffset, CUdeviceptr c_memptr, size_t c_size, unsigned long long c_flags) {
     CUresult (*function)(CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t, unsigned long long);
     *(void **)&function = table_resolve(200);
     return function ? function(c_mcHandle, c_mcOffset, c_memptr, c_size, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastBindAddr_v2(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev, size_t c_mcOffset, CUdeviceptr c_memptr, size_t c_size, unsigned long long c_flags) {
+COLD static CUresult thunk_cuMulticastBindAddr_v2(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev, size_t c_mcOffset, CUdeviceptr c_memptr, size_t c_size, unsigned long long c_flags) {
     CUresult (*function)(CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t, unsigned long long);
     *(void **)&function = table_resolve(201);
     return function ? function(c_mcHandle, c_dev, c_mcOffset, c_memptr, c_size, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastUnbind(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev, size_t c_mcOffset, size_t c_size) {
+COLD static CUresult thunk_cuMulticastUnbind(CUmemGenericAllocationHandle c_mcHandle, CUdevice c_dev, size_t c_mcOffset, size_t c_size) {
     CUresult (*function)(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);
     *(void **)&function = table_resolve(202);
     return function ? function(c_mcHandle, c_dev, c_mcOffset, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMulticastGetGranularity(size_t *c_granularity, const CUmulticastObjectProp *c_prop, CUmulticastGranularity_flags c_option) {
+COLD static CUresult thunk_cuMulticastGetGranularity(size_t *c_granularity, const CUmulticastObjectProp *c_prop, CUmulticastGranularity_flags c_option) {
     CUresult (*function)(size_t *, const CUmulticastObjectProp *, CUmulticastGranularity_flags);
     *(void **)&function = table_resolve(203);
     return function ? function(c_granularity, c_prop, c_option) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetFabricClusterUuid(CUuuid *c_uuid, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetFabricClusterUuid(CUuuid *c_uuid, CUdevice c_dev) {
     CUresult (*function)(CUuuid *, CUdevice);
     *(void **)&function = table_resolve(204);
     return function ? function(c_uuid, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetCliqueCount(size_t *c_count, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetCliqueCount(size_t *c_count, CUdevice c_dev) {
     CUresult (*function)(size_t *, CUdevice);
     *(void **)&function = table_resolve(205);
     return function ? function(c_count, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetCliqueInfo(CUcliqueInfo *c_cliqueInfo, size_t *c_count, CUdevice c_dev) {
+COLD static CUresult thunk_cuDeviceGetCliqueInfo(CUcliqueInfo *c_cliqueInfo, size_t *c_count, CUdevice c_dev) {
     CUresult (*function)(CUcliqueInfo *, size_t *, CUdevice);
     *(void **)&function = table_resolve(206);
     return function ? function(c_cliqueInfo, c_count, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointIdReserve(CUlogicalEndpointId *c_baseLeId, cuuint32_t c_count) {
+COLD static CUresult thunk_cuLogicalEndpointIdReserve(CUlogicalEndpointId *c_baseLeId, cuuint32_t c_count) {
     CUresult (*function)(CUlogicalEndpointId *, cuuint32_t);
     *(void **)&function = table_resolve(207);
     return function ? function(c_baseLeId, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointIdRelease(CUlogicalEndpointId c_baseLeId, cuuint32_t c_count) {
+COLD static CUresult thunk_cuLogicalEndpointIdRelease(CUlogicalEndpointId c_baseLeId, cuuint32_t c_count) {
     CUresult (*function)(CUlogicalEndpointId, cuuint32_t);
     *(void **)&function = table_resolve(208);
     return function ? function(c_baseLeId, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointCreate(CUlogicalEndpointId c_leId, const CUlogicalEndpointProp *c_prop) {
+COLD static CUresult thunk_cuLogicalEndpointCreate(CUlogicalEndpointId c_leId, const CUlogicalEndpointProp *c_prop) {
     CUresult (*function)(CUlogicalEndpointId, const CUlogicalEndpointProp *);
     *(void **)&function = table_resolve(209);
     return function ? function(c_leId, c_prop) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointAddDevice(CUlogicalEndpointId c_leId, CUdevice c_dev) {
+COLD static CUresult thunk_cuLogicalEndpointAddDevice(CUlogicalEndpointId c_leId, CUdevice c_dev) {
     CUresult (*function)(CUlogicalEndpointId, CUdevice);
     *(void **)&function = table_resolve(210);
     return function ? function(c_leId, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointDestroy(CUlogicalEndpointId c_leId) {
+COLD static CUresult thunk_cuLogicalEndpointDestroy(CUlogicalEndpointId c_leId) {
     CUresult (*function)(CUlogicalEndpointId);
     *(void **)&function = table_resolve(211);
     return function ? function(c_leId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointBindAddr(CUlogicalEndpointId c_leId, CUdevice c_dev, cuuint64_t c_offset, void *c_ptr, cuuint64_t c_size, unsigned long long c_flags) {
+COLD static CUresult thunk_cuLogicalEndpointBindAddr(CUlogicalEndpointId c_leId, CUdevice c_dev, cuuint64_t c_offset, void *c_ptr, cuuint64_t c_size, unsigned long long c_flags) {
     CUresult (*function)(CUlogicalEndpointId, CUdevice, cuuint64_t, void *, cuuint64_t, unsigned long long);
     *(void **)&function = table_resolve(212);
     return function ? function(c_leId, c_dev, c_offset, c_ptr, c_size, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointBindMem(CUlogicalEndpointId c_leId, CUdevice c_dev, cuuint64_t c_offset, CUmemGenericAllocationHandle c_memHandle, cuuint64_t c_memOffset, cuuint64_t c_size, unsigned long long c_flags) {
+COLD static CUresult thunk_cuLogicalEndpointBindMem(CUlogicalEndpointId c_leId, CUdevice c_dev, cuuint64_t c_offset, CUmemGenericAllocationHandle c_memHandle, cuuint64_t c_memOffset, cuuint64_t c_size, unsigned long long c_flags) {
     CUresult (*function)(CUlogicalEndpointId, CUdevice, cuuint64_t, CUmemGenericAllocationHandle, cuuint64_t, cuuint64_t, unsigned long long);
     *(void **)&function = table_resolve(213);
     return function ? function(c_leId, c_dev, c_offset, c_memHandle, c_memOffset, c_size, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointUnbind(CUlogicalEndpointId c_leId, CUdevice c_dev, cuuint64_t c_offset, cuuint64_t c_size) {
+COLD static CUresult thunk_cuLogicalEndpointUnbind(CUlogicalEndpointId c_leId, CUdevice c_dev, cuuint64_t c_offset, cuuint64_t c_size) {
     CUresult (*function)(CUlogicalEndpointId, CUdevice, cuuint64_t, cuuint64_t);
     *(void **)&function = table_resolve(214);
     return function ? function(c_leId, c_dev, c_offset, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointExport(void *c_handle, CUlogicalEndpointId c_leId, CUlogicalEndpointIpcHandleType c_handleType) {
+COLD static CUresult thunk_cuLogicalEndpointExport(void *c_handle, CUlogicalEndpointId c_leId, CUlogicalEndpointIpcHandleType c_handleType) {
     CUresult (*function)(void *, CUlogicalEndpointId, CUlogicalEndpointIpcHandleType);
     *(void **)&function = table_resolve(215);
     return function ? function(c_handle, c_leId, c_handleType) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointImport(CUlogicalEndpointId c_leId, const void *c_handle, CUlogicalEndpointIpcHandleType c_handleType) {
+COLD static CUresult thunk_cuLogicalEndpointImport(CUlogicalEndpointId c_leId, const void *c_handle, CUlogicalEndpointIpcHandleType c_handleType) {
     CUresult (*function)(CUlogicalEndpointId, const void *, CUlogicalEndpointIpcHandleType);
     *(void **)&function = table_resolve(216);
     return function ? function(c_leId, c_handle, c_handleType) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointGetLimits(cuuint64_t *c_bindAlignment, cuuint64_t *c_maxSize, const CUlogicalEndpointProp *c_prop) {
+COLD static CUresult thunk_cuLogicalEndpointGetLimits(cuuint64_t *c_bindAlignment, cuuint64_t *c_maxSize, const CUlogicalEndpointProp *c_prop) {
     CUresult (*function)(cuuint64_t *, cuuint64_t *, const CUlogicalEndpointProp *);
     *(void **)&function = table_resolve(217);
     return function ? function(c_bindAlignment, c_maxSize, c_prop) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogicalEndpointQuery(CUlogicalEndpointId c_leId, cuuint32_t c_count, int *c_queryStatus) {
+COLD static CUresult thunk_cuLogicalEndpointQuery(CUlogicalEndpointId c_leId, cuuint32_t c_count, int *c_queryStatus) {
     CUresult (*function)(CUlogicalEndpointId, cuuint32_t, int *);
     *(void **)&function = table_resolve(218);
     return function ? function(c_leId, c_count, c_queryStatus) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFabricCpyBatchAsync(size_t c_numOps, CUDA_FABRIC_COPY_BATCH_OP *c_opList, unsigned long long c_flags, CUstream c_hStream) {
+COLD static CUresult thunk_cuFabricCpyBatchAsync(size_t c_numOps, CUDA_FABRIC_COPY_BATCH_OP *c_opList, unsigned long long c_flags, CUstream c_hStream) {
     CUresult (*function)(size_t, CUDA_FABRIC_COPY_BATCH_OP *, unsigned long long, CUstream);
     *(void **)&function = table_resolve(219);
     return function ? function(c_numOps, c_opList, c_flags, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuPointerGetAttribute(void *c_data, CUpointer_attribute c_attribute, CUdeviceptr c_ptr) {
+COLD static CUresult thunk_cuPointerGetAttribute(void *c_data, CUpointer_attribute c_attribute, CUdeviceptr c_ptr) {
     CUresult (*function)(void *, CUpointer_attribute, CUdeviceptr);
     *(void **)&function = table_resolve(220);
     return function ? function(c_data, c_attribute, c_ptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPrefetchAsync(CUdeviceptr c_devPtr, size_t c_count, CUmemLocation c_location, unsigned int c_flags, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemPrefetchAsync(CUdeviceptr c_devPtr, size_t c_count, CUmemLocation c_location, unsigned int c_flags, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr, size_t, CUmemLocation, unsigned int, CUstream);
     *(void **)&function = table_resolve(221);
     return function ? function(c_devPtr, c_count, c_location, c_flags, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemAdvise(CUdeviceptr c_devPtr, size_t c_count, CUmem_advise c_advice, CUmemLocation c_location) {
+COLD static CUresult thunk_cuMemAdvise(CUdeviceptr c_devPtr, size_t c_count, CUmem_advise c_advice, CUmemLocation c_location) {
     CUresult (*function)(CUdeviceptr, size_t, CUmem_advise, CUmemLocation);
     *(void **)&function = table_resolve(222);
     return function ? function(c_devPtr, c_count, c_advice, c_location) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemPrefetchBatchAsync(CUdeviceptr *c_dptrs, size_t *c_sizes, size_t c_count, CUmemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemPrefetchBatchAsync(CUdeviceptr *c_dptrs, size_t *c_sizes, size_t c_count, CUmemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream);
     *(void **)&function = table_resolve(223);
     return function ? function(c_dptrs, c_sizes, c_count, c_prefetchLocs, c_prefetchLocIdxs, c_numPrefetchLocs, c_flags, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemDiscardBatchAsync(CUdeviceptr *c_dptrs, size_t *c_sizes, size_t c_count, unsigned long long c_flags, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemDiscardBatchAsync(CUdeviceptr *c_dptrs, size_t *c_sizes, size_t c_count, unsigned long long c_flags, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr *, size_t *, size_t, unsigned long long, CUstream);
     *(void **)&function = table_resolve(224);
     return function ? function(c_dptrs, c_sizes, c_count, c_flags, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *c_dptrs, size_t *c_sizes, size_t c_count, CUmemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, CUstream c_hStream) {
+COLD static CUresult thunk_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *c_dptrs, size_t *c_sizes, size_t c_count, CUmemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream);
     *(void **)&function = table_resolve(225);
     return function ? function(c_dptrs, c_sizes, c_count, c_prefetchLocs, c_prefetchLocIdxs, c_numPrefetchLocs, c_flags, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemGetLocationInfo(CUdeviceptr c_ptr, size_t c_size, size_t c_summaryGranularity, size_t c_samplingGranularity, CUmemLocation *c_location_out) {
+COLD static CUresult thunk_cuMemGetLocationInfo(CUdeviceptr c_ptr, size_t c_size, size_t c_summaryGranularity, size_t c_samplingGranularity, CUmemLocation *c_location_out) {
     CUresult (*function)(CUdeviceptr, size_t, size_t, size_t, CUmemLocation *);
     *(void **)&function = table_resolve(226);
     return function ? function(c_ptr, c_size, c_summaryGranularity, c_samplingGranularity, c_location_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemRangeGetAttribute(void *c_data, size_t c_dataSize, CUmem_range_attribute c_attribute, CUdeviceptr c_devPtr, size_t c_count) {
+COLD static CUresult thunk_cuMemRangeGetAttribute(void *c_data, size_t c_dataSize, CUmem_range_attribute c_attribute, CUdeviceptr c_devPtr, size_t c_count) {
     CUresult (*function)(void *, size_t, CUmem_range_attribute, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(227);
     return function ? function(c_data, c_dataSize, c_attribute, c_devPtr, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuMemRangeGetAttributes(void **c_data, size_t *c_dataSizes, CUmem_range_attribute *c_attributes, size_t c_numAttributes, CUdeviceptr c_devPtr, size_t c_count) {
+COLD static CUresult thunk_cuMemRangeGetAttributes(void **c_data, size_t *c_dataSizes, CUmem_range_attribute *c_attributes, size_t c_numAttributes, CUdeviceptr c_devPtr, size_t c_count) {
     CUresult (*function)(void **, size_t *, CUmem_range_attribute *, size_t, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(228);
     return function ? function(c_data, c_dataSizes, c_attributes, c_numAttributes, c_devPtr, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuPointerSetAttribute(const void *c_value, CUpointer_attribute c_attribute, CUdeviceptr c_ptr) {
+COLD static CUresult thunk_cuPointerSetAttribute(const void *c_value, CUpointer_attribute c_attribute, CUdeviceptr c_ptr) {
     CUresult (*function)(const void *, CUpointer_attribute, CUdeviceptr);
     *(void **)&function = table_resolve(229);
     return function ? function(c_value, c_attribute, c_ptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuPointerGetAttributes(unsigned int c_numAttributes, CUpointer_attribute *c_attributes, void **c_data, CUdeviceptr c_ptr) {
+COLD static CUresult thunk_cuPointerGetAttributes(unsigned int c_numAttributes, CUpointer_attribute *c_attributes, void **c_data, CUdeviceptr c_ptr) {
     CUresult (*function)(unsigned int, CUpointer_attribute *, void **, CUdeviceptr);
     *(void **)&function = table_resolve(230);
     return function ? function(c_numAttributes, c_attributes, c_data, c_ptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamCreate(CUstream *c_phStream, unsigned int c_Flags) {
+COLD static CUresult thunk_cuStreamCreate(CUstream *c_phStream, unsigned int c_Flags) {
     CUresult (*function)(CUstream *, unsigned int);
     *(void **)&function = table_resolve(231);
     return function ? function(c_phStream, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamCreateWithPriority(CUstream *c_phStream, unsigned int c_flags, int c_priority) {
+COLD static CUresult thunk_cuStreamCreateWithPriority(CUstream *c_phStream, unsigned int c_flags, int c_priority) {
     CUresult (*function)(CUstream *, unsigned int, int);
     *(void **)&function = table_resolve(232);
     return function ? function(c_phStream, c_flags, c_priority) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamBeginCaptureToCig(CUstream c_hStream, CUstreamCigCaptureParams *c_streamCigCaptureParams) {
+COLD static CUresult thunk_cuStreamBeginCaptureToCig(CUstream c_hStream, CUstreamCigCaptureParams *c_streamCigCaptureParams) {
     CUresult (*function)(CUstream, CUstreamCigCaptureParams *);
     *(void **)&function = table_resolve(233);
     return function ? function(c_hStream, c_streamCigCaptureParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamEndCaptureToCig(CUstream c_hStream) {
+COLD static CUresult thunk_cuStreamEndCaptureToCig(CUstream c_hStream) {
     CUresult (*function)(CUstream);
     *(void **)&function = table_resolve(234);
     return function ? function(c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetPriority(CUstream c_hStream, int *c_priority) {
+COLD static CUresult thunk_cuStreamGetPriority(CUstream c_hStream, int *c_priority) {
     CUresult (*function)(CUstream, int *);
     *(void **)&function = table_resolve(235);
     return function ? function(c_hStream, c_priority) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetDevice(CUstream c_hStream, CUdevice *c_device) {
+COLD static CUresult thunk_cuStreamGetDevice(CUstream c_hStream, CUdevice *c_device) {
     CUresult (*function)(CUstream, CUdevice *);
     *(void **)&function = table_resolve(236);
     return function ? function(c_hStream, c_device) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetFlags(CUstream c_hStream, unsigned int *c_flags) {
+COLD static CUresult thunk_cuStreamGetFlags(CUstream c_hStream, unsigned int *c_flags) {
     CUresult (*function)(CUstream, unsigned int *);
     *(void **)&function = table_resolve(237);
     return function ? function(c_hStream, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetId(CUstream c_hStream, unsigned long long *c_streamId) {
+COLD static CUresult thunk_cuStreamGetId(CUstream c_hStream, unsigned long long *c_streamId) {
     CUresult (*function)(CUstream, unsigned long long *);
     *(void **)&function = table_resolve(238);
     return function ? function(c_hStream, c_streamId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetCtx(CUstream c_hStream, CUcontext *c_pctx) {
+COLD static CUresult thunk_cuStreamGetCtx(CUstream c_hStream, CUcontext *c_pctx) {
     CUresult (*function)(CUstream, CUcontext *);
     *(void **)&function = table_resolve(239);
     return function ? function(c_hStream, c_pctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetCtx_v2(CUstream c_hStream, CUcontext *c_pCtx, CUgreenCtx *c_pGreenCtx) {
+COLD static CUresult thunk_cuStreamGetCtx_v2(CUstream c_hStream, CUcontext *c_pCtx, CUgreenCtx *c_pGreenCtx) {
     CUresult (*function)(CUstream, CUcontext *, CUgreenCtx *);
     *(void **)&function = table_resolve(240);
     return function ? function(c_hStream, c_pCtx, c_pGreenCtx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamWaitEvent(CUstream c_hStream, CUevent c_hEvent, unsigned int c_Flags) {
+COLD static CUresult thunk_cuStreamWaitEvent(CUstream c_hStream, CUevent c_hEvent, unsigned int c_Flags) {
     CUresult (*function)(CUstream, CUevent, unsigned int);
     *(void **)&function = table_resolve(241);
     return function ? function(c_hStream, c_hEvent, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamAddCallback(CUstream c_hStream, CUstreamCallback c_callback, void *c_userData, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamAddCallback(CUstream c_hStream, CUstreamCallback c_callback, void *c_userData, unsigned int c_flags) {
     CUresult (*function)(CUstream, CUstreamCallback, void *, unsigned int);
     *(void **)&function = table_resolve(242);
     return function ? function(c_hStream, c_callback, c_userData, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamBeginCapture(CUstream c_hStream, CUstreamCaptureMode c_mode) {
+COLD static CUresult thunk_cuStreamBeginCapture(CUstream c_hStream, CUstreamCaptureMode c_mode) {
     CUresult (*function)(CUstream, CUstreamCaptureMode);
     *(void **)&function = table_resolve(243);
     return function ? function(c_hStream, c_mode) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamBeginRecaptureToGraph(CUstream c_hStream, CUstreamCaptureMode c_mode, CUgraph c_hGraph, CUgraphRecaptureCallback c_callbackFunc, void *c_userData) {
+COLD static CUresult thunk_cuStreamBeginRecaptureToGraph(CUstream c_hStream, CUstreamCaptureMode c_mode, CUgraph c_hGraph, CUgraphRecaptureCallback c_callbackFunc, void *c_userData) {
     CUresult (*function)(CUstream, CUstreamCaptureMode, CUgraph, CUgraphRecaptureCallback, void *);
     *(void **)&function = table_resolve(244);
     return function ? function(c_hStream, c_mode, c_hGraph, c_callbackFunc, c_userData) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamBeginCaptureToGraph(CUstream c_hStream, CUgraph c_hGraph, const CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, CUstreamCaptureMode c_mode) {
+COLD static CUresult thunk_cuStreamBeginCaptureToGraph(CUstream c_hStream, CUgraph c_hGraph, const CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, CUstreamCaptureMode c_mode) {
     CUresult (*function)(CUstream, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, CUstreamCaptureMode);
     *(void **)&function = table_resolve(245);
     return function ? function(c_hStream, c_hGraph, c_dependencies, c_dependencyData, c_numDependencies, c_mode) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *c_mode) {
+COLD static CUresult thunk_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *c_mode) {
     CUresult (*function)(CUstreamCaptureMode *);
     *(void **)&function = table_resolve(246);
     return function ? function(c_mode) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamEndCapture(CUstream c_hStream, CUgraph *c_phGraph) {
+COLD static CUresult thunk_cuStreamEndCapture(CUstream c_hStream, CUgraph *c_phGraph) {
     CUresult (*function)(CUstream, CUgraph *);
     *(void **)&function = table_resolve(247);
     return function ? function(c_hStream, c_phGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamIsCapturing(CUstream c_hStream, CUstreamCaptureStatus *c_captureStatus) {
+COLD static CUresult thunk_cuStreamIsCapturing(CUstream c_hStream, CUstreamCaptureStatus *c_captureStatus) {
     CUresult (*function)(CUstream, CUstreamCaptureStatus *);
     *(void **)&function = table_resolve(248);
     return function ? function(c_hStream, c_captureStatus) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetCaptureInfo(CUstream c_hStream, CUstreamCaptureStatus *c_captureStatus_out, cuuint64_t *c_id_out, CUgraph *c_graph_out, const CUgraphNode **c_dependencies_out, const CUgraphEdgeData **c_edgeData_out, size_t *c_numDependencies_out) {
+COLD static CUresult thunk_cuStreamGetCaptureInfo(CUstream c_hStream, CUstreamCaptureStatus *c_captureStatus_out, cuuint64_t *c_id_out, CUgraph *c_graph_out, const CUgraphNode **c_dependencies_out, const CUgraphEdgeData **c_edgeData_out, size_t *c_numDependencies_out) {
     CUresult (*function)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, const CUgraphEdgeData **, size_t *);
     *(void **)&function = table_resolve(249);
     return function ? function(c_hStream, c_captureStatus_out, c_id_out, c_graph_out, c_dependencies_out, c_edgeData_out, c_numDependencies_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamUpdateCaptureDependencies(CUstream c_hStream, CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamUpdateCaptureDependencies(CUstream c_hStream, CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, unsigned int c_flags) {
     CUresult (*function)(CUstream, CUgraphNode *, const CUgraphEdgeData *, size_t, unsigned int);
     *(void **)&function = table_resolve(250);
     return function ? function(c_hStream, c_dependencies, c_dependencyData, c_numDependencies, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamAttachMemAsync(CUstream c_hStream, CUdeviceptr c_dptr, size_t c_length, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamAttachMemAsync(CUstream c_hStream, CUdeviceptr c_dptr, size_t c_length, unsigned int c_flags) {
     CUresult (*function)(CUstream, CUdeviceptr, size_t, unsigned int);
     *(void **)&function = table_resolve(251);
     return function ? function(c_hStream, c_dptr, c_length, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamQuery(CUstream c_hStream) {
+COLD static CUresult thunk_cuStreamQuery(CUstream c_hStream) {
     CUresult (*function)(CUstream);
     *(void **)&function = table_resolve(252);
     return function ? function(c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamSynchronize(CUstream c_hStream) {
+COLD static CUresult thunk_cuStreamSynchronize(CUstream c_hStream) {
     CUresult (*function)(CUstream);
     *(void **)&function = table_resolve(253);
     return function ? function(c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamDestroy(CUstream c_hStream) {
+COLD static CUresult thunk_cuStreamDestroy(CUstream c_hStream) {
     CUresult (*function)(CUstream);
     *(void **)&function = table_resolve(254);
     return function ? function(c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamCopyAttributes(CUstream c_dst, CUstream c_src) {
+COLD static CUresult thunk_cuStreamCopyAttributes(CUstream c_dst, CUstream c_src) {
     CUresult (*function)(CUstream, CUstream);
     *(void **)&function = table_resolve(255);
     return function ? function(c_dst, c_src) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetAttribute(CUstream c_hStream, CUstreamAttrID c_attr, CUstreamAttrValue *c_value_out) {
+COLD static CUresult thunk_cuStreamGetAttribute(CUstream c_hStream, CUstreamAttrID c_attr, CUstreamAttrValue *c_value_out) {
     CUresult (*function)(CUstream, CUstreamAttrID, CUstreamAttrValue *);
     *(void **)&function = table_resolve(256);
     return function ? function(c_hStream, c_attr, c_value_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamSetAttribute(CUstream c_hStream, CUstreamAttrID c_attr, const CUstreamAttrValue *c_value) {
+COLD static CUresult thunk_cuStreamSetAttribute(CUstream c_hStream, CUstreamAttrID c_attr, const CUstreamAttrValue *c_value) {
     CUresult (*function)(CUstream, CUstreamAttrID, const CUstreamAttrValue *);
     *(void **)&function = table_resolve(257);
     return function ? function(c_hStream, c_attr, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventCreate(CUevent *c_phEvent, unsigned int c_Flags) {
+COLD static CUresult thunk_cuEventCreate(CUevent *c_phEvent, unsigned int c_Flags) {
     CUresult (*function)(CUevent *, unsigned int);
     *(void **)&function = table_resolve(258);
     return function ? function(c_phEvent, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventRecord(CUevent c_hEvent, CUstream c_hStream) {
+COLD static CUresult thunk_cuEventRecord(CUevent c_hEvent, CUstream c_hStream) {
     CUresult (*function)(CUevent, CUstream);
     *(void **)&function = table_resolve(259);
     return function ? function(c_hEvent, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventRecordWithFlags(CUevent c_hEvent, CUstream c_hStream, unsigned int c_flags) {
+COLD static CUresult thunk_cuEventRecordWithFlags(CUevent c_hEvent, CUstream c_hStream, unsigned int c_flags) {
     CUresult (*function)(CUevent, CUstream, unsigned int);
     *(void **)&function = table_resolve(260);
     return function ? function(c_hEvent, c_hStream, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventQuery(CUevent c_hEvent) {
+COLD static CUresult thunk_cuEventQuery(CUevent c_hEvent) {
     CUresult (*function)(CUevent);
     *(void **)&function = table_resolve(261);
     return function ? function(c_hEvent) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventSynchronize(CUevent c_hEvent) {
+COLD static CUresult thunk_cuEventSynchronize(CUevent c_hEvent) {
     CUresult (*function)(CUevent);
     *(void **)&function = table_resolve(262);
     return function ? function(c_hEvent) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventDestroy(CUevent c_hEvent) {
+COLD static CUresult thunk_cuEventDestroy(CUevent c_hEvent) {
     CUresult (*function)(CUevent);
     *(void **)&function = table_resolve(263);
     return function ? function(c_hEvent) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventElapsedTime(float *c_pMilliseconds, CUevent c_hStart, CUevent c_hEnd) {
+COLD static CUresult thunk_cuEventElapsedTime(float *c_pMilliseconds, CUevent c_hStart, CUevent c_hEnd) {
     CUresult (*function)(float *, CUevent, CUevent);
     *(void **)&function = table_resolve(264);
     return function ? function(c_pMilliseconds, c_hStart, c_hEnd) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuImportExternalMemory(CUexternalMemory *c_extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *c_memHandleDesc) {
+COLD static CUresult thunk_cuImportExternalMemory(CUexternalMemory *c_extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *c_memHandleDesc) {
     CUresult (*function)(CUexternalMemory *, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *);
     *(void **)&function = table_resolve(265);
     return function ? function(c_extMem_out, c_memHandleDesc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuExternalMemoryGetMappedBuffer(CUdeviceptr *c_devPtr, CUexternalMemory c_extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *c_bufferDesc) {
+COLD static CUresult thunk_cuExternalMemoryGetMappedBuffer(CUdeviceptr *c_devPtr, CUexternalMemory c_extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *c_bufferDesc) {
     CUresult (*function)(CUdeviceptr *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *);
     *(void **)&function = table_resolve(266);
     return function ? function(c_devPtr, c_extMem, c_bufferDesc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *c_mipmap, CUexternalMemory c_extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *c_mipmapDesc) {
+COLD static CUresult thunk_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *c_mipmap, CUexternalMemory c_extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *c_mipmapDesc) {
     CUresult (*function)(CUmipmappedArray *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *);
     *(void **)&function = table_resolve(267);
     return function ? function(c_mipmap, c_extMem, c_mipmapDesc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDestroyExternalMemory(CUexternalMemory c_extMem) {
+COLD static CUresult thunk_cuDestroyExternalMemory(CUexternalMemory c_extMem) {
     CUresult (*function)(CUexternalMemory);
     *(void **)&function = table_resolve(268);
     return function ? function(c_extMem) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuImportExternalSemaphore(CUexternalSemaphore *c_extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *c_semHandleDesc) {
+COLD static CUresult thunk_cuImportExternalSemaphore(CUexternalSemaphore *c_extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *c_semHandleDesc) {
     CUresult (*function)(CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *);
     *(void **)&function = table_resolve(269);
     return function ? function(c_extSem_out, c_semHandleDesc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *c_extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *c_paramsArray, unsigned int c_numExtSems, CUstream c_stream) {
+COLD static CUresult thunk_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *c_extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *c_paramsArray, unsigned int c_numExtSems, CUstream c_stream) {
     CUresult (*function)(const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, unsigned int, CUstream);
     *(void **)&function = table_resolve(270);
     return function ? function(c_extSemArray, c_paramsArray, c_numExtSems, c_stream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *c_extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *c_paramsArray, unsigned int c_numExtSems, CUstream c_stream) {
+COLD static CUresult thunk_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *c_extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *c_paramsArray, unsigned int c_numExtSems, CUstream c_stream) {
     CUresult (*function)(const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, unsigned int, CUstream);
     *(void **)&function = table_resolve(271);
     return function ? function(c_extSemArray, c_paramsArray, c_numExtSems, c_stream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDestroyExternalSemaphore(CUexternalSemaphore c_extSem) {
+COLD static CUresult thunk_cuDestroyExternalSemaphore(CUexternalSemaphore c_extSem) {
     CUresult (*function)(CUexternalSemaphore);
     *(void **)&function = table_resolve(272);
     return function ? function(c_extSem) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamWaitValue32(CUstream c_stream, CUdeviceptr c_addr, cuuint32_t c_value, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamWaitValue32(CUstream c_stream, CUdeviceptr c_addr, cuuint32_t c_value, unsigned int c_flags) {
     CUresult (*function)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
     *(void **)&function = table_resolve(273);
     return function ? function(c_stream, c_addr, c_value, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamWaitValue64(CUstream c_stream, CUdeviceptr c_addr, cuuint64_t c_value, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamWaitValue64(CUstream c_stream, CUdeviceptr c_addr, cuuint64_t c_value, unsigned int c_flags) {
     CUresult (*function)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
     *(void **)&function = table_resolve(274);
     return function ? function(c_stream, c_addr, c_value, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamWriteValue32(CUstream c_stream, CUdeviceptr c_addr, cuuint32_t c_value, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamWriteValue32(CUstream c_stream, CUdeviceptr c_addr, cuuint32_t c_value, unsigned int c_flags) {
     CUresult (*function)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
     *(void **)&function = table_resolve(275);
     return function ? function(c_stream, c_addr, c_value, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamWriteValue64(CUstream c_stream, CUdeviceptr c_addr, cuuint64_t c_value, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamWriteValue64(CUstream c_stream, CUdeviceptr c_addr, cuuint64_t c_value, unsigned int c_flags) {
     CUresult (*function)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
     *(void **)&function = table_resolve(276);
     return function ? function(c_stream, c_addr, c_value, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamBatchMemOp(CUstream c_stream, unsigned int c_count, CUstreamBatchMemOpParams *c_paramArray, unsigned int c_flags) {
+COLD static CUresult thunk_cuStreamBatchMemOp(CUstream c_stream, unsigned int c_count, CUstreamBatchMemOpParams *c_paramArray, unsigned int c_flags) {
     CUresult (*function)(CUstream, unsigned int, CUstreamBatchMemOpParams *, unsigned int);
     *(void **)&function = table_resolve(277);
     return function ? function(c_stream, c_count, c_paramArray, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncGetAttribute(int *c_pi, CUfunction_attribute c_attrib, CUfunction c_hfunc) {
+COLD static CUresult thunk_cuFuncGetAttribute(int *c_pi, CUfunction_attribute c_attrib, CUfunction c_hfunc) {
     CUresult (*function)(int *, CUfunction_attribute, CUfunction);
     *(void **)&function = table_resolve(278);
     return function ? function(c_pi, c_attrib, c_hfunc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncSetAttribute(CUfunction c_hfunc, CUfunction_attribute c_attrib, int c_value) {
+COLD static CUresult thunk_cuFuncSetAttribute(CUfunction c_hfunc, CUfunction_attribute c_attrib, int c_value) {
     CUresult (*function)(CUfunction, CUfunction_attribute, int);
     *(void **)&function = table_resolve(279);
     return function ? function(c_hfunc, c_attrib, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncSetCacheConfig(CUfunction c_hfunc, CUfunc_cache c_config) {
+COLD static CUresult thunk_cuFuncSetCacheConfig(CUfunction c_hfunc, CUfunc_cache c_config) {
     CUresult (*function)(CUfunction, CUfunc_cache);
     *(void **)&function = table_resolve(280);
     return function ? function(c_hfunc, c_config) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncGetModule(CUmodule *c_hmod, CUfunction c_hfunc) {
+COLD static CUresult thunk_cuFuncGetModule(CUmodule *c_hmod, CUfunction c_hfunc) {
     CUresult (*function)(CUmodule *, CUfunction);
     *(void **)&function = table_resolve(281);
     return function ? function(c_hmod, c_hfunc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncGetName(const char **c_name, CUfunction c_hfunc) {
+COLD static CUresult thunk_cuFuncGetName(const char **c_name, CUfunction c_hfunc) {
     CUresult (*function)(const char **, CUfunction);
     *(void **)&function = table_resolve(282);
     return function ? function(c_name, c_hfunc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncGetParamInfo(CUfunction c_func, size_t c_paramIndex, size_t *c_paramOffset, size_t *c_paramSize) {
+COLD static CUresult thunk_cuFuncGetParamInfo(CUfunction c_func, size_t c_paramIndex, size_t *c_paramOffset, size_t *c_paramSize) {
     CUresult (*function)(CUfunction, size_t, size_t *, size_t *);
     *(void **)&function = table_resolve(283);
     return function ? function(c_func, c_paramIndex, c_paramOffset, c_paramSize) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncGetParamCount(CUfunction c_func, size_t *c_paramCount) {
+COLD static CUresult thunk_cuFuncGetParamCount(CUfunction c_func, size_t *c_paramCount) {
     CUresult (*function)(CUfunction, size_t *);
     *(void **)&function = table_resolve(284);
     return function ? function(c_func, c_paramCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncIsLoaded(CUfunctionLoadingState *c_state, CUfunction c_function) {
+COLD static CUresult thunk_cuFuncIsLoaded(CUfunctionLoadingState *c_state, CUfunction c_function) {
     CUresult (*function)(CUfunctionLoadingState *, CUfunction);
     *(void **)&function = table_resolve(285);
     return function ? function(c_state, c_function) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncLoad(CUfunction c_function) {
+COLD static CUresult thunk_cuFuncLoad(CUfunction c_function) {
     CUresult (*function)(CUfunction);
     *(void **)&function = table_resolve(286);
     return function ? function(c_function) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchKernel(CUfunction c_f, unsigned int c_gridDimX, unsigned int c_gridDimY, unsigned int c_gridDimZ, unsigned int c_blockDimX, unsigned int c_blockDimY, unsigned int c_blockDimZ, unsigned int c_sharedMemBytes, CUstream c_hStream, void **c_kernelParams, void **c_extra) {
+COLD static CUresult thunk_cuLaunchKernel(CUfunction c_f, unsigned int c_gridDimX, unsigned int c_gridDimY, unsigned int c_gridDimZ, unsigned int c_blockDimX, unsigned int c_blockDimY, unsigned int c_blockDimZ, unsigned int c_sharedMemBytes, CUstream c_hStream, void **c_kernelParams, void **c_extra) {
     CUresult (*function)(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, CUstream, void **, void **);
     *(void **)&function = table_resolve(287);
     return function ? function(c_f, c_gridDimX, c_gridDimY, c_gridDimZ, c_blockDimX, c_blockDimY, c_blockDimZ, c_sharedMemBytes, c_hStream, c_kernelParams, c_extra) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchKernelEx(const CUlaunchConfig *c_config, CUfunction c_f, void **c_kernelParams, void **c_extra) {
+COLD static CUresult thunk_cuLaunchKernelEx(const CUlaunchConfig *c_config, CUfunction c_f, void **c_kernelParams, void **c_extra) {
     CUresult (*function)(const CUlaunchConfig *, CUfunction, void **, void **);
     *(void **)&function = table_resolve(288);
     return function ? function(c_config, c_f, c_kernelParams, c_extra) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchCooperativeKernel(CUfunction c_f, unsigned int c_gridDimX, unsigned int c_gridDimY, unsigned int c_gridDimZ, unsigned int c_blockDimX, unsigned int c_blockDimY, unsigned int c_blockDimZ, unsigned int c_sharedMemBytes, CUstream c_hStream, void **c_kernelParams) {
+COLD static CUresult thunk_cuLaunchCooperativeKernel(CUfunction c_f, unsigned int c_gridDimX, unsigned int c_gridDimY, unsigned int c_gridDimZ, unsigned int c_blockDimX, unsigned int c_blockDimY, unsigned int c_blockDimZ, unsigned int c_sharedMemBytes, CUstream c_hStream, void **c_kernelParams) {
     CUresult (*function)(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, CUstream, void **);
     *(void **)&function = table_resolve(289);
     return function ? function(c_f, c_gridDimX, c_gridDimY, c_gridDimZ, c_blockDimX, c_blockDimY, c_blockDimZ, c_sharedMemBytes, c_hStream, c_kernelParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchHostFunc(CUstream c_hStream, CUhostFn c_fn, void *c_userData) {
+COLD static CUresult thunk_cuLaunchHostFunc(CUstream c_hStream, CUhostFn c_fn, void *c_userData) {
     CUresult (*function)(CUstream, CUhostFn, void *);
     *(void **)&function = table_resolve(290);
     return function ? function(c_hStream, c_fn, c_userData) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchHostFunc_v2(CUstream c_hStream, CUhostFn c_fn, void *c_userData, unsigned int c_syncMode) {
+COLD static CUresult thunk_cuLaunchHostFunc_v2(CUstream c_hStream, CUhostFn c_fn, void *c_userData, unsigned int c_syncMode) {
     CUresult (*function)(CUstream, CUhostFn, void *, unsigned int);
     *(void **)&function = table_resolve(291);
     return function ? function(c_hStream, c_fn, c_userData, c_syncMode) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncSetBlockShape(CUfunction c_hfunc, int c_x, int c_y, int c_z) {
+COLD static CUresult thunk_cuFuncSetBlockShape(CUfunction c_hfunc, int c_x, int c_y, int c_z) {
     CUresult (*function)(CUfunction, int, int, int);
     *(void **)&function = table_resolve(292);
     return function ? function(c_hfunc, c_x, c_y, c_z) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncSetSharedSize(CUfunction c_hfunc, unsigned int c_bytes) {
+COLD static CUresult thunk_cuFuncSetSharedSize(CUfunction c_hfunc, unsigned int c_bytes) {
     CUresult (*function)(CUfunction, unsigned int);
     *(void **)&function = table_resolve(293);
     return function ? function(c_hfunc, c_bytes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuParamSetSize(CUfunction c_hfunc, unsigned int c_numbytes) {
+COLD static CUresult thunk_cuParamSetSize(CUfunction c_hfunc, unsigned int c_numbytes) {
     CUresult (*function)(CUfunction, unsigned int);
     *(void **)&function = table_resolve(294);
     return function ? function(c_hfunc, c_numbytes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuParamSeti(CUfunction c_hfunc, int c_offset, unsigned int c_value) {
+COLD static CUresult thunk_cuParamSeti(CUfunction c_hfunc, int c_offset, unsigned int c_value) {
     CUresult (*function)(CUfunction, int, unsigned int);
     *(void **)&function = table_resolve(295);
     return function ? function(c_hfunc, c_offset, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuParamSetf(CUfunction c_hfunc, int c_offset, float c_value) {
+COLD static CUresult thunk_cuParamSetf(CUfunction c_hfunc, int c_offset, float c_value) {
     CUresult (*function)(CUfunction, int, float);
     *(void **)&function = table_resolve(296);
     return function ? function(c_hfunc, c_offset, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuParamSetv(CUfunction c_hfunc, int c_offset, void *c_ptr, unsigned int c_numbytes) {
+COLD static CUresult thunk_cuParamSetv(CUfunction c_hfunc, int c_offset, void *c_ptr, unsigned int c_numbytes) {
     CUresult (*function)(CUfunction, int, void *, unsigned int);
     *(void **)&function = table_resolve(297);
     return function ? function(c_hfunc, c_offset, c_ptr, c_numbytes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunch(CUfunction c_f) {
+COLD static CUresult thunk_cuLaunch(CUfunction c_f) {
     CUresult (*function)(CUfunction);
     *(void **)&function = table_resolve(298);
     return function ? function(c_f) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchGrid(CUfunction c_f, int c_grid_width, int c_grid_height) {
+COLD static CUresult thunk_cuLaunchGrid(CUfunction c_f, int c_grid_width, int c_grid_height) {
     CUresult (*function)(CUfunction, int, int);
     *(void **)&function = table_resolve(299);
     return function ? function(c_f, c_grid_width, c_grid_height) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchGridAsync(CUfunction c_f, int c_grid_width, int c_grid_height, CUstream c_hStream) {
+COLD static CUresult thunk_cuLaunchGridAsync(CUfunction c_f, int c_grid_width, int c_grid_height, CUstream c_hStream) {
     CUresult (*function)(CUfunction, int, int, CUstream);
     *(void **)&function = table_resolve(300);
     return function ? function(c_f, c_grid_width, c_grid_height, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *c_launchParamsList, unsigned int c_numDevices, unsigned int c_flags) {
+COLD static CUresult thunk_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *c_launchParamsList, unsigned int c_numDevices, unsigned int c_flags) {
     CUresult (*function)(CUDA_LAUNCH_PARAMS *, unsigned int, unsigned int);
     *(void **)&function = table_resolve(301);
     return function ? function(c_launchParamsList, c_numDevices, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuParamSetTexRef(CUfunction c_hfunc, int c_texunit, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuParamSetTexRef(CUfunction c_hfunc, int c_texunit, CUtexref c_hTexRef) {
     CUresult (*function)(CUfunction, int, CUtexref);
     *(void **)&function = table_resolve(302);
     return function ? function(c_hfunc, c_texunit, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuFuncSetSharedMemConfig(CUfunction c_hfunc, CUsharedconfig c_config) {
+COLD static CUresult thunk_cuFuncSetSharedMemConfig(CUfunction c_hfunc, CUsharedconfig c_config) {
     CUresult (*function)(CUfunction, CUsharedconfig);
     *(void **)&function = table_resolve(303);
     return function ? function(c_hfunc, c_config) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphCreate(CUgraph *c_phGraph, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphCreate(CUgraph *c_phGraph, unsigned int c_flags) {
     CUresult (*function)(CUgraph *, unsigned int);
     *(void **)&function = table_resolve(304);
     return function ? function(c_phGraph, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddKernelNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddKernelNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_KERNEL_NODE_PARAMS *);
     *(void **)&function = table_resolve(305);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphKernelNodeGetParams(CUgraphNode c_hNode, CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphKernelNodeGetParams(CUgraphNode c_hNode, CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS *);
     *(void **)&function = table_resolve(306);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphKernelNodeSetParams(CUgraphNode c_hNode, const CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphKernelNodeSetParams(CUgraphNode c_hNode, const CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *);
     *(void **)&function = table_resolve(307);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddMemcpyNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_MEMCPY3D *c_copyParams, CUcontext c_ctx) {
+COLD static CUresult thunk_cuGraphAddMemcpyNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_MEMCPY3D *c_copyParams, CUcontext c_ctx) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_MEMCPY3D *, CUcontext);
     *(void **)&function = table_resolve(308);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_copyParams, c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphMemcpyNodeGetParams(CUgraphNode c_hNode, CUDA_MEMCPY3D *c_nodeParams) {
+COLD static CUresult thunk_cuGraphMemcpyNodeGetParams(CUgraphNode c_hNode, CUDA_MEMCPY3D *c_nodeParams) {
     CUresult (*function)(CUgraphNode, CUDA_MEMCPY3D *);
     *(void **)&function = table_resolve(309);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphMemcpyNodeSetParams(CUgraphNode c_hNode, const CUDA_MEMCPY3D *c_nodeParams) {
+COLD static CUresult thunk_cuGraphMemcpyNodeSetParams(CUgraphNode c_hNode, const CUDA_MEMCPY3D *c_nodeParams) {
     CUresult (*function)(CUgraphNode, const CUDA_MEMCPY3D *);
     *(void **)&function = table_resolve(310);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddMemsetNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_MEMSET_NODE_PARAMS *c_memsetParams, CUcontext c_ctx) {
+COLD static CUresult thunk_cuGraphAddMemsetNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_MEMSET_NODE_PARAMS *c_memsetParams, CUcontext c_ctx) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_MEMSET_NODE_PARAMS *, CUcontext);
     *(void **)&function = table_resolve(311);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_memsetParams, c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphMemsetNodeGetParams(CUgraphNode c_hNode, CUDA_MEMSET_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphMemsetNodeGetParams(CUgraphNode c_hNode, CUDA_MEMSET_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, CUDA_MEMSET_NODE_PARAMS *);
     *(void **)&function = table_resolve(312);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphMemsetNodeSetParams(CUgraphNode c_hNode, const CUDA_MEMSET_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphMemsetNodeSetParams(CUgraphNode c_hNode, const CUDA_MEMSET_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *);
     *(void **)&function = table_resolve(313);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddHostNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_HOST_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddHostNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_HOST_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_HOST_NODE_PARAMS *);
     *(void **)&function = table_resolve(314);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphHostNodeGetParams(CUgraphNode c_hNode, CUDA_HOST_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphHostNodeGetParams(CUgraphNode c_hNode, CUDA_HOST_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, CUDA_HOST_NODE_PARAMS *);
     *(void **)&function = table_resolve(315);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphHostNodeSetParams(CUgraphNode c_hNode, const CUDA_HOST_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphHostNodeSetParams(CUgraphNode c_hNode, const CUDA_HOST_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, const CUDA_HOST_NODE_PARAMS *);
     *(void **)&function = table_resolve(316);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddChildGraphNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUgraph c_childGraph) {
+COLD static CUresult thunk_cuGraphAddChildGraphNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUgraph c_childGraph) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph);
     *(void **)&function = table_resolve(317);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_childGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphChildGraphNodeGetGraph(CUgraphNode c_hNode, CUgraph *c_phGraph) {
+COLD static CUresult thunk_cuGraphChildGraphNodeGetGraph(CUgraphNode c_hNode, CUgraph *c_phGraph) {
     CUresult (*function)(CUgraphNode, CUgraph *);
     *(void **)&function = table_resolve(318);
     return function ? function(c_hNode, c_phGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddEmptyNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies) {
+COLD static CUresult thunk_cuGraphAddEmptyNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t);
     *(void **)&function = table_resolve(319);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddEventRecordNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUevent c_event) {
+COLD static CUresult thunk_cuGraphAddEventRecordNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUevent c_event) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent);
     *(void **)&function = table_resolve(320);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_event) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphEventRecordNodeGetEvent(CUgraphNode c_hNode, CUevent *c_event_out) {
+COLD static CUresult thunk_cuGraphEventRecordNodeGetEvent(CUgraphNode c_hNode, CUevent *c_event_out) {
     CUresult (*function)(CUgraphNode, CUevent *);
     *(void **)&function = table_resolve(321);
     return function ? function(c_hNode, c_event_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphEventRecordNodeSetEvent(CUgraphNode c_hNode, CUevent c_event) {
+COLD static CUresult thunk_cuGraphEventRecordNodeSetEvent(CUgraphNode c_hNode, CUevent c_event) {
     CUresult (*function)(CUgraphNode, CUevent);
     *(void **)&function = table_resolve(322);
     return function ? function(c_hNode, c_event) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddEventWaitNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUevent c_event) {
+COLD static CUresult thunk_cuGraphAddEventWaitNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUevent c_event) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent);
     *(void **)&function = table_resolve(323);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_event) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphEventWaitNodeGetEvent(CUgraphNode c_hNode, CUevent *c_event_out) {
+COLD static CUresult thunk_cuGraphEventWaitNodeGetEvent(CUgraphNode c_hNode, CUevent *c_event_out) {
     CUresult (*function)(CUgraphNode, CUevent *);
     *(void **)&function = table_resolve(324);
     return function ? function(c_hNode, c_event_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphEventWaitNodeSetEvent(CUgraphNode c_hNode, CUevent c_event) {
+COLD static CUresult thunk_cuGraphEventWaitNodeSetEvent(CUgraphNode c_hNode, CUevent c_event) {
     CUresult (*function)(CUgraphNode, CUevent);
     *(void **)&function = table_resolve(325);
     return function ? function(c_hNode, c_event) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *);
     *(void **)&function = table_resolve(326);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode c_hNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_params_out) {
+COLD static CUresult thunk_cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode c_hNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_params_out) {
     CUresult (*function)(CUgraphNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *);
     *(void **)&function = table_resolve(327);
     return function ? function(c_hNode, c_params_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode c_hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode c_hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *);
     *(void **)&function = table_resolve(328);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *);
     *(void **)&function = table_resolve(329);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode c_hNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_params_out) {
+COLD static CUresult thunk_cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode c_hNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_params_out) {
     CUresult (*function)(CUgraphNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *);
     *(void **)&function = table_resolve(330);
     return function ? function(c_hNode, c_params_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode c_hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode c_hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *);
     *(void **)&function = table_resolve(331);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddBatchMemOpNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddBatchMemOpNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
     *(void **)&function = table_resolve(332);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphBatchMemOpNodeGetParams(CUgraphNode c_hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams_out) {
+COLD static CUresult thunk_cuGraphBatchMemOpNodeGetParams(CUgraphNode c_hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams_out) {
     CUresult (*function)(CUgraphNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *);
     *(void **)&function = table_resolve(333);
     return function ? function(c_hNode, c_nodeParams_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphBatchMemOpNodeSetParams(CUgraphNode c_hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphBatchMemOpNodeSetParams(CUgraphNode c_hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
     *(void **)&function = table_resolve(334);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphExec, CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
     *(void **)&function = table_resolve(335);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddMemAllocNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddMemAllocNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *);
     *(void **)&function = table_resolve(336);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphMemAllocNodeGetParams(CUgraphNode c_hNode, CUDA_MEM_ALLOC_NODE_PARAMS *c_params_out) {
+COLD static CUresult thunk_cuGraphMemAllocNodeGetParams(CUgraphNode c_hNode, CUDA_MEM_ALLOC_NODE_PARAMS *c_params_out) {
     CUresult (*function)(CUgraphNode, CUDA_MEM_ALLOC_NODE_PARAMS *);
     *(void **)&function = table_resolve(337);
     return function ? function(c_hNode, c_params_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddMemFreeNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUdeviceptr c_dptr) {
+COLD static CUresult thunk_cuGraphAddMemFreeNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, size_t c_numDependencies, CUdeviceptr c_dptr) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUdeviceptr);
     *(void **)&function = table_resolve(338);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_numDependencies, c_dptr) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphMemFreeNodeGetParams(CUgraphNode c_hNode, CUdeviceptr *c_dptr_out) {
+COLD static CUresult thunk_cuGraphMemFreeNodeGetParams(CUgraphNode c_hNode, CUdeviceptr *c_dptr_out) {
     CUresult (*function)(CUgraphNode, CUdeviceptr *);
     *(void **)&function = table_resolve(339);
     return function ? function(c_hNode, c_dptr_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGraphMemTrim(CUdevice c_device) {
+COLD static CUresult thunk_cuDeviceGraphMemTrim(CUdevice c_device) {
     CUresult (*function)(CUdevice);
     *(void **)&function = table_resolve(340);
     return function ? function(c_device) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetGraphMemAttribute(CUdevice c_device, CUgraphMem_attribute c_attr, void *c_value) {
+COLD static CUresult thunk_cuDeviceGetGraphMemAttribute(CUdevice c_device, CUgraphMem_attribute c_attr, void *c_value) {
     CUresult (*function)(CUdevice, CUgraphMem_attribute, void *);
     *(void **)&function = table_resolve(341);
     return function ? function(c_device, c_attr, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceSetGraphMemAttribute(CUdevice c_device, CUgraphMem_attribute c_attr, void *c_value) {
+COLD static CUresult thunk_cuDeviceSetGraphMemAttribute(CUdevice c_device, CUgraphMem_attribute c_attr, void *c_value) {
     CUresult (*function)(CUdevice, CUgraphMem_attribute, void *);
     *(void **)&function = table_resolve(342);
     return function ? function(c_device, c_attr, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphClone(CUgraph *c_phGraphClone, CUgraph c_originalGraph) {
+COLD static CUresult thunk_cuGraphClone(CUgraph *c_phGraphClone, CUgraph c_originalGraph) {
     CUresult (*function)(CUgraph *, CUgraph);
     *(void **)&function = table_resolve(343);
     return function ? function(c_phGraphClone, c_originalGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeFindInClone(CUgraphNode *c_phNode, CUgraphNode c_hOriginalNode, CUgraph c_hClonedGraph) {
+COLD static CUresult thunk_cuGraphNodeFindInClone(CUgraphNode *c_phNode, CUgraphNode c_hOriginalNode, CUgraph c_hClonedGraph) {
     CUresult (*function)(CUgraphNode *, CUgraphNode, CUgraph);
     *(void **)&function = table_resolve(344);
     return function ? function(c_phNode, c_hOriginalNode, c_hClonedGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetType(CUgraphNode c_hNode, CUgraphNodeType *c_type) {
+COLD static CUresult thunk_cuGraphNodeGetType(CUgraphNode c_hNode, CUgraphNodeType *c_type) {
     CUresult (*function)(CUgraphNode, CUgraphNodeType *);
     *(void **)&function = table_resolve(345);
     return function ? function(c_hNode, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetContainingGraph(CUgraphNode c_hNode, CUgraph *c_phGraph) {
+COLD static CUresult thunk_cuGraphNodeGetContainingGraph(CUgraphNode c_hNode, CUgraph *c_phGraph) {
     CUresult (*function)(CUgraphNode, CUgraph *);
     *(void **)&function = table_resolve(346);
     return function ? function(c_hNode, c_phGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetLocalId(CUgraphNode c_hNode, unsigned int *c_nodeId) {
+COLD static CUresult thunk_cuGraphNodeGetLocalId(CUgraphNode c_hNode, unsigned int *c_nodeId) {
     CUresult (*function)(CUgraphNode, unsigned int *);
     *(void **)&function = table_resolve(347);
     return function ? function(c_hNode, c_nodeId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetToolsId(CUgraphNode c_hNode, unsigned long long *c_toolsNodeId) {
+COLD static CUresult thunk_cuGraphNodeGetToolsId(CUgraphNode c_hNode, unsigned long long *c_toolsNodeId) {
     CUresult (*function)(CUgraphNode, unsigned long long *);
     *(void **)&function = table_resolve(348);
     return function ? function(c_hNode, c_toolsNodeId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphGetId(CUgraph c_hGraph, unsigned int *c_graphId) {
+COLD static CUresult thunk_cuGraphGetId(CUgraph c_hGraph, unsigned int *c_graphId) {
     CUresult (*function)(CUgraph, unsigned int *);
     *(void **)&function = table_resolve(349);
     return function ? function(c_hGraph, c_graphId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecGetId(CUgraphExec c_hGraphExec, unsigned int *c_graphId) {
+COLD static CUresult thunk_cuGraphExecGetId(CUgraphExec c_hGraphExec, unsigned int *c_graphId) {
     CUresult (*function)(CUgraphExec, unsigned int *);
     *(void **)&function = table_resolve(350);
     return function ? function(c_hGraphExec, c_graphId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphGetNodes(CUgraph c_hGraph, CUgraphNode *c_nodes, size_t *c_numNodes) {
+COLD static CUresult thunk_cuGraphGetNodes(CUgraph c_hGraph, CUgraphNode *c_nodes, size_t *c_numNodes) {
     CUresult (*function)(CUgraph, CUgraphNode *, size_t *);
     *(void **)&function = table_resolve(351);
     return function ? function(c_hGraph, c_nodes, c_numNodes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphGetRootNodes(CUgraph c_hGraph, CUgraphNode *c_rootNodes, size_t *c_numRootNodes) {
+COLD static CUresult thunk_cuGraphGetRootNodes(CUgraph c_hGraph, CUgraphNode *c_rootNodes, size_t *c_numRootNodes) {
     CUresult (*function)(CUgraph, CUgraphNode *, size_t *);
     *(void **)&function = table_resolve(352);
     return function ? function(c_hGraph, c_rootNodes, c_numRootNodes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphGetEdges(CUgraph c_hGraph, CUgraphNode *c_from, CUgraphNode *c_to, CUgraphEdgeData *c_edgeData, size_t *c_numEdges) {
+COLD static CUresult thunk_cuGraphGetEdges(CUgraph c_hGraph, CUgraphNode *c_from, CUgraphNode *c_to, CUgraphEdgeData *c_edgeData, size_t *c_numEdges) {
     CUresult (*function)(CUgraph, CUgraphNode *, CUgraphNode *, CUgraphEdgeData *, size_t *);
     *(void **)&function = table_resolve(353);
     return function ? function(c_hGraph, c_from, c_to, c_edgeData, c_numEdges) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetDependencies(CUgraphNode c_hNode, CUgraphNode *c_dependencies, CUgraphEdgeData *c_edgeData, size_t *c_numDependencies) {
+COLD static CUresult thunk_cuGraphNodeGetDependencies(CUgraphNode c_hNode, CUgraphNode *c_dependencies, CUgraphEdgeData *c_edgeData, size_t *c_numDependencies) {
     CUresult (*function)(CUgraphNode, CUgraphNode *, CUgraphEdgeData *, size_t *);
     *(void **)&function = table_resolve(354);
     return function ? function(c_hNode, c_dependencies, c_edgeData, c_numDependencies) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetDependentNodes(CUgraphNode c_hNode, CUgraphNode *c_dependentNodes, CUgraphEdgeData *c_edgeData, size_t *c_numDependentNodes) {
+COLD static CUresult thunk_cuGraphNodeGetDependentNodes(CUgraphNode c_hNode, CUgraphNode *c_dependentNodes, CUgraphEdgeData *c_edgeData, size_t *c_numDependentNodes) {
     CUresult (*function)(CUgraphNode, CUgraphNode *, CUgraphEdgeData *, size_t *);
     *(void **)&function = table_resolve(355);
     return function ? function(c_hNode, c_dependentNodes, c_edgeData, c_numDependentNodes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddDependencies(CUgraph c_hGraph, const CUgraphNode *c_from, const CUgraphNode *c_to, const CUgraphEdgeData *c_edgeData, size_t c_numDependencies) {
+COLD static CUresult thunk_cuGraphAddDependencies(CUgraph c_hGraph, const CUgraphNode *c_from, const CUgraphNode *c_to, const CUgraphEdgeData *c_edgeData, size_t c_numDependencies) {
     CUresult (*function)(CUgraph, const CUgraphNode *, const CUgraphNode *, const CUgraphEdgeData *, size_t);
     *(void **)&function = table_resolve(356);
     return function ? function(c_hGraph, c_from, c_to, c_edgeData, c_numDependencies) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphRemoveDependencies(CUgraph c_hGraph, const CUgraphNode *c_from, const CUgraphNode *c_to, const CUgraphEdgeData *c_edgeData, size_t c_numDependencies) {
+COLD static CUresult thunk_cuGraphRemoveDependencies(CUgraph c_hGraph, const CUgraphNode *c_from, const CUgraphNode *c_to, const CUgraphEdgeData *c_edgeData, size_t c_numDependencies) {
     CUresult (*function)(CUgraph, const CUgraphNode *, const CUgraphNode *, const CUgraphEdgeData *, size_t);
     *(void **)&function = table_resolve(357);
     return function ? function(c_hGraph, c_from, c_to, c_edgeData, c_numDependencies) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphDestroyNode(CUgraphNode c_hNode) {
+COLD static CUresult thunk_cuGraphDestroyNode(CUgraphNode c_hNode) {
     CUresult (*function)(CUgraphNode);
     *(void **)&function = table_resolve(358);
     return function ? function(c_hNode) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphInstantiate(CUgraphExec *c_phGraphExec, CUgraph c_hGraph, unsigned long long c_flags) {
+COLD static CUresult thunk_cuGraphInstantiate(CUgraphExec *c_phGraphExec, CUgraph c_hGraph, unsigned long long c_flags) {
     CUresult (*function)(CUgraphExec *, CUgraph, unsigned long long);
     *(void **)&function = table_resolve(359);
     return function ? function(c_phGraphExec, c_hGraph, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphInstantiateWithParams(CUgraphExec *c_phGraphExec, CUgraph c_hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *c_instantiateParams) {
+COLD static CUresult thunk_cuGraphInstantiateWithParams(CUgraphExec *c_phGraphExec, CUgraph c_hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *c_instantiateParams) {
     CUresult (*function)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *);
     *(void **)&function = table_resolve(360);
     return function ? function(c_phGraphExec, c_hGraph, c_instantiateParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecGetFlags(CUgraphExec c_hGraphExec, cuuint64_t *c_flags) {
+COLD static CUresult thunk_cuGraphExecGetFlags(CUgraphExec c_hGraphExec, cuuint64_t *c_flags) {
     CUresult (*function)(CUgraphExec, cuuint64_t *);
     *(void **)&function = table_resolve(361);
     return function ? function(c_hGraphExec, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecKernelNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExecKernelNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_KERNEL_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *);
     *(void **)&function = table_resolve(362);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecMemcpyNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_MEMCPY3D *c_copyParams, CUcontext c_ctx) {
+COLD static CUresult thunk_cuGraphExecMemcpyNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_MEMCPY3D *c_copyParams, CUcontext c_ctx) {
     CUresult (*function)(CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D *, CUcontext);
     *(void **)&function = table_resolve(363);
     return function ? function(c_hGraphExec, c_hNode, c_copyParams, c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecMemsetNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_MEMSET_NODE_PARAMS *c_memsetParams, CUcontext c_ctx) {
+COLD static CUresult thunk_cuGraphExecMemsetNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_MEMSET_NODE_PARAMS *c_memsetParams, CUcontext c_ctx) {
     CUresult (*function)(CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *, CUcontext);
     *(void **)&function = table_resolve(364);
     return function ? function(c_hGraphExec, c_hNode, c_memsetParams, c_ctx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecHostNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_HOST_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExecHostNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_HOST_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphExec, CUgraphNode, const CUDA_HOST_NODE_PARAMS *);
     *(void **)&function = table_resolve(365);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecChildGraphNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUgraph c_childGraph) {
+COLD static CUresult thunk_cuGraphExecChildGraphNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUgraph c_childGraph) {
     CUresult (*function)(CUgraphExec, CUgraphNode, CUgraph);
     *(void **)&function = table_resolve(366);
     return function ? function(c_hGraphExec, c_hNode, c_childGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecEventRecordNodeSetEvent(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUevent c_event) {
+COLD static CUresult thunk_cuGraphExecEventRecordNodeSetEvent(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUevent c_event) {
     CUresult (*function)(CUgraphExec, CUgraphNode, CUevent);
     *(void **)&function = table_resolve(367);
     return function ? function(c_hGraphExec, c_hNode, c_event) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecEventWaitNodeSetEvent(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUevent c_event) {
+COLD static CUresult thunk_cuGraphExecEventWaitNodeSetEvent(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUevent c_event) {
     CUresult (*function)(CUgraphExec, CUgraphNode, CUevent);
     *(void **)&function = table_resolve(368);
     return function ? function(c_hGraphExec, c_hNode, c_event) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphExec, CUgraphNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *);
     *(void **)&function = table_resolve(369);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *c_nodeParams) {
     CUresult (*function)(CUgraphExec, CUgraphNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *);
     *(void **)&function = table_resolve(370);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeSetEnabled(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, unsigned int c_isEnabled) {
+COLD static CUresult thunk_cuGraphNodeSetEnabled(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, unsigned int c_isEnabled) {
     CUresult (*function)(CUgraphExec, CUgraphNode, unsigned int);
     *(void **)&function = table_resolve(371);
     return function ? function(c_hGraphExec, c_hNode, c_isEnabled) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetEnabled(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, unsigned int *c_isEnabled) {
+COLD static CUresult thunk_cuGraphNodeGetEnabled(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, unsigned int *c_isEnabled) {
     CUresult (*function)(CUgraphExec, CUgraphNode, unsigned int *);
     *(void **)&function = table_resolve(372);
     return function ? function(c_hGraphExec, c_hNode, c_isEnabled) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphUpload(CUgraphExec c_hGraphExec, CUstream c_hStream) {
+COLD static CUresult thunk_cuGraphUpload(CUgraphExec c_hGraphExec, CUstream c_hStream) {
     CUresult (*function)(CUgraphExec, CUstream);
     *(void **)&function = table_resolve(373);
     return function ? function(c_hGraphExec, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphLaunch(CUgraphExec c_hGraphExec, CUstream c_hStream) {
+COLD static CUresult thunk_cuGraphLaunch(CUgraphExec c_hGraphExec, CUstream c_hStream) {
     CUresult (*function)(CUgraphExec, CUstream);
     *(void **)&function = table_resolve(374);
     return function ? function(c_hGraphExec, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecDestroy(CUgraphExec c_hGraphExec) {
+COLD static CUresult thunk_cuGraphExecDestroy(CUgraphExec c_hGraphExec) {
     CUresult (*function)(CUgraphExec);
     *(void **)&function = table_resolve(375);
     return function ? function(c_hGraphExec) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphDestroy(CUgraph c_hGraph) {
+COLD static CUresult thunk_cuGraphDestroy(CUgraph c_hGraph) {
     CUresult (*function)(CUgraph);
     *(void **)&function = table_resolve(376);
     return function ? function(c_hGraph) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecUpdate(CUgraphExec c_hGraphExec, CUgraph c_hGraph, CUgraphExecUpdateResultInfo *c_resultInfo) {
+COLD static CUresult thunk_cuGraphExecUpdate(CUgraphExec c_hGraphExec, CUgraph c_hGraph, CUgraphExecUpdateResultInfo *c_resultInfo) {
     CUresult (*function)(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *);
     *(void **)&function = table_resolve(377);
     return function ? function(c_hGraphExec, c_hGraph, c_resultInfo) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphKernelNodeCopyAttributes(CUgraphNode c_dst, CUgraphNode c_src) {
+COLD static CUresult thunk_cuGraphKernelNodeCopyAttributes(CUgraphNode c_dst, CUgraphNode c_src) {
     CUresult (*function)(CUgraphNode, CUgraphNode);
     *(void **)&function = table_resolve(378);
     return function ? function(c_dst, c_src) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphKernelNodeGetAttribute(CUgraphNode c_hNode, CUkernelNodeAttrID c_attr, CUkernelNodeAttrValue *c_value_out) {
+COLD static CUresult thunk_cuGraphKernelNodeGetAttribute(CUgraphNode c_hNode, CUkernelNodeAttrID c_attr, CUkernelNodeAttrValue *c_value_out) {
     CUresult (*function)(CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue *);
     *(void **)&function = table_resolve(379);
     return function ? function(c_hNode, c_attr, c_value_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphKernelNodeSetAttribute(CUgraphNode c_hNode, CUkernelNodeAttrID c_attr, const CUkernelNodeAttrValue *c_value) {
+COLD static CUresult thunk_cuGraphKernelNodeSetAttribute(CUgraphNode c_hNode, CUkernelNodeAttrID c_attr, const CUkernelNodeAttrValue *c_value) {
     CUresult (*function)(CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue *);
     *(void **)&function = table_resolve(380);
     return function ? function(c_hNode, c_attr, c_value) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphDebugDotPrint(CUgraph c_hGraph, const char *c_path, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphDebugDotPrint(CUgraph c_hGraph, const char *c_path, unsigned int c_flags) {
     CUresult (*function)(CUgraph, const char *, unsigned int);
     *(void **)&function = table_resolve(381);
     return function ? function(c_hGraph, c_path, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuUserObjectCreate(CUuserObject *c_object_out, void *c_ptr, CUhostFn c_destroy, unsigned int c_initialRefcount, unsigned int c_flags) {
+COLD static CUresult thunk_cuUserObjectCreate(CUuserObject *c_object_out, void *c_ptr, CUhostFn c_destroy, unsigned int c_initialRefcount, unsigned int c_flags) {
     CUresult (*function)(CUuserObject *, void *, CUhostFn, unsigned int, unsigned int);
     *(void **)&function = table_resolve(382);
     return function ? function(c_object_out, c_ptr, c_destroy, c_initialRefcount, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuUserObjectRetain(CUuserObject c_object, unsigned int c_count) {
+COLD static CUresult thunk_cuUserObjectRetain(CUuserObject c_object, unsigned int c_count) {
     CUresult (*function)(CUuserObject, unsigned int);
     *(void **)&function = table_resolve(383);
     return function ? function(c_object, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuUserObjectRelease(CUuserObject c_object, unsigned int c_count) {
+COLD static CUresult thunk_cuUserObjectRelease(CUuserObject c_object, unsigned int c_count) {
     CUresult (*function)(CUuserObject, unsigned int);
     *(void **)&function = table_resolve(384);
     return function ? function(c_object, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphRetainUserObject(CUgraph c_graph, CUuserObject c_object, unsigned int c_count, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphRetainUserObject(CUgraph c_graph, CUuserObject c_object, unsigned int c_count, unsigned int c_flags) {
     CUresult (*function)(CUgraph, CUuserObject, unsigned int, unsigned int);
     *(void **)&function = table_resolve(385);
     return function ? function(c_graph, c_object, c_count, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphReleaseUserObject(CUgraph c_graph, CUuserObject c_object, unsigned int c_count) {
+COLD static CUresult thunk_cuGraphReleaseUserObject(CUgraph c_graph, CUuserObject c_object, unsigned int c_count) {
     CUresult (*function)(CUgraph, CUuserObject, unsigned int);
     *(void **)&function = table_resolve(386);
     return function ? function(c_graph, c_object, c_count) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, CUgraphNodeParams *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddNode(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, CUgraphNodeParams *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, CUgraphNodeParams *);
     *(void **)&function = table_resolve(387);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_dependencyData, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphAddNode_v3(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, CUgraphNodeParams *c_nodeParams) {
+COLD static CUresult thunk_cuGraphAddNode_v3(CUgraphNode *c_phGraphNode, CUgraph c_hGraph, const CUgraphNode *c_dependencies, const CUgraphEdgeData *c_dependencyData, size_t c_numDependencies, CUgraphNodeParams *c_nodeParams) {
     CUresult (*function)(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, CUgraphNodeParams *);
     *(void **)&function = table_resolve(388);
     return function ? function(c_phGraphNode, c_hGraph, c_dependencies, c_dependencyData, c_numDependencies, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeSetParams(CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
+COLD static CUresult thunk_cuGraphNodeSetParams(CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
     CUresult (*function)(CUgraphNode, CUgraphNodeParams *);
     *(void **)&function = table_resolve(389);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeSetParams_v2(CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
+COLD static CUresult thunk_cuGraphNodeSetParams_v2(CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
     CUresult (*function)(CUgraphNode, CUgraphNodeParams *);
     *(void **)&function = table_resolve(390);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphNodeGetParams(CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
+COLD static CUresult thunk_cuGraphNodeGetParams(CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
     CUresult (*function)(CUgraphNode, CUgraphNodeParams *);
     *(void **)&function = table_resolve(391);
     return function ? function(c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphExecNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
+COLD static CUresult thunk_cuGraphExecNodeSetParams(CUgraphExec c_hGraphExec, CUgraphNode c_hNode, CUgraphNodeParams *c_nodeParams) {
     CUresult (*function)(CUgraphExec, CUgraphNode, CUgraphNodeParams *);
     *(void **)&function = table_resolve(392);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *c_pHandle_out, CUgraph c_hGraph, CUcontext c_ctx, unsigned int c_defaultLaunchValue, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *c_pHandle_out, CUgraph c_hGraph, CUcontext c_ctx, unsigned int c_defaultLaunchValue, unsigned int c_flags) {
     CUresult (*function)(CUgraphConditionalHandle *, CUgraph, CUcontext, unsigned int, unsigned int);
     *(void **)&function = table_resolve(393);
     return function ? function(c_pHandle_out, c_hGraph, c_ctx, c_defaultLaunchValue, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *c_numBlocks, CUfunction c_func, int c_blockSize, size_t c_dynamicSMemSize) {
+COLD static CUresult thunk_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *c_numBlocks, CUfunction c_func, int c_blockSize, size_t c_dynamicSMemSize) {
     CUresult (*function)(int *, CUfunction, int, size_t);
     *(void **)&function = table_resolve(394);
     return function ? function(c_numBlocks, c_func, c_blockSize, c_dynamicSMemSize) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *c_numBlocks, CUfunction c_func, int c_blockSize, size_t c_dynamicSMemSize, unsigned int c_flags) {
+COLD static CUresult thunk_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *c_numBlocks, CUfunction c_func, int c_blockSize, size_t c_dynamicSMemSize, unsigned int c_flags) {
     CUresult (*function)(int *, CUfunction, int, size_t, unsigned int);
     *(void **)&function = table_resolve(395);
     return function ? function(c_numBlocks, c_func, c_blockSize, c_dynamicSMemSize, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuOccupancyMaxPotentialBlockSize(int *c_minGridSize, int *c_blockSize, CUfunction c_func, CUoccupancyB2DSize c_blockSizeToDynamicSMemSize, size_t c_dynamicSMemSize, int c_blockSizeLimit) {
+COLD static CUresult thunk_cuOccupancyMaxPotentialBlockSize(int *c_minGridSize, int *c_blockSize, CUfunction c_func, CUoccupancyB2DSize c_blockSizeToDynamicSMemSize, size_t c_dynamicSMemSize, int c_blockSizeLimit) {
     CUresult (*function)(int *, int *, CUfunction, CUoccupancyB2DSize, size_t, int);
     *(void **)&function = table_resolve(396);
     return function ? function(c_minGridSize, c_blockSize, c_func, c_blockSizeToDynamicSMemSize, c_dynamicSMemSize, c_blockSizeLimit) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuOccupancyMaxPotentialBlockSizeWithFlags(int *c_minGridSize, int *c_blockSize, CUfunction c_func, CUoccupancyB2DSize c_blockSizeToDynamicSMemSize, size_t c_dynamicSMemSize, int c_blockSizeLimit, unsigned int c_flags) {
+COLD static CUresult thunk_cuOccupancyMaxPotentialBlockSizeWithFlags(int *c_minGridSize, int *c_blockSize, CUfunction c_func, CUoccupancyB2DSize c_blockSizeToDynamicSMemSize, size_t c_dynamicSMemSize, int c_blockSizeLimit, unsigned int c_flags) {
     CUresult (*function)(int *, int *, CUfunction, CUoccupancyB2DSize, size_t, int, unsigned int);
     *(void **)&function = table_resolve(397);
     return function ? function(c_minGridSize, c_blockSize, c_func, c_blockSizeToDynamicSMemSize, c_dynamicSMemSize, c_blockSizeLimit, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuOccupancyAvailableDynamicSMemPerBlock(size_t *c_dynamicSmemSize, CUfunction c_func, int c_numBlocks, int c_blockSize) {
+COLD static CUresult thunk_cuOccupancyAvailableDynamicSMemPerBlock(size_t *c_dynamicSmemSize, CUfunction c_func, int c_numBlocks, int c_blockSize) {
     CUresult (*function)(size_t *, CUfunction, int, int);
     *(void **)&function = table_resolve(398);
     return function ? function(c_dynamicSmemSize, c_func, c_numBlocks, c_blockSize) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuOccupancyMaxPotentialClusterSize(int *c_clusterSize, CUfunction c_func, const CUlaunchConfig *c_config) {
+COLD static CUresult thunk_cuOccupancyMaxPotentialClusterSize(int *c_clusterSize, CUfunction c_func, const CUlaunchConfig *c_config) {
     CUresult (*function)(int *, CUfunction, const CUlaunchConfig *);
     *(void **)&function = table_resolve(399);
     return function ? function(c_clusterSize, c_func, c_config) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuOccupancyMaxActiveClusters(int *c_numClusters, CUfunction c_func, const CUlaunchConfig *c_config) {
+COLD static CUresult thunk_cuOccupancyMaxActiveClusters(int *c_numClusters, CUfunction c_func, const CUlaunchConfig *c_config) {
     CUresult (*function)(int *, CUfunction, const CUlaunchConfig *);
     *(void **)&function = table_resolve(400);
     return function ? function(c_numClusters, c_func, c_config) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetArray(CUtexref c_hTexRef, CUarray c_hArray, unsigned int c_Flags) {
+COLD static CUresult thunk_cuTexRefSetArray(CUtexref c_hTexRef, CUarray c_hArray, unsigned int c_Flags) {
     CUresult (*function)(CUtexref, CUarray, unsigned int);
     *(void **)&function = table_resolve(401);
     return function ? function(c_hTexRef, c_hArray, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetMipmappedArray(CUtexref c_hTexRef, CUmipmappedArray c_hMipmappedArray, unsigned int c_Flags) {
+COLD static CUresult thunk_cuTexRefSetMipmappedArray(CUtexref c_hTexRef, CUmipmappedArray c_hMipmappedArray, unsigned int c_Flags) {
     CUresult (*function)(CUtexref, CUmipmappedArray, unsigned int);
     *(void **)&function = table_resolve(402);
     return function ? function(c_hTexRef, c_hMipmappedArray, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetAddress(size_t *c_ByteOffset, CUtexref c_hTexRef, CUdeviceptr c_dptr, size_t c_bytes) {
+COLD static CUresult thunk_cuTexRefSetAddress(size_t *c_ByteOffset, CUtexref c_hTexRef, CUdeviceptr c_dptr, size_t c_bytes) {
     CUresult (*function)(size_t *, CUtexref, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(403);
     return function ? function(c_ByteOffset, c_hTexRef, c_dptr, c_bytes) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetAddress2D(CUtexref c_hTexRef, const CUDA_ARRAY_DESCRIPTOR *c_desc, CUdeviceptr c_dptr, size_t c_Pitch) {
+COLD static CUresult thunk_cuTexRefSetAddress2D(CUtexref c_hTexRef, const CUDA_ARRAY_DESCRIPTOR *c_desc, CUdeviceptr c_dptr, size_t c_Pitch) {
     CUresult (*function)(CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t);
     *(void **)&function = table_resolve(404);
     return function ? function(c_hTexRef, c_desc, c_dptr, c_Pitch) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetFormat(CUtexref c_hTexRef, CUarray_format c_fmt, int c_NumPackedComponents) {
+COLD static CUresult thunk_cuTexRefSetFormat(CUtexref c_hTexRef, CUarray_format c_fmt, int c_NumPackedComponents) {
     CUresult (*function)(CUtexref, CUarray_format, int);
     *(void **)&function = table_resolve(405);
     return function ? function(c_hTexRef, c_fmt, c_NumPackedComponents) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetAddressMode(CUtexref c_hTexRef, int c_dim, CUaddress_mode c_am) {
+COLD static CUresult thunk_cuTexRefSetAddressMode(CUtexref c_hTexRef, int c_dim, CUaddress_mode c_am) {
     CUresult (*function)(CUtexref, int, CUaddress_mode);
     *(void **)&function = table_resolve(406);
     return function ? function(c_hTexRef, c_dim, c_am) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetFilterMode(CUtexref c_hTexRef, CUfilter_mode c_fm) {
+COLD static CUresult thunk_cuTexRefSetFilterMode(CUtexref c_hTexRef, CUfilter_mode c_fm) {
     CUresult (*function)(CUtexref, CUfilter_mode);
     *(void **)&function = table_resolve(407);
     return function ? function(c_hTexRef, c_fm) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetMipmapFilterMode(CUtexref c_hTexRef, CUfilter_mode c_fm) {
+COLD static CUresult thunk_cuTexRefSetMipmapFilterMode(CUtexref c_hTexRef, CUfilter_mode c_fm) {
     CUresult (*function)(CUtexref, CUfilter_mode);
     *(void **)&function = table_resolve(408);
     return function ? function(c_hTexRef, c_fm) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetMipmapLevelBias(CUtexref c_hTexRef, float c_bias) {
+COLD static CUresult thunk_cuTexRefSetMipmapLevelBias(CUtexref c_hTexRef, float c_bias) {
     CUresult (*function)(CUtexref, float);
     *(void **)&function = table_resolve(409);
     return function ? function(c_hTexRef, c_bias) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetMipmapLevelClamp(CUtexref c_hTexRef, float c_minMipmapLevelClamp, float c_maxMipmapLevelClamp) {
+COLD static CUresult thunk_cuTexRefSetMipmapLevelClamp(CUtexref c_hTexRef, float c_minMipmapLevelClamp, float c_maxMipmapLevelClamp) {
     CUresult (*function)(CUtexref, float, float);
     *(void **)&function = table_resolve(410);
     return function ? function(c_hTexRef, c_minMipmapLevelClamp, c_maxMipmapLevelClamp) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetMaxAnisotropy(CUtexref c_hTexRef, unsigned int c_maxAniso) {
+COLD static CUresult thunk_cuTexRefSetMaxAnisotropy(CUtexref c_hTexRef, unsigned int c_maxAniso) {
     CUresult (*function)(CUtexref, unsigned int);
     *(void **)&function = table_resolve(411);
     return function ? function(c_hTexRef, c_maxAniso) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetBorderColor(CUtexref c_hTexRef, float *c_pBorderColor) {
+COLD static CUresult thunk_cuTexRefSetBorderColor(CUtexref c_hTexRef, float *c_pBorderColor) {
     CUresult (*function)(CUtexref, float *);
     *(void **)&function = table_resolve(412);
     return function ? function(c_hTexRef, c_pBorderColor) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefSetFlags(CUtexref c_hTexRef, unsigned int c_Flags) {
+COLD static CUresult thunk_cuTexRefSetFlags(CUtexref c_hTexRef, unsigned int c_Flags) {
     CUresult (*function)(CUtexref, unsigned int);
     *(void **)&function = table_resolve(413);
     return function ? function(c_hTexRef, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetAddress(CUdeviceptr *c_pdptr, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetAddress(CUdeviceptr *c_pdptr, CUtexref c_hTexRef) {
     CUresult (*function)(CUdeviceptr *, CUtexref);
     *(void **)&function = table_resolve(414);
     return function ? function(c_pdptr, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetArray(CUarray *c_phArray, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetArray(CUarray *c_phArray, CUtexref c_hTexRef) {
     CUresult (*function)(CUarray *, CUtexref);
     *(void **)&function = table_resolve(415);
     return function ? function(c_phArray, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetMipmappedArray(CUmipmappedArray *c_phMipmappedArray, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetMipmappedArray(CUmipmappedArray *c_phMipmappedArray, CUtexref c_hTexRef) {
     CUresult (*function)(CUmipmappedArray *, CUtexref);
     *(void **)&function = table_resolve(416);
     return function ? function(c_phMipmappedArray, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetAddressMode(CUaddress_mode *c_pam, CUtexref c_hTexRef, int c_dim) {
+COLD static CUresult thunk_cuTexRefGetAddressMode(CUaddress_mode *c_pam, CUtexref c_hTexRef, int c_dim) {
     CUresult (*function)(CUaddress_mode *, CUtexref, int);
     *(void **)&function = table_resolve(417);
     return function ? function(c_pam, c_hTexRef, c_dim) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetFilterMode(CUfilter_mode *c_pfm, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetFilterMode(CUfilter_mode *c_pfm, CUtexref c_hTexRef) {
     CUresult (*function)(CUfilter_mode *, CUtexref);
     *(void **)&function = table_resolve(418);
     return function ? function(c_pfm, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetFormat(CUarray_format *c_pFormat, int *c_pNumChannels, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetFormat(CUarray_format *c_pFormat, int *c_pNumChannels, CUtexref c_hTexRef) {
     CUresult (*function)(CUarray_format *, int *, CUtexref);
     *(void **)&function = table_resolve(419);
     return function ? function(c_pFormat, c_pNumChannels, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetMipmapFilterMode(CUfilter_mode *c_pfm, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetMipmapFilterMode(CUfilter_mode *c_pfm, CUtexref c_hTexRef) {
     CUresult (*function)(CUfilter_mode *, CUtexref);
     *(void **)&function = table_resolve(420);
     return function ? function(c_pfm, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetMipmapLevelBias(float *c_pbias, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetMipmapLevelBias(float *c_pbias, CUtexref c_hTexRef) {
     CUresult (*function)(float *, CUtexref);
     *(void **)&function = table_resolve(421);
     return function ? function(c_pbias, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetMipmapLevelClamp(float *c_pminMipmapLevelClamp, float *c_pmaxMipmapLevelClamp, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetMipmapLevelClamp(float *c_pminMipmapLevelClamp, float *c_pmaxMipmapLevelClamp, CUtexref c_hTexRef) {
     CUresult (*function)(float *, float *, CUtexref);
     *(void **)&function = table_resolve(422);
     return function ? function(c_pminMipmapLevelClamp, c_pmaxMipmapLevelClamp, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetMaxAnisotropy(int *c_pmaxAniso, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetMaxAnisotropy(int *c_pmaxAniso, CUtexref c_hTexRef) {
     CUresult (*function)(int *, CUtexref);
     *(void **)&function = table_resolve(423);
     return function ? function(c_pmaxAniso, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetBorderColor(float *c_pBorderColor, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetBorderColor(float *c_pBorderColor, CUtexref c_hTexRef) {
     CUresult (*function)(float *, CUtexref);
     *(void **)&function = table_resolve(424);
     return function ? function(c_pBorderColor, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefGetFlags(unsigned int *c_pFlags, CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefGetFlags(unsigned int *c_pFlags, CUtexref c_hTexRef) {
     CUresult (*function)(unsigned int *, CUtexref);
     *(void **)&function = table_resolve(425);
     return function ? function(c_pFlags, c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefCreate(CUtexref *c_pTexRef) {
+COLD static CUresult thunk_cuTexRefCreate(CUtexref *c_pTexRef) {
     CUresult (*function)(CUtexref *);
     *(void **)&function = table_resolve(426);
     return function ? function(c_pTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexRefDestroy(CUtexref c_hTexRef) {
+COLD static CUresult thunk_cuTexRefDestroy(CUtexref c_hTexRef) {
     CUresult (*function)(CUtexref);
     *(void **)&function = table_resolve(427);
     return function ? function(c_hTexRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuSurfRefSetArray(CUsurfref c_hSurfRef, CUarray c_hArray, unsigned int c_Flags) {
+COLD static CUresult thunk_cuSurfRefSetArray(CUsurfref c_hSurfRef, CUarray c_hArray, unsigned int c_Flags) {
     CUresult (*function)(CUsurfref, CUarray, unsigned int);
     *(void **)&function = table_resolve(428);
     return function ? function(c_hSurfRef, c_hArray, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuSurfRefGetArray(CUarray *c_phArray, CUsurfref c_hSurfRef) {
+COLD static CUresult thunk_cuSurfRefGetArray(CUarray *c_phArray, CUsurfref c_hSurfRef) {
     CUresult (*function)(CUarray *, CUsurfref);
     *(void **)&function = table_resolve(429);
     return function ? function(c_phArray, c_hSurfRef) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexObjectCreate(CUtexObject *c_pTexObject, const CUDA_RESOURCE_DESC *c_pResDesc, const CUDA_TEXTURE_DESC *c_pTexDesc, const CUDA_RESOURCE_VIEW_DESC *c_pResViewDesc) {
+COLD static CUresult thunk_cuTexObjectCreate(CUtexObject *c_pTexObject, const CUDA_RESOURCE_DESC *c_pResDesc, const CUDA_TEXTURE_DESC *c_pTexDesc, const CUDA_RESOURCE_VIEW_DESC *c_pResViewDesc) {
     CUresult (*function)(CUtexObject *, const CUDA_RESOURCE_DESC *, const CUDA_TEXTURE_DESC *, const CUDA_RESOURCE_VIEW_DESC *);
     *(void **)&function = table_resolve(430);
     return function ? function(c_pTexObject, c_pResDesc, c_pTexDesc, c_pResViewDesc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexObjectDestroy(CUtexObject c_texObject) {
+COLD static CUresult thunk_cuTexObjectDestroy(CUtexObject c_texObject) {
     CUresult (*function)(CUtexObject);
     *(void **)&function = table_resolve(431);
     return function ? function(c_texObject) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *c_pResDesc, CUtexObject c_texObject) {
+COLD static CUresult thunk_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *c_pResDesc, CUtexObject c_texObject) {
     CUresult (*function)(CUDA_RESOURCE_DESC *, CUtexObject);
     *(void **)&function = table_resolve(432);
     return function ? function(c_pResDesc, c_texObject) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *c_pTexDesc, CUtexObject c_texObject) {
+COLD static CUresult thunk_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *c_pTexDesc, CUtexObject c_texObject) {
     CUresult (*function)(CUDA_TEXTURE_DESC *, CUtexObject);
     *(void **)&function = table_resolve(433);
     return function ? function(c_pTexDesc, c_texObject) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *c_pResViewDesc, CUtexObject c_texObject) {
+COLD static CUresult thunk_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *c_pResViewDesc, CUtexObject c_texObject) {
     CUresult (*function)(CUDA_RESOURCE_VIEW_DESC *, CUtexObject);
     *(void **)&function = table_resolve(434);
     return function ? function(c_pResViewDesc, c_texObject) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuSurfObjectCreate(CUsurfObject *c_pSurfObject, const CUDA_RESOURCE_DESC *c_pResDesc) {
+COLD static CUresult thunk_cuSurfObjectCreate(CUsurfObject *c_pSurfObject, const CUDA_RESOURCE_DESC *c_pResDesc) {
     CUresult (*function)(CUsurfObject *, const CUDA_RESOURCE_DESC *);
     *(void **)&function = table_resolve(435);
     return function ? function(c_pSurfObject, c_pResDesc) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuSurfObjectDestroy(CUsurfObject c_surfObject) {
+COLD static CUresult thunk_cuSurfObjectDestroy(CUsurfObject c_surfObject) {
     CUresult (*function)(CUsurfObject);
     *(void **)&function = table_resolve(436);
     return function ? function(c_surfObject) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *c_pResDesc, CUsurfObject c_surfObject) {
+COLD static CUresult thunk_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *c_pResDesc, CUsurfObject c_surfObject) {
     CUresult (*function)(CUDA_RESOURCE_DESC *, CUsurfObject);
     *(void **)&function = table_resolve(437);
     return function ? function(c_pResDesc, c_surfObject) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTensorMapEncodeTiled(CUtensorMap *c_tensorMap, CUtensorMapDataType c_tensorDataType, cuuint32_t c_tensorRank, void *c_globalAddress, const cuuint64_t *c_globalDim, const cuuint64_t *c_globalStrides, const cuuint32_t *c_boxDim, const cuuint32_t *c_elementStrides, CUtensorMapInterleave c_interleave, CUtensorMapSwizzle c_swizzle, CUtensorMapL2promotion c_l2Promotion, CUtensorMapFloatOOBfill c_oobFill) {
+COLD static CUresult thunk_cuTensorMapEncodeTiled(CUtensorMap *c_tensorMap, CUtensorMapDataType c_tensorDataType, cuuint32_t c_tensorRank, void *c_globalAddress, const cuuint64_t *c_globalDim, const cuuint64_t *c_globalStrides, const cuuint32_t *c_boxDim, const cuuint32_t *c_elementStrides, CUtensorMapInterleave c_interleave, CUtensorMapSwizzle c_swizzle, CUtensorMapL2promotion c_l2Promotion, CUtensorMapFloatOOBfill c_oobFill) {
     CUresult (*function)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
     *(void **)&function = table_resolve(438);
     return function ? function(c_tensorMap, c_tensorDataType, c_tensorRank, c_globalAddress, c_globalDim, c_globalStrides, c_boxDim, c_elementStrides, c_interleave, c_swizzle, c_l2Promotion, c_oobFill) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTensorMapEncodeIm2col(CUtensorMap *c_tensorMap, CUtensorMapDataType c_tensorDataType, cuuint32_t c_tensorRank, void *c_globalAddress, const cuuint64_t *c_globalDim, const cuuint64_t *c_globalStrides, const int *c_pixelBoxLowerCorner, const int *c_pixelBoxUpperCorner, cuuint32_t c_channelsPerPixel, cuuint32_t c_pixelsPerColumn, const cuuint32_t *c_elementStrides, CUtensorMapInterleave c_interleave, CUtensorMapSwizzle c_swizzle, CUtensorMapL2promotion c_l2Promotion, CUtensorMapFloatOOBfill c_oobFill) {
+COLD static CUresult thunk_cuTensorMapEncodeIm2col(CUtensorMap *c_tensorMap, CUtensorMapDataType c_tensorDataType, cuuint32_t c_tensorRank, void *c_globalAddress, const cuuint64_t *c_globalDim, const cuuint64_t *c_globalStrides, const int *c_pixelBoxLowerCorner, const int *c_pixelBoxUpperCorner, cuuint32_t c_channelsPerPixel, cuuint32_t c_pixelsPerColumn, const cuuint32_t *c_elementStrides, CUtensorMapInterleave c_interleave, CUtensorMapSwizzle c_swizzle, CUtensorMapL2promotion c_l2Promotion, CUtensorMapFloatOOBfill c_oobFill) {
     CUresult (*function)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, const int *, const int *, cuuint32_t, cuuint32_t, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
     *(void **)&function = table_resolve(439);
     return function ? function(c_tensorMap, c_tensorDataType, c_tensorRank, c_globalAddress, c_globalDim, c_globalStrides, c_pixelBoxLowerCorner, c_pixelBoxUpperCorner, c_channelsPerPixel, c_pixelsPerColumn, c_elementStrides, c_interleave, c_swizzle, c_l2Promotion, c_oobFill) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTensorMapEncodeIm2colWide(CUtensorMap *c_tensorMap, CUtensorMapDataType c_tensorDataType, cuuint32_t c_tensorRank, void *c_globalAddress, const cuuint64_t *c_globalDim, const cuuint64_t *c_globalStrides, int c_pixelBoxLowerCornerWidth, int c_pixelBoxUpperCornerWidth, cuuint32_t c_channelsPerPixel, cuuint32_t c_pixelsPerColumn, const cuuint32_t *c_elementStrides, CUtensorMapInterleave c_interleave, CUtensorMapIm2ColWideMode c_mode, CUtensorMapSwizzle c_swizzle, CUtensorMapL2promotion c_l2Promotion, CUtensorMapFloatOOBfill c_oobFill) {
+COLD static CUresult thunk_cuTensorMapEncodeIm2colWide(CUtensorMap *c_tensorMap, CUtensorMapDataType c_tensorDataType, cuuint32_t c_tensorRank, void *c_globalAddress, const cuuint64_t *c_globalDim, const cuuint64_t *c_globalStrides, int c_pixelBoxLowerCornerWidth, int c_pixelBoxUpperCornerWidth, cuuint32_t c_channelsPerPixel, cuuint32_t c_pixelsPerColumn, const cuuint32_t *c_elementStrides, CUtensorMapInterleave c_interleave, CUtensorMapIm2ColWideMode c_mode, CUtensorMapSwizzle c_swizzle, CUtensorMapL2promotion c_l2Promotion, CUtensorMapFloatOOBfill c_oobFill) {
     CUresult (*function)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, int, int, cuuint32_t, cuuint32_t, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
     *(void **)&function = table_resolve(440);
     return function ? function(c_tensorMap, c_tensorDataType, c_tensorRank, c_globalAddress, c_globalDim, c_globalStrides, c_pixelBoxLowerCornerWidth, c_pixelBoxUpperCornerWidth, c_channelsPerPixel, c_pixelsPerColumn, c_elementStrides, c_interleave, c_mode, c_swizzle, c_l2Promotion, c_oobFill) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTensorMapReplaceAddress(CUtensorMap *c_tensorMap, void *c_globalAddress) {
+COLD static CUresult thunk_cuTensorMapReplaceAddress(CUtensorMap *c_tensorMap, void *c_globalAddress) {
     CUresult (*function)(CUtensorMap *, void *);
     *(void **)&function = table_resolve(441);
     return function ? function(c_tensorMap, c_globalAddress) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuTensorMapSetAllocationClass(CUtensorMap *c_tensorMap, CUtensorMapAllocClass c_allocClass, CUtensorMapAllocClass *c_outAllocClass) {
+COLD static CUresult thunk_cuTensorMapSetAllocationClass(CUtensorMap *c_tensorMap, CUtensorMapAllocClass c_allocClass, CUtensorMapAllocClass *c_outAllocClass) {
     CUresult (*function)(CUtensorMap *, CUtensorMapAllocClass, CUtensorMapAllocClass *);
     *(void **)&function = table_resolve(442);
     return function ? function(c_tensorMap, c_allocClass, c_outAllocClass) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceCanAccessPeer(int *c_canAccessPeer, CUdevice c_dev, CUdevice c_peerDev) {
+COLD static CUresult thunk_cuDeviceCanAccessPeer(int *c_canAccessPeer, CUdevice c_dev, CUdevice c_peerDev) {
     CUresult (*function)(int *, CUdevice, CUdevice);
     *(void **)&function = table_resolve(443);
     return function ? function(c_canAccessPeer, c_dev, c_peerDev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxEnablePeerAccess(CUcontext c_peerContext, unsigned int c_Flags) {
+COLD static CUresult thunk_cuCtxEnablePeerAccess(CUcontext c_peerContext, unsigned int c_Flags) {
     CUresult (*function)(CUcontext, unsigned int);
     *(void **)&function = table_resolve(444);
     return function ? function(c_peerContext, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxDisablePeerAccess(CUcontext c_peerContext) {
+COLD static CUresult thunk_cuCtxDisablePeerAccess(CUcontext c_peerContext) {
     CUresult (*function)(CUcontext);
     *(void **)&function = table_resolve(445);
     return function ? function(c_peerContext) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetP2PAttribute(int *c_value, CUdevice_P2PAttribute c_attrib, CUdevice c_srcDevice, CUdevice c_dstDevice) {
+COLD static CUresult thunk_cuDeviceGetP2PAttribute(int *c_value, CUdevice_P2PAttribute c_attrib, CUdevice c_srcDevice, CUdevice c_dstDevice) {
     CUresult (*function)(int *, CUdevice_P2PAttribute, CUdevice, CUdevice);
     *(void **)&function = table_resolve(446);
     return function ? function(c_value, c_attrib, c_srcDevice, c_dstDevice) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetP2PAtomicCapabilities(unsigned int *c_capabilities, const CUatomicOperation *c_operations, unsigned int c_count, CUdevice c_srcDevice, CUdevice c_dstDevice) {
+COLD static CUresult thunk_cuDeviceGetP2PAtomicCapabilities(unsigned int *c_capabilities, const CUatomicOperation *c_operations, unsigned int c_count, CUdevice c_srcDevice, CUdevice c_dstDevice) {
     CUresult (*function)(unsigned int *, const CUatomicOperation *, unsigned int, CUdevice, CUdevice);
     *(void **)&function = table_resolve(447);
     return function ? function(c_capabilities, c_operations, c_count, c_srcDevice, c_dstDevice) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsUnregisterResource(CUgraphicsResource c_resource) {
+COLD static CUresult thunk_cuGraphicsUnregisterResource(CUgraphicsResource c_resource) {
     CUresult (*function)(CUgraphicsResource);
     *(void **)&function = table_resolve(448);
     return function ? function(c_resource) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsSubResourceGetMappedArray(CUarray *c_pArray, CUgraphicsResource c_resource, unsigned int c_arrayIndex, unsigned int c_mipLevel) {
+COLD static CUresult thunk_cuGraphicsSubResourceGetMappedArray(CUarray *c_pArray, CUgraphicsResource c_resource, unsigned int c_arrayIndex, unsigned int c_mipLevel) {
     CUresult (*function)(CUarray *, CUgraphicsResource, unsigned int, unsigned int);
     *(void **)&function = table_resolve(449);
     return function ? function(c_pArray, c_resource, c_arrayIndex, c_mipLevel) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *c_pMipmappedArray, CUgraphicsResource c_resource) {
+COLD static CUresult thunk_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *c_pMipmappedArray, CUgraphicsResource c_resource) {
     CUresult (*function)(CUmipmappedArray *, CUgraphicsResource);
     *(void **)&function = table_resolve(450);
     return function ? function(c_pMipmappedArray, c_resource) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsResourceGetMappedPointer(CUdeviceptr *c_pDevPtr, size_t *c_pSize, CUgraphicsResource c_resource) {
+COLD static CUresult thunk_cuGraphicsResourceGetMappedPointer(CUdeviceptr *c_pDevPtr, size_t *c_pSize, CUgraphicsResource c_resource) {
     CUresult (*function)(CUdeviceptr *, size_t *, CUgraphicsResource);
     *(void **)&function = table_resolve(451);
     return function ? function(c_pDevPtr, c_pSize, c_resource) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsResourceSetMapFlags(CUgraphicsResource c_resource, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphicsResourceSetMapFlags(CUgraphicsResource c_resource, unsigned int c_flags) {
     CUresult (*function)(CUgraphicsResource, unsigned int);
     *(void **)&function = table_resolve(452);
     return function ? function(c_resource, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsMapResources(unsigned int c_count, CUgraphicsResource *c_resources, CUstream c_hStream) {
+COLD static CUresult thunk_cuGraphicsMapResources(unsigned int c_count, CUgraphicsResource *c_resources, CUstream c_hStream) {
     CUresult (*function)(unsigned int, CUgraphicsResource *, CUstream);
     *(void **)&function = table_resolve(453);
     return function ? function(c_count, c_resources, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsUnmapResources(unsigned int c_count, CUgraphicsResource *c_resources, CUstream c_hStream) {
+COLD static CUresult thunk_cuGraphicsUnmapResources(unsigned int c_count, CUgraphicsResource *c_resources, CUstream c_hStream) {
     CUresult (*function)(unsigned int, CUgraphicsResource *, CUstream);
     *(void **)&function = table_resolve(454);
     return function ? function(c_count, c_resources, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGetProcAddress(const char *c_symbol, void **c_pfn, int c_cudaVersion, cuuint64_t c_flags, CUdriverProcAddressQueryResult *c_symbolStatus) {
+COLD static CUresult thunk_cuGetProcAddress(const char *c_symbol, void **c_pfn, int c_cudaVersion, cuuint64_t c_flags, CUdriverProcAddressQueryResult *c_symbolStatus) {
     CUresult (*function)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
     *(void **)&function = table_resolve(455);
     return function ? function(c_symbol, c_pfn, c_cudaVersion, c_flags, c_symbolStatus) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpGetAttribute(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
+COLD static CUresult thunk_cuCoredumpGetAttribute(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
     CUresult (*function)(CUcoredumpSettings, void *, size_t *);
     *(void **)&function = table_resolve(456);
     return function ? function(c_attrib, c_value, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpGetAttributeGlobal(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
+COLD static CUresult thunk_cuCoredumpGetAttributeGlobal(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
     CUresult (*function)(CUcoredumpSettings, void *, size_t *);
     *(void **)&function = table_resolve(457);
     return function ? function(c_attrib, c_value, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpSetAttribute(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
+COLD static CUresult thunk_cuCoredumpSetAttribute(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
     CUresult (*function)(CUcoredumpSettings, void *, size_t *);
     *(void **)&function = table_resolve(458);
     return function ? function(c_attrib, c_value, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpSetAttributeGlobal(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
+COLD static CUresult thunk_cuCoredumpSetAttributeGlobal(CUcoredumpSettings c_attrib, void *c_value, size_t *c_size) {
     CUresult (*function)(CUcoredumpSettings, void *, size_t *);
     *(void **)&function = table_resolve(459);
     return function ? function(c_attrib, c_value, c_size) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback c_callback, void *c_userData, CUcoredumpCallbackHandle *c_callbackOut) {
+COLD static CUresult thunk_cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback c_callback, void *c_userData, CUcoredumpCallbackHandle *c_callbackOut) {
     CUresult (*function)(CUcoredumpStatusCallback, void *, CUcoredumpCallbackHandle *);
     *(void **)&function = table_resolve(460);
     return function ? function(c_callback, c_userData, c_callbackOut) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback c_callback, void *c_userData, CUcoredumpCallbackHandle *c_callbackOut) {
+COLD static CUresult thunk_cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback c_callback, void *c_userData, CUcoredumpCallbackHandle *c_callbackOut) {
     CUresult (*function)(CUcoredumpStatusCallback, void *, CUcoredumpCallbackHandle *);
     *(void **)&function = table_resolve(461);
     return function ? function(c_callback, c_userData, c_callbackOut) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle c_callback) {
+COLD static CUresult thunk_cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle c_callback) {
     CUresult (*function)(CUcoredumpCallbackHandle);
     *(void **)&function = table_resolve(462);
     return function ? function(c_callback) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle c_callback) {
+COLD static CUresult thunk_cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle c_callback) {
     CUresult (*function)(CUcoredumpCallbackHandle);
     *(void **)&function = table_resolve(463);
     return function ? function(c_callback) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGetExportTable(const void **c_ppExportTable, const CUuuid *c_pExportTableId) {
+COLD static CUresult thunk_cuGetExportTable(const void **c_ppExportTable, const CUuuid *c_pExportTableId) {
     CUresult (*function)(const void **, const CUuuid *);
     *(void **)&function = table_resolve(464);
     return function ? function(c_ppExportTable, c_pExportTableId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGreenCtxCreate(CUgreenCtx *c_phCtx, CUdevResourceDesc c_desc, CUdevice c_dev, unsigned int c_flags) {
+COLD static CUresult thunk_cuGreenCtxCreate(CUgreenCtx *c_phCtx, CUdevResourceDesc c_desc, CUdevice c_dev, unsigned int c_flags) {
     CUresult (*function)(CUgreenCtx *, CUdevResourceDesc, CUdevice, unsigned int);
     *(void **)&function = table_resolve(465);
     return function ? function(c_phCtx, c_desc, c_dev, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGreenCtxDestroy(CUgreenCtx c_hCtx) {
+COLD static CUresult thunk_cuGreenCtxDestroy(CUgreenCtx c_hCtx) {
     CUresult (*function)(CUgreenCtx);
     *(void **)&function = table_resolve(466);
     return function ? function(c_hCtx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxFromGreenCtx(CUcontext *c_pContext, CUgreenCtx c_hCtx) {
+COLD static CUresult thunk_cuCtxFromGreenCtx(CUcontext *c_pContext, CUgreenCtx c_hCtx) {
     CUresult (*function)(CUcontext *, CUgreenCtx);
     *(void **)&function = table_resolve(467);
     return function ? function(c_pContext, c_hCtx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDeviceGetDevResource(CUdevice c_device, CUdevResource *c_resource, CUdevResourceType c_type) {
+COLD static CUresult thunk_cuDeviceGetDevResource(CUdevice c_device, CUdevResource *c_resource, CUdevResourceType c_type) {
     CUresult (*function)(CUdevice, CUdevResource *, CUdevResourceType);
     *(void **)&function = table_resolve(468);
     return function ? function(c_device, c_resource, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxGetDevResource(CUcontext c_hCtx, CUdevResource *c_resource, CUdevResourceType c_type) {
+COLD static CUresult thunk_cuCtxGetDevResource(CUcontext c_hCtx, CUdevResource *c_resource, CUdevResourceType c_type) {
     CUresult (*function)(CUcontext, CUdevResource *, CUdevResourceType);
     *(void **)&function = table_resolve(469);
     return function ? function(c_hCtx, c_resource, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGreenCtxGetDevResource(CUgreenCtx c_hCtx, CUdevResource *c_resource, CUdevResourceType c_type) {
+COLD static CUresult thunk_cuGreenCtxGetDevResource(CUgreenCtx c_hCtx, CUdevResource *c_resource, CUdevResourceType c_type) {
     CUresult (*function)(CUgreenCtx, CUdevResource *, CUdevResourceType);
     *(void **)&function = table_resolve(470);
     return function ? function(c_hCtx, c_resource, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevSmResourceSplitByCount(CUdevResource *c_result, unsigned int *c_nbGroups, const CUdevResource *c_input, CUdevResource *c_remainder, unsigned int c_flags, unsigned int c_minCount) {
+COLD static CUresult thunk_cuDevSmResourceSplitByCount(CUdevResource *c_result, unsigned int *c_nbGroups, const CUdevResource *c_input, CUdevResource *c_remainder, unsigned int c_flags, unsigned int c_minCount) {
     CUresult (*function)(CUdevResource *, unsigned int *, const CUdevResource *, CUdevResource *, unsigned int, unsigned int);
     *(void **)&function = table_resolve(471);
     return function ? function(c_result, c_nbGroups, c_input, c_remainder, c_flags, c_minCount) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevSmResourceSplit(CUdevResource *c_result, unsigned int c_nbGroups, const CUdevResource *c_input, CUdevResource *c_remainder, unsigned int c_flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS *c_groupParams) {
+COLD static CUresult thunk_cuDevSmResourceSplit(CUdevResource *c_result, unsigned int c_nbGroups, const CUdevResource *c_input, CUdevResource *c_remainder, unsigned int c_flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS *c_groupParams) {
     CUresult (*function)(CUdevResource *, unsigned int, const CUdevResource *, CUdevResource *, unsigned int, CU_DEV_SM_RESOURCE_GROUP_PARAMS *);
     *(void **)&function = table_resolve(472);
     return function ? function(c_result, c_nbGroups, c_input, c_remainder, c_flags, c_groupParams) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuDevResourceGenerateDesc(CUdevResourceDesc *c_phDesc, CUdevResource *c_resources, unsigned int c_nbResources) {
+COLD static CUresult thunk_cuDevResourceGenerateDesc(CUdevResourceDesc *c_phDesc, CUdevResource *c_resources, unsigned int c_nbResources) {
     CUresult (*function)(CUdevResourceDesc *, CUdevResource *, unsigned int);
     *(void **)&function = table_resolve(473);
     return function ? function(c_phDesc, c_resources, c_nbResources) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGreenCtxRecordEvent(CUgreenCtx c_hCtx, CUevent c_hEvent) {
+COLD static CUresult thunk_cuGreenCtxRecordEvent(CUgreenCtx c_hCtx, CUevent c_hEvent) {
     CUresult (*function)(CUgreenCtx, CUevent);
     *(void **)&function = table_resolve(474);
     return function ? function(c_hCtx, c_hEvent) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGreenCtxWaitEvent(CUgreenCtx c_hCtx, CUevent c_hEvent) {
+COLD static CUresult thunk_cuGreenCtxWaitEvent(CUgreenCtx c_hCtx, CUevent c_hEvent) {
     CUresult (*function)(CUgreenCtx, CUevent);
     *(void **)&function = table_resolve(475);
     return function ? function(c_hCtx, c_hEvent) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetGreenCtx(CUstream c_hStream, CUgreenCtx *c_phCtx) {
+COLD static CUresult thunk_cuStreamGetGreenCtx(CUstream c_hStream, CUgreenCtx *c_phCtx) {
     CUresult (*function)(CUstream, CUgreenCtx *);
     *(void **)&function = table_resolve(476);
     return function ? function(c_hStream, c_phCtx) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGreenCtxStreamCreate(CUstream *c_phStream, CUgreenCtx c_greenCtx, unsigned int c_flags, int c_priority) {
+COLD static CUresult thunk_cuGreenCtxStreamCreate(CUstream *c_phStream, CUgreenCtx c_greenCtx, unsigned int c_flags, int c_priority) {
     CUresult (*function)(CUstream *, CUgreenCtx, unsigned int, int);
     *(void **)&function = table_resolve(477);
     return function ? function(c_phStream, c_greenCtx, c_flags, c_priority) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGreenCtxGetId(CUgreenCtx c_greenCtx, unsigned long long *c_greenCtxId) {
+COLD static CUresult thunk_cuGreenCtxGetId(CUgreenCtx c_greenCtx, unsigned long long *c_greenCtxId) {
     CUresult (*function)(CUgreenCtx, unsigned long long *);
     *(void **)&function = table_resolve(478);
     return function ? function(c_greenCtx, c_greenCtxId) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetDevResource(CUstream c_hStream, CUdevResource *c_resource, CUdevResourceType c_type) {
+COLD static CUresult thunk_cuStreamGetDevResource(CUstream c_hStream, CUdevResource *c_resource, CUdevResourceType c_type) {
     CUresult (*function)(CUstream, CUdevResource *, CUdevResourceType);
     *(void **)&function = table_resolve(479);
     return function ? function(c_hStream, c_resource, c_type) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogsRegisterCallback(CUlogsCallback c_callbackFunc, void *c_userData, CUlogsCallbackHandle *c_callback_out) {
+COLD static CUresult thunk_cuLogsRegisterCallback(CUlogsCallback c_callbackFunc, void *c_userData, CUlogsCallbackHandle *c_callback_out) {
     CUresult (*function)(CUlogsCallback, void *, CUlogsCallbackHandle *);
     *(void **)&function = table_resolve(480);
     return function ? function(c_callbackFunc, c_userData, c_callback_out) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogsUnregisterCallback(CUlogsCallbackHandle c_callback) {
+COLD static CUresult thunk_cuLogsUnregisterCallback(CUlogsCallbackHandle c_callback) {
     CUresult (*function)(CUlogsCallbackHandle);
     *(void **)&function = table_resolve(481);
     return function ? function(c_callback) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogsCurrent(CUlogIterator *c_iterator_out, unsigned int c_flags) {
+COLD static CUresult thunk_cuLogsCurrent(CUlogIterator *c_iterator_out, unsigned int c_flags) {
     CUresult (*function)(CUlogIterator *, unsigned int);
     *(void **)&function = table_resolve(482);
     return function ? function(c_iterator_out, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogsDumpToFile(CUlogIterator *c_iterator, const char *c_pathToFile, unsigned int c_flags) {
+COLD static CUresult thunk_cuLogsDumpToFile(CUlogIterator *c_iterator, const char *c_pathToFile, unsigned int c_flags) {
     CUresult (*function)(CUlogIterator *, const char *, unsigned int);
     *(void **)&function = table_resolve(483);
     return function ? function(c_iterator, c_pathToFile, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuLogsDumpToMemory(CUlogIterator *c_iterator, char *c_buffer, size_t *c_size, unsigned int c_flags) {
+COLD static CUresult thunk_cuLogsDumpToMemory(CUlogIterator *c_iterator, char *c_buffer, size_t *c_size, unsigned int c_flags) {
     CUresult (*function)(CUlogIterator *, char *, size_t *, unsigned int);
     *(void **)&function = table_resolve(484);
     return function ? function(c_iterator, c_buffer, c_size, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCheckpointProcessGetRestoreThreadId(int c_pid, int *c_tid) {
+COLD static CUresult thunk_cuCheckpointProcessGetRestoreThreadId(int c_pid, int *c_tid) {
     CUresult (*function)(int, int *);
     *(void **)&function = table_resolve(485);
     return function ? function(c_pid, c_tid) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCheckpointProcessGetState(int c_pid, CUprocessState *c_state) {
+COLD static CUresult thunk_cuCheckpointProcessGetState(int c_pid, CUprocessState *c_state) {
     CUresult (*function)(int, CUprocessState *);
     *(void **)&function = table_resolve(486);
     return function ? function(c_pid, c_state) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCheckpointProcessLock(int c_pid, CUcheckpointLockArgs *c_args) {
+COLD static CUresult thunk_cuCheckpointProcessLock(int c_pid, CUcheckpointLockArgs *c_args) {
     CUresult (*function)(int, CUcheckpointLockArgs *);
     *(void **)&function = table_resolve(487);
     return function ? function(c_pid, c_args) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCheckpointProcessCheckpoint(int c_pid, CUcheckpointCheckpointArgs *c_args) {
+COLD static CUresult thunk_cuCheckpointProcessCheckpoint(int c_pid, CUcheckpointCheckpointArgs *c_args) {
     CUresult (*function)(int, CUcheckpointCheckpointArgs *);
     *(void **)&function = table_resolve(488);
     return function ? function(c_pid, c_args) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCheckpointProcessRestore(int c_pid, CUcheckpointRestoreArgs *c_args) {
+COLD static CUresult thunk_cuCheckpointProcessRestore(int c_pid, CUcheckpointRestoreArgs *c_args) {
     CUresult (*function)(int, CUcheckpointRestoreArgs *);
     *(void **)&function = table_resolve(489);
     return function ? function(c_pid, c_args) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCheckpointOperationComplete(CUcheckpointOperationHandle c_handle) {
+COLD static CUresult thunk_cuCheckpointOperationComplete(CUcheckpointOperationHandle c_handle) {
     CUresult (*function)(CUcheckpointOperationHandle);
     *(void **)&function = table_resolve(490);
     return function ? function(c_handle) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCheckpointProcessUnlock(int c_pid, CUcheckpointUnlockArgs *c_args) {
+COLD static CUresult thunk_cuCheckpointProcessUnlock(int c_pid, CUcheckpointUnlockArgs *c_args) {
     CUresult (*function)(int, CUcheckpointUnlockArgs *);
     *(void **)&function = table_resolve(491);
     return function ? function(c_pid, c_args) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsGLRegisterBuffer(CUgraphicsResource *c_pCudaResource, GLuint c_buffer, unsigned int c_Flags) {
+COLD static CUresult thunk_cuGraphicsGLRegisterBuffer(CUgraphicsResource *c_pCudaResource, GLuint c_buffer, unsigned int c_Flags) {
     CUresult (*function)(CUgraphicsResource *, GLuint, unsigned int);
     *(void **)&function = table_resolve(492);
     return function ? function(c_pCudaResource, c_buffer, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsGLRegisterImage(CUgraphicsResource *c_pCudaResource, GLuint c_image, GLenum c_target, unsigned int c_Flags) {
+COLD static CUresult thunk_cuGraphicsGLRegisterImage(CUgraphicsResource *c_pCudaResource, GLuint c_image, GLenum c_target, unsigned int c_Flags) {
     CUresult (*function)(CUgraphicsResource *, GLuint, GLenum, unsigned int);
     *(void **)&function = table_resolve(493);
     return function ? function(c_pCudaResource, c_image, c_target, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLGetDevices(unsigned int *c_pCudaDeviceCount, CUdevice *c_pCudaDevices, unsigned int c_cudaDeviceCount, CUGLDeviceList c_deviceList) {
+COLD static CUresult thunk_cuGLGetDevices(unsigned int *c_pCudaDeviceCount, CUdevice *c_pCudaDevices, unsigned int c_cudaDeviceCount, CUGLDeviceList c_deviceList) {
     CUresult (*function)(unsigned int *, CUdevice *, unsigned int, CUGLDeviceList);
     *(void **)&function = table_resolve(494);
     return function ? function(c_pCudaDeviceCount, c_pCudaDevices, c_cudaDeviceCount, c_deviceList) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLCtxCreate(CUcontext *c_pCtx, unsigned int c_Flags, CUdevice c_device) {
+COLD static CUresult thunk_cuGLCtxCreate(CUcontext *c_pCtx, unsigned int c_Flags, CUdevice c_device) {
     CUresult (*function)(CUcontext *, unsigned int, CUdevice);
     *(void **)&function = table_resolve(495);
     return function ? function(c_pCtx, c_Flags, c_device) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLInit(void) {
+COLD static CUresult thunk_cuGLInit(void) {
     CUresult (*function)(void);
     *(void **)&function = table_resolve(496);
     return function ? function() : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLRegisterBufferObject(GLuint c_buffer) {
+COLD static CUresult thunk_cuGLRegisterBufferObject(GLuint c_buffer) {
     CUresult (*function)(GLuint);
     *(void **)&function = table_resolve(497);
     return function ? function(c_buffer) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLMapBufferObject(CUdeviceptr *c_dptr, size_t *c_size, GLuint c_buffer) {
+COLD static CUresult thunk_cuGLMapBufferObject(CUdeviceptr *c_dptr, size_t *c_size, GLuint c_buffer) {
     CUresult (*function)(CUdeviceptr *, size_t *, GLuint);
     *(void **)&function = table_resolve(498);
     return function ? function(c_dptr, c_size, c_buffer) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLUnmapBufferObject(GLuint c_buffer) {
+COLD static CUresult thunk_cuGLUnmapBufferObject(GLuint c_buffer) {
     CUresult (*function)(GLuint);
     *(void **)&function = table_resolve(499);
     return function ? function(c_buffer) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLUnregisterBufferObject(GLuint c_buffer) {
+COLD static CUresult thunk_cuGLUnregisterBufferObject(GLuint c_buffer) {
     CUresult (*function)(GLuint);
     *(void **)&function = table_resolve(500);
     return function ? function(c_buffer) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLSetBufferObjectMapFlags(GLuint c_buffer, unsigned int c_Flags) {
+COLD static CUresult thunk_cuGLSetBufferObjectMapFlags(GLuint c_buffer, unsigned int c_Flags) {
     CUresult (*function)(GLuint, unsigned int);
     *(void **)&function = table_resolve(501);
     return function ? function(c_buffer, c_Flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLMapBufferObjectAsync(CUdeviceptr *c_dptr, size_t *c_size, GLuint c_buffer, CUstream c_hStream) {
+COLD static CUresult thunk_cuGLMapBufferObjectAsync(CUdeviceptr *c_dptr, size_t *c_size, GLuint c_buffer, CUstream c_hStream) {
     CUresult (*function)(CUdeviceptr *, size_t *, GLuint, CUstream);
     *(void **)&function = table_resolve(502);
     return function ? function(c_dptr, c_size, c_buffer, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGLUnmapBufferObjectAsync(GLuint c_buffer, CUstream c_hStream) {
+COLD static CUresult thunk_cuGLUnmapBufferObjectAsync(GLuint c_buffer, CUstream c_hStream) {
     CUresult (*function)(GLuint, CUstream);
     *(void **)&function = table_resolve(503);
     return function ? function(c_buffer, c_hStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsEGLRegisterImage(CUgraphicsResource *c_pCudaResource, EGLImageKHR c_image, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphicsEGLRegisterImage(CUgraphicsResource *c_pCudaResource, EGLImageKHR c_image, unsigned int c_flags) {
     CUresult (*function)(CUgraphicsResource *, EGLImageKHR, unsigned int);
     *(void **)&function = table_resolve(504);
     return function ? function(c_pCudaResource, c_image, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamConsumerConnect(CUeglStreamConnection *c_conn, EGLStreamKHR c_stream) {
+COLD static CUresult thunk_cuEGLStreamConsumerConnect(CUeglStreamConnection *c_conn, EGLStreamKHR c_stream) {
     CUresult (*function)(CUeglStreamConnection *, EGLStreamKHR);
     *(void **)&function = table_resolve(505);
     return function ? function(c_conn, c_stream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamConsumerConnectWithFlags(CUeglStreamConnection *c_conn, EGLStreamKHR c_stream, unsigned int c_flags) {
+COLD static CUresult thunk_cuEGLStreamConsumerConnectWithFlags(CUeglStreamConnection *c_conn, EGLStreamKHR c_stream, unsigned int c_flags) {
     CUresult (*function)(CUeglStreamConnection *, EGLStreamKHR, unsigned int);
     *(void **)&function = table_resolve(506);
     return function ? function(c_conn, c_stream, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamConsumerDisconnect(CUeglStreamConnection *c_conn) {
+COLD static CUresult thunk_cuEGLStreamConsumerDisconnect(CUeglStreamConnection *c_conn) {
     CUresult (*function)(CUeglStreamConnection *);
     *(void **)&function = table_resolve(507);
     return function ? function(c_conn) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamConsumerAcquireFrame(CUeglStreamConnection *c_conn, CUgraphicsResource *c_pCudaResource, CUstream *c_pStream, unsigned int c_timeout) {
+COLD static CUresult thunk_cuEGLStreamConsumerAcquireFrame(CUeglStreamConnection *c_conn, CUgraphicsResource *c_pCudaResource, CUstream *c_pStream, unsigned int c_timeout) {
     CUresult (*function)(CUeglStreamConnection *, CUgraphicsResource *, CUstream *, unsigned int);
     *(void **)&function = table_resolve(508);
     return function ? function(c_conn, c_pCudaResource, c_pStream, c_timeout) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamConsumerReleaseFrame(CUeglStreamConnection *c_conn, CUgraphicsResource c_pCudaResource, CUstream *c_pStream) {
+COLD static CUresult thunk_cuEGLStreamConsumerReleaseFrame(CUeglStreamConnection *c_conn, CUgraphicsResource c_pCudaResource, CUstream *c_pStream) {
     CUresult (*function)(CUeglStreamConnection *, CUgraphicsResource, CUstream *);
     *(void **)&function = table_resolve(509);
     return function ? function(c_conn, c_pCudaResource, c_pStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamProducerConnect(CUeglStreamConnection *c_conn, EGLStreamKHR c_stream, EGLint c_width, EGLint c_height) {
+COLD static CUresult thunk_cuEGLStreamProducerConnect(CUeglStreamConnection *c_conn, EGLStreamKHR c_stream, EGLint c_width, EGLint c_height) {
     CUresult (*function)(CUeglStreamConnection *, EGLStreamKHR, EGLint, EGLint);
     *(void **)&function = table_resolve(510);
     return function ? function(c_conn, c_stream, c_width, c_height) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamProducerDisconnect(CUeglStreamConnection *c_conn) {
+COLD static CUresult thunk_cuEGLStreamProducerDisconnect(CUeglStreamConnection *c_conn) {
     CUresult (*function)(CUeglStreamConnection *);
     *(void **)&function = table_resolve(511);
     return function ? function(c_conn) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamProducerPresentFrame(CUeglStreamConnection *c_conn, CUeglFrame c_eglframe, CUstream *c_pStream) {
+COLD static CUresult thunk_cuEGLStreamProducerPresentFrame(CUeglStreamConnection *c_conn, CUeglFrame c_eglframe, CUstream *c_pStream) {
     CUresult (*function)(CUeglStreamConnection *, CUeglFrame, CUstream *);
     *(void **)&function = table_resolve(512);
     return function ? function(c_conn, c_eglframe, c_pStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEGLStreamProducerReturnFrame(CUeglStreamConnection *c_conn, CUeglFrame *c_eglframe, CUstream *c_pStream) {
+COLD static CUresult thunk_cuEGLStreamProducerReturnFrame(CUeglStreamConnection *c_conn, CUeglFrame *c_eglframe, CUstream *c_pStream) {
     CUresult (*function)(CUeglStreamConnection *, CUeglFrame *, CUstream *);
     *(void **)&function = table_resolve(513);
     return function ? function(c_conn, c_eglframe, c_pStream) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsResourceGetMappedEglFrame(CUeglFrame *c_eglFrame, CUgraphicsResource c_resource, unsigned int c_index, unsigned int c_mipLevel) {
+COLD static CUresult thunk_cuGraphicsResourceGetMappedEglFrame(CUeglFrame *c_eglFrame, CUgraphicsResource c_resource, unsigned int c_index, unsigned int c_mipLevel) {
     CUresult (*function)(CUeglFrame *, CUgraphicsResource, unsigned int, unsigned int);
     *(void **)&function = table_resolve(514);
     return function ? function(c_eglFrame, c_resource, c_index, c_mipLevel) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuEventCreateFromEGLSync(CUevent *c_phEvent, EGLSyncKHR c_eglSync, unsigned int c_flags) {
+COLD static CUresult thunk_cuEventCreateFromEGLSync(CUevent *c_phEvent, EGLSyncKHR c_eglSync, unsigned int c_flags) {
     CUresult (*function)(CUevent *, EGLSyncKHR, unsigned int);
     *(void **)&function = table_resolve(515);
     return function ? function(c_phEvent, c_eglSync, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuVDPAUGetDevice(CUdevice *c_pDevice, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
+COLD static CUresult thunk_cuVDPAUGetDevice(CUdevice *c_pDevice, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
     CUresult (*function)(CUdevice *, VdpDevice, VdpGetProcAddress *);
     *(void **)&function = table_resolve(516);
     return function ? function(c_pDevice, c_vdpDevice, c_vdpGetProcAddress) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuVDPAUCtxCreate(CUcontext *c_pCtx, unsigned int c_flags, CUdevice c_device, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
+COLD static CUresult thunk_cuVDPAUCtxCreate(CUcontext *c_pCtx, unsigned int c_flags, CUdevice c_device, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
     CUresult (*function)(CUcontext *, unsigned int, CUdevice, VdpDevice, VdpGetProcAddress *);
     *(void **)&function = table_resolve(517);
     return function ? function(c_pCtx, c_flags, c_device, c_vdpDevice, c_vdpGetProcAddress) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *c_pCudaResource, VdpVideoSurface c_vdpSurface, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *c_pCudaResource, VdpVideoSurface c_vdpSurface, unsigned int c_flags) {
     CUresult (*function)(CUgraphicsResource *, VdpVideoSurface, unsigned int);
     *(void **)&function = table_resolve(518);
     return function ? function(c_pCudaResource, c_vdpSurface, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *c_pCudaResource, VdpOutputSurface c_vdpSurface, unsigned int c_flags) {
+COLD static CUresult thunk_cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *c_pCudaResource, VdpOutputSurface c_vdpSurface, unsigned int c_flags) {
     CUresult (*function)(CUgraphicsResource *, VdpOutputSurface, unsigned int);
     *(void **)&function = table_resolve(519);
     return function ? function(c_pCudaResource, c_vdpSurface, c_flags) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuProfilerStart(void) {
+COLD static CUresult thunk_cuProfilerStart(void) {
     CUresult (*function)(void);
     *(void **)&function = table_resolve(520);
     return function ? function() : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuProfilerStop(void) {
+COLD static CUresult thunk_cuProfilerStop(void) {
     CUresult (*function)(void);
     *(void **)&function = table_resolve(521);
     return function ? function() : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuCtxCreate_v3(CUcontext *c_pctx, CUexecAffinityParam *c_paramsArray, int c_numParams, unsigned int c_flags, CUdevice c_dev) {
+COLD static CUresult thunk_cuCtxCreate_v3(CUcontext *c_pctx, CUexecAffinityParam *c_paramsArray, int c_numParams, unsigned int c_flags, CUdevice c_dev) {
     CUresult (*function)(CUcontext *, CUexecAffinityParam *, int, unsigned int, CUdevice);
     *(void **)&function = table_resolve(522);
     return function ? function(c_pctx, c_paramsArray, c_numParams, c_flags, c_dev) : CUDA_ERROR_NOT_FOUND;
 }
-static CUresult thunk_cuStreamGetCaptureInfo_v2(CUstream c_hStream, CUstreamCaptureStatus *c_captureStatus_out, cuuint64_t *c_id_out, CUgraph *c_graph_out, const CUgraphNode **c_dependencies_out, size_t *c_numDependencies_out) {
+COLD static CUresult thunk_cuStreamGetCaptureInfo_v2(CUstream c_hStream, CUstreamCaptureStatus *c_captureStatus_out, cuuint64_t *c_id_out, CUgraph *c_graph_out, const CUgraphNode **c_dependencies_out, size_t *c_numDependencies_out) {
     CUresult (*function)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *);
     *(void **)&function = table_resolve(523);
     return function ? function(c_hStream, c_captureStatus_out, c_id_out, c_graph_out, c_dependencies_out, c_numDependencies_out) : CUDA_ERROR_NOT_FOUND;
@@ -7545,7 +7545,7 @@ static const OptionType options_CUjit_option[] = {
 static const OptionType options_CUlibraryOption[] = {
     {0LL, OPTION_RECORD},
 };
-static PyObject *call_cuGetErrorString(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGetErrorString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7560,7 +7560,7 @@ static PyObject *call_cuGetErrorString(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(text_from(c_pStr));
 }
-static PyObject *call_cuGetErrorName(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGetErrorName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7575,7 +7575,7 @@ static PyObject *call_cuGetErrorName(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(text_from(c_pStr));
 }
-static PyObject *call_cuInit(CALL_PARAMETERS) {
+COLD static PyObject *call_cuInit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7590,7 +7590,7 @@ static PyObject *call_cuInit(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDriverGetVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDriverGetVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7604,7 +7604,7 @@ static PyObject *call_cuDriverGetVersion(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_driverVersion));
 }
-static PyObject *call_cuDeviceGet(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGet(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7615,13 +7615,11 @@ static PyObject *call_cuDeviceGet(CALL_PARAMETERS) {
     int32_t c_ordinal = 0;
     if (UNLIKELY(to_i32(args[0], &c_ordinal) < 0)) return bad_argument("cuDeviceGet()", "ordinal");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGet(&c_device, (int)c_ordinal);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(5, (uint64_t)c_device));
 }
-static PyObject *call_cuDeviceGetCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7631,13 +7629,11 @@ static PyObject *call_cuDeviceGetCount(CALL_PARAMETERS) {
     (void)args;
     int c_count = 0;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetCount(&c_count);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_count));
 }
-static PyObject *call_cuDeviceGetName(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7658,16 +7654,14 @@ static PyObject *call_cuDeviceGetName(CALL_PARAMETERS) {
     }
     if (!(c_name = scratch_array(&scratch, 1, (size_t)c_len))) goto done;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetName(c_name, (int)c_len, (CUdevice)c_dev);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
     result = result_pair(PyBytes_FromStringAndSize(c_name, c_len));
 done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceGetUuid(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetUuid(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7680,16 +7674,14 @@ static PyObject *call_cuDeviceGetUuid(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[0], 5, &c_dev) < 0)) { bad_argument("cuDeviceGetUuid()", "dev"); goto done; }
     if (!(c_uuid = record_new(144))) goto done;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetUuid(record_data(c_uuid), (CUdevice)c_dev);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
     result = result_pair(Py_NewRef(c_uuid));
 done:
     Py_XDECREF(c_uuid);
     return result;
 }
-static PyObject *call_cuDeviceGetLuid(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetLuid(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7714,7 +7706,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceTotalMem(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceTotalMem(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7725,13 +7717,11 @@ static PyObject *call_cuDeviceTotalMem(CALL_PARAMETERS) {
     uint64_t c_dev = 0;
     if (UNLIKELY(to_handle(args[0], 5, &c_dev) < 0)) return bad_argument("cuDeviceTotalMem()", "dev");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceTotalMem(&c_bytes, (CUdevice)c_dev);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_bytes));
 }
-static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7752,7 +7742,7 @@ static PyObject *call_cuDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_maxWidthInElements));
 }
-static PyObject *call_cuDeviceGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7765,13 +7755,11 @@ static PyObject *call_cuDeviceGetAttribute(CALL_PARAMETERS) {
     if (UNLIKELY(to_enum(args[0], &c_attrib) < 0)) return bad_argument("cuDeviceGetAttribute()", "attrib");
     if (UNLIKELY(to_handle(args[1], 5, &c_dev) < 0)) return bad_argument("cuDeviceGetAttribute()", "dev");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetAttribute(&c_pi, (CUdevice_attribute)c_attrib, (CUdevice)c_dev);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_pi));
 }
-static PyObject *call_cuDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7799,7 +7787,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceGetNvSciSyncAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetNvSciSyncAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7824,7 +7812,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceSetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceSetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7841,7 +7829,7 @@ static PyObject *call_cuDeviceSetMemPool(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7852,13 +7840,11 @@ static PyObject *call_cuDeviceGetMemPool(CALL_PARAMETERS) {
     uint64_t c_dev = 0;
     if (UNLIKELY(to_handle(args[0], 5, &c_dev) < 0)) return bad_argument("cuDeviceGetMemPool()", "dev");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetMemPool(&c_pool, (CUdevice)c_dev);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(27, (uint64_t)c_pool));
 }
-static PyObject *call_cuDeviceGetDefaultMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7869,13 +7855,11 @@ static PyObject *call_cuDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     uint64_t c_dev = 0;
     if (UNLIKELY(to_handle(args[0], 5, &c_dev) < 0)) return bad_argument("cuDeviceGetDefaultMemPool()", "dev");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuDeviceGetDefaultMemPool(&c_pool_out, (CUdevice)c_dev);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(27, (uint64_t)c_pool_out));
 }
-static PyObject *call_cuDeviceGetExecAffinitySupport(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetExecAffinitySupport(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7894,7 +7878,7 @@ static PyObject *call_cuDeviceGetExecAffinitySupport(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_pi));
 }
-static PyObject *call_cuFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7911,7 +7895,7 @@ static PyObject *call_cuFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetProperties(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetProperties(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7933,7 +7917,7 @@ done:
     Py_XDECREF(c_prop);
     return result;
 }
-static PyObject *call_cuDeviceComputeCapability(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceComputeCapability(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7951,7 +7935,7 @@ static PyObject *call_cuDeviceComputeCapability(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_major), PyLong_FromLongLong(c_minor)}, 2);
 }
-static PyObject *call_cuDevicePrimaryCtxRetain(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevicePrimaryCtxRetain(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7968,7 +7952,7 @@ static PyObject *call_cuDevicePrimaryCtxRetain(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
-static PyObject *call_cuDevicePrimaryCtxRelease(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevicePrimaryCtxRelease(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7983,7 +7967,7 @@ static PyObject *call_cuDevicePrimaryCtxRelease(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDevicePrimaryCtxSetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevicePrimaryCtxSetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8000,7 +7984,7 @@ static PyObject *call_cuDevicePrimaryCtxSetFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDevicePrimaryCtxGetState(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevicePrimaryCtxGetState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8018,7 +8002,7 @@ static PyObject *call_cuDevicePrimaryCtxGetState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_flags), PyLong_FromLongLong(c_active)}, 2);
 }
-static PyObject *call_cuDevicePrimaryCtxReset(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevicePrimaryCtxReset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8033,7 +8017,7 @@ static PyObject *call_cuDevicePrimaryCtxReset(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8054,7 +8038,7 @@ static PyObject *call_cuCtxCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
-static PyObject *call_cuCtxDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8079,9 +8063,7 @@ static PyObject *call_cuCtxPushCurrent(CALL_PARAMETERS) {
     uint64_t c_ctx = 0;
     if (UNLIKELY(to_handle(args[0], 6, &c_ctx) < 0)) return bad_argument("cuCtxPushCurrent()", "ctx");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxPushCurrent((CUcontext)c_ctx);
-    Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 static PyObject *call_cuCtxPopCurrent(CALL_PARAMETERS) {
@@ -8094,9 +8076,7 @@ static PyObject *call_cuCtxPopCurrent(CALL_PARAMETERS) {
     (void)args;
     CUcontext c_pctx = 0;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxPopCurrent(&c_pctx);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
@@ -8110,9 +8090,7 @@ static PyObject *call_cuCtxSetCurrent(CALL_PARAMETERS) {
     uint64_t c_ctx = 0;
     if (UNLIKELY(to_handle(args[0], 6, &c_ctx) < 0)) return bad_argument("cuCtxSetCurrent()", "ctx");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxSetCurrent((CUcontext)c_ctx);
-    Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 static PyObject *call_cuCtxGetCurrent(CALL_PARAMETERS) {
@@ -8139,13 +8117,11 @@ static PyObject *call_cuCtxGetDevice(CALL_PARAMETERS) {
     (void)args;
     CUdevice c_device = 0;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxGetDevice(&c_device);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(5, (uint64_t)c_device));
 }
-static PyObject *call_cuCtxGetDevice_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetDevice_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8156,13 +8132,11 @@ static PyObject *call_cuCtxGetDevice_v2(CALL_PARAMETERS) {
     uint64_t c_ctx = 0;
     if (UNLIKELY(to_handle(args[0], 6, &c_ctx) < 0)) return bad_argument("cuCtxGetDevice_v2()", "ctx");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxGetDevice_v2(&c_device, (CUcontext)c_ctx);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(5, (uint64_t)c_device));
 }
-static PyObject *call_cuCtxGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8172,13 +8146,11 @@ static PyObject *call_cuCtxGetFlags(CALL_PARAMETERS) {
     (void)args;
     unsigned int c_flags = 0;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxGetFlags(&c_flags);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
-static PyObject *call_cuCtxSetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxSetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8193,7 +8165,7 @@ static PyObject *call_cuCtxSetFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8204,13 +8176,11 @@ static PyObject *call_cuCtxGetId(CALL_PARAMETERS) {
     unsigned long long c_ctxId = 0;
     if (UNLIKELY(to_handle(args[0], 6, &c_ctx) < 0)) return bad_argument("cuCtxGetId()", "ctx");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxGetId((CUcontext)c_ctx, &c_ctxId);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_ctxId));
 }
-static PyObject *call_cuCtxSynchronize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxSynchronize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8224,7 +8194,7 @@ static PyObject *call_cuCtxSynchronize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxSynchronize_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxSynchronize_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8239,7 +8209,7 @@ static PyObject *call_cuCtxSynchronize_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxSetLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxSetLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8256,7 +8226,7 @@ static PyObject *call_cuCtxSetLimit(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8273,7 +8243,7 @@ static PyObject *call_cuCtxGetLimit(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_pvalue));
 }
-static PyObject *call_cuCtxGetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8289,7 +8259,7 @@ static PyObject *call_cuCtxGetCacheConfig(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(28, c_pconfig));
 }
-static PyObject *call_cuCtxSetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8304,7 +8274,7 @@ static PyObject *call_cuCtxSetCacheConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetApiVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetApiVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8315,13 +8285,11 @@ static PyObject *call_cuCtxGetApiVersion(CALL_PARAMETERS) {
     unsigned int c_version = 0;
     if (UNLIKELY(to_handle(args[0], 6, &c_ctx) < 0)) return bad_argument("cuCtxGetApiVersion()", "ctx");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxGetApiVersion((CUcontext)c_ctx, &c_version);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_version));
 }
-static PyObject *call_cuCtxGetStreamPriorityRange(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetStreamPriorityRange(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8332,13 +8300,11 @@ static PyObject *call_cuCtxGetStreamPriorityRange(CALL_PARAMETERS) {
     int c_leastPriority = 0;
     int c_greatestPriority = 0;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuCtxGetStreamPriorityRange(&c_leastPriority, &c_greatestPriority);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_leastPriority), PyLong_FromLongLong(c_greatestPriority)}, 2);
 }
-static PyObject *call_cuCtxResetPersistingL2Cache(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxResetPersistingL2Cache(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8352,7 +8318,7 @@ static PyObject *call_cuCtxResetPersistingL2Cache(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetExecAffinity(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetExecAffinity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8374,7 +8340,7 @@ done:
     Py_XDECREF(c_pExecAffinity);
     return result;
 }
-static PyObject *call_cuCtxRecordEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxRecordEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8391,7 +8357,7 @@ static PyObject *call_cuCtxRecordEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxWaitEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxWaitEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8408,7 +8374,7 @@ static PyObject *call_cuCtxWaitEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxAttach(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxAttach(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8425,7 +8391,7 @@ static PyObject *call_cuCtxAttach(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
-static PyObject *call_cuCtxDetach(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxDetach(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8440,7 +8406,7 @@ static PyObject *call_cuCtxDetach(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxGetSharedMemConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8456,7 +8422,7 @@ static PyObject *call_cuCtxGetSharedMemConfig(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(29, c_pConfig));
 }
-static PyObject *call_cuCtxSetSharedMemConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8471,7 +8437,7 @@ static PyObject *call_cuCtxSetSharedMemConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuModuleLoad(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleLoad(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8494,7 +8460,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleLoadData(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleLoadData(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8517,7 +8483,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleLoadDataEx(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleLoadDataEx(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -8546,7 +8512,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleLoadFatBinary(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleLoadFatBinary(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8569,7 +8535,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleUnload(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleUnload(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8584,7 +8550,7 @@ static PyObject *call_cuModuleUnload(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuModuleGetLoadingMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleGetLoadingMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8600,7 +8566,7 @@ static PyObject *call_cuModuleGetLoadingMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(106, c_mode));
 }
-static PyObject *call_cuModuleGetFunction(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleGetFunction(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8625,7 +8591,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleGetFunctionCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleGetFunctionCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8642,7 +8608,7 @@ static PyObject *call_cuModuleGetFunctionCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
-static PyObject *call_cuModuleEnumerateFunctions(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleEnumerateFunctions(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8668,7 +8634,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleGetGlobal(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleGetGlobal(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8694,7 +8660,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLinkCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8721,7 +8687,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkAddData(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLinkAddData(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -8756,7 +8722,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkAddFile(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLinkAddFile(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -8787,7 +8753,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLinkComplete(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLinkComplete(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8805,7 +8771,7 @@ static PyObject *call_cuLinkComplete(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_cubinOut), PyLong_FromUnsignedLongLong(c_sizeOut)}, 2);
 }
-static PyObject *call_cuLinkDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLinkDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8820,7 +8786,7 @@ static PyObject *call_cuLinkDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuModuleGetTexRef(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleGetTexRef(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8845,7 +8811,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuModuleGetSurfRef(CALL_PARAMETERS) {
+COLD static PyObject *call_cuModuleGetSurfRef(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8870,7 +8836,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryLoadData(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryLoadData(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -8905,7 +8871,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryLoadFromFile(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryLoadFromFile(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -8940,7 +8906,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryUnload(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryUnload(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8955,7 +8921,7 @@ static PyObject *call_cuLibraryUnload(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLibraryGetKernel(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryGetKernel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8980,7 +8946,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetKernelCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryGetKernelCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8997,7 +8963,7 @@ static PyObject *call_cuLibraryGetKernelCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
-static PyObject *call_cuLibraryEnumerateKernels(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryEnumerateKernels(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9023,7 +8989,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetModule(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryGetModule(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9040,7 +9006,7 @@ static PyObject *call_cuLibraryGetModule(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(7, (uint64_t)c_pMod));
 }
-static PyObject *call_cuKernelGetFunction(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelGetFunction(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9057,7 +9023,7 @@ static PyObject *call_cuKernelGetFunction(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(8, (uint64_t)c_pFunc));
 }
-static PyObject *call_cuKernelGetLibrary(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelGetLibrary(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9074,7 +9040,7 @@ static PyObject *call_cuKernelGetLibrary(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(9, (uint64_t)c_pLib));
 }
-static PyObject *call_cuLibraryGetGlobal(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryGetGlobal(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9100,7 +9066,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetManaged(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryGetManaged(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9126,7 +9092,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLibraryGetUnifiedFunction(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLibraryGetUnifiedFunction(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9151,7 +9117,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuKernelGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9172,7 +9138,7 @@ static PyObject *call_cuKernelGetAttribute(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_pi));
 }
-static PyObject *call_cuKernelSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9193,7 +9159,7 @@ static PyObject *call_cuKernelSetAttribute(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuKernelSetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9212,7 +9178,7 @@ static PyObject *call_cuKernelSetCacheConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuKernelGetName(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelGetName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9229,7 +9195,7 @@ static PyObject *call_cuKernelGetName(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(text_from(c_name));
 }
-static PyObject *call_cuKernelGetParamInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelGetParamInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9249,7 +9215,7 @@ static PyObject *call_cuKernelGetParamInfo(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramOffset), PyLong_FromUnsignedLongLong(c_paramSize)}, 2);
 }
-static PyObject *call_cuKernelGetParamCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuKernelGetParamCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9266,7 +9232,7 @@ static PyObject *call_cuKernelGetParamCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_paramCount));
 }
-static PyObject *call_cuMemGetInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -9300,7 +9266,7 @@ static PyObject *call_cuMemAlloc(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
-static PyObject *call_cuMemAllocPitch(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemAllocPitch(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9337,7 +9303,7 @@ static PyObject *call_cuMemFree(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemGetAddressRange(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetAddressRange(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9349,13 +9315,11 @@ static PyObject *call_cuMemGetAddressRange(CALL_PARAMETERS) {
     uint64_t c_dptr = 0;
     if (UNLIKELY(to_handle(args[0], 3, &c_dptr) < 0)) return bad_argument("cuMemGetAddressRange()", "dptr");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuMemGetAddressRange(&c_pbase, &c_psize, (CUdeviceptr)c_dptr);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pbase), PyLong_FromUnsignedLongLong(c_psize)}, 2);
 }
-static PyObject *call_cuMemAllocHost(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemAllocHost(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9372,7 +9336,7 @@ static PyObject *call_cuMemAllocHost(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_pp));
 }
-static PyObject *call_cuMemFreeHost(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemFreeHost(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9393,7 +9357,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemHostAlloc(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemHostAlloc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9412,7 +9376,7 @@ static PyObject *call_cuMemHostAlloc(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_pp));
 }
-static PyObject *call_cuMemHostGetDevicePointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemHostGetDevicePointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9428,16 +9392,14 @@ static PyObject *call_cuMemHostGetDevicePointer(CALL_PARAMETERS) {
     if (UNLIKELY(to_u32(args[1], &c_Flags) < 0)) { bad_argument("cuMemHostGetDevicePointer()", "Flags"); goto done; }
     if (UNLIKELY(to_address(args[0], &scratch, &c_p) < 0)) { bad_argument("cuMemHostGetDevicePointer()", "p"); goto done; }
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuMemHostGetDevicePointer(&c_pdptr, (void *)c_p, (unsigned int)c_Flags);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
     result = result_pair(handle_new(3, (uint64_t)c_pdptr));
 done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemHostGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemHostGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9451,16 +9413,14 @@ static PyObject *call_cuMemHostGetFlags(CALL_PARAMETERS) {
     void *c_p = NULL;
     if (UNLIKELY(to_address(args[0], &scratch, &c_p) < 0)) { bad_argument("cuMemHostGetFlags()", "p"); goto done; }
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuMemHostGetFlags(&c_pFlags, (void *)c_p);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
     result = result_pair(PyLong_FromUnsignedLongLong(c_pFlags));
 done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemAllocManaged(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemAllocManaged(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9479,7 +9439,7 @@ static PyObject *call_cuMemAllocManaged(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
-static PyObject *call_cuDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9506,7 +9466,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9523,7 +9483,7 @@ static PyObject *call_cuDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetByPCIBusId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetByPCIBusId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9546,7 +9506,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceGetPCIBusId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetPCIBusId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9576,7 +9536,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuIpcGetEventHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuIpcGetEventHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9598,7 +9558,7 @@ done:
     Py_XDECREF(c_pHandle);
     return result;
 }
-static PyObject *call_cuIpcOpenEventHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuIpcOpenEventHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9615,7 +9575,7 @@ static PyObject *call_cuIpcOpenEventHandle(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(15, (uint64_t)c_phEvent));
 }
-static PyObject *call_cuIpcGetMemHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuIpcGetMemHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9637,7 +9597,7 @@ done:
     Py_XDECREF(c_pHandle);
     return result;
 }
-static PyObject *call_cuIpcOpenMemHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuIpcOpenMemHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9656,7 +9616,7 @@ static PyObject *call_cuIpcOpenMemHandle(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_pdptr));
 }
-static PyObject *call_cuIpcCloseMemHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuIpcCloseMemHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9671,7 +9631,7 @@ static PyObject *call_cuIpcCloseMemHandle(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemHostRegister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemHostRegister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9696,7 +9656,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemHostUnregister(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemHostUnregister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9717,7 +9677,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9736,7 +9696,7 @@ static PyObject *call_cuMemcpy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyPeer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyPeer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -9759,7 +9719,7 @@ static PyObject *call_cuMemcpyPeer(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyHtoD(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyHtoD(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9784,7 +9744,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyDtoH(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyDtoH(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9809,7 +9769,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyDtoD(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyDtoD(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9828,7 +9788,7 @@ static PyObject *call_cuMemcpyDtoD(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyDtoA(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyDtoA(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9849,7 +9809,7 @@ static PyObject *call_cuMemcpyDtoA(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyAtoD(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyAtoD(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9870,7 +9830,7 @@ static PyObject *call_cuMemcpyAtoD(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyHtoA(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyHtoA(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9897,7 +9857,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyAtoH(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyAtoH(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9924,7 +9884,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyAtoA(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyAtoA(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -9947,7 +9907,7 @@ static PyObject *call_cuMemcpyAtoA(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy2D(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy2D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9962,7 +9922,7 @@ static PyObject *call_cuMemcpy2D(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy2DUnaligned(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy2DUnaligned(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9977,7 +9937,7 @@ static PyObject *call_cuMemcpy2DUnaligned(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3D(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy3D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9992,7 +9952,7 @@ static PyObject *call_cuMemcpy3D(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DPeer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy3DPeer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10128,7 +10088,7 @@ static PyObject *call_cuMemcpyDtoDAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyHtoAAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyHtoAAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10157,7 +10117,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyAtoHAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyAtoHAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10186,7 +10146,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpy2DAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy2DAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10203,7 +10163,7 @@ static PyObject *call_cuMemcpy2DAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy3DAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10220,7 +10180,7 @@ static PyObject *call_cuMemcpy3DAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DPeerAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy3DPeerAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10237,7 +10197,7 @@ static PyObject *call_cuMemcpy3DPeerAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpyBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -10272,7 +10232,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpy3DBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy3DBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10299,7 +10259,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemcpyWithAttributesAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpyWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10322,7 +10282,7 @@ static PyObject *call_cuMemcpyWithAttributesAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10341,7 +10301,7 @@ static PyObject *call_cuMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD8(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD8(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10360,7 +10320,7 @@ static PyObject *call_cuMemsetD8(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD16(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD16(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10379,7 +10339,7 @@ static PyObject *call_cuMemsetD16(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD32(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD32(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10398,7 +10358,7 @@ static PyObject *call_cuMemsetD32(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D8(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD2D8(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10421,7 +10381,7 @@ static PyObject *call_cuMemsetD2D8(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D16(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD2D16(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10444,7 +10404,7 @@ static PyObject *call_cuMemsetD2D16(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D32(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD2D32(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10530,7 +10490,7 @@ static PyObject *call_cuMemsetD32Async(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D8Async(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD2D8Async(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -10555,7 +10515,7 @@ static PyObject *call_cuMemsetD2D8Async(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D16Async(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD2D16Async(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -10580,7 +10540,7 @@ static PyObject *call_cuMemsetD2D16Async(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemsetD2D32Async(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemsetD2D32Async(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -10605,7 +10565,7 @@ static PyObject *call_cuMemsetD2D32Async(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuArrayCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArrayCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10622,7 +10582,7 @@ static PyObject *call_cuArrayCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_pHandle));
 }
-static PyObject *call_cuArrayGetDescriptor(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArrayGetDescriptor(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10644,7 +10604,7 @@ done:
     Py_XDECREF(c_pArrayDescriptor);
     return result;
 }
-static PyObject *call_cuArrayGetSparseProperties(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10666,7 +10626,7 @@ done:
     Py_XDECREF(c_sparseProperties);
     return result;
 }
-static PyObject *call_cuMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10688,7 +10648,7 @@ done:
     Py_XDECREF(c_sparseProperties);
     return result;
 }
-static PyObject *call_cuArrayGetMemoryRequirements(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10712,7 +10672,7 @@ done:
     Py_XDECREF(c_memoryRequirements);
     return result;
 }
-static PyObject *call_cuMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10736,7 +10696,7 @@ done:
     Py_XDECREF(c_memoryRequirements);
     return result;
 }
-static PyObject *call_cuArrayGetPlane(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArrayGetPlane(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10755,7 +10715,7 @@ static PyObject *call_cuArrayGetPlane(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_pPlaneArray));
 }
-static PyObject *call_cuArrayDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArrayDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10770,7 +10730,7 @@ static PyObject *call_cuArrayDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuArray3DCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArray3DCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10787,7 +10747,7 @@ static PyObject *call_cuArray3DCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_pHandle));
 }
-static PyObject *call_cuArray3DGetDescriptor(CALL_PARAMETERS) {
+COLD static PyObject *call_cuArray3DGetDescriptor(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10809,7 +10769,7 @@ done:
     Py_XDECREF(c_pArrayDescriptor);
     return result;
 }
-static PyObject *call_cuMipmappedArrayCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMipmappedArrayCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10828,7 +10788,7 @@ static PyObject *call_cuMipmappedArrayCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_pHandle));
 }
-static PyObject *call_cuMipmappedArrayGetLevel(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMipmappedArrayGetLevel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10847,7 +10807,7 @@ static PyObject *call_cuMipmappedArrayGetLevel(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_pLevelArray));
 }
-static PyObject *call_cuMipmappedArrayDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMipmappedArrayDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10862,7 +10822,7 @@ static PyObject *call_cuMipmappedArrayDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemGetHandleForAddressRange(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetHandleForAddressRange(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10893,7 +10853,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemBatchDecompressAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemBatchDecompressAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10922,7 +10882,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemAddressReserve(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemAddressReserve(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10945,7 +10905,7 @@ static PyObject *call_cuMemAddressReserve(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_ptr));
 }
-static PyObject *call_cuMemAddressFree(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemAddressFree(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10962,7 +10922,7 @@ static PyObject *call_cuMemAddressFree(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10983,7 +10943,7 @@ static PyObject *call_cuMemCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(39, (uint64_t)c_handle));
 }
-static PyObject *call_cuMemRelease(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemRelease(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10998,7 +10958,7 @@ static PyObject *call_cuMemRelease(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemMap(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemMap(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -11021,7 +10981,7 @@ static PyObject *call_cuMemMap(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemMapArrayAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemMapArrayAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11046,7 +11006,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemUnmap(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemUnmap(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11063,7 +11023,7 @@ static PyObject *call_cuMemUnmap(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemSetAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemSetAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11090,7 +11050,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemGetAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11109,7 +11069,7 @@ static PyObject *call_cuMemGetAccess(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
-static PyObject *call_cuMemExportToShareableHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11138,7 +11098,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemImportFromShareableHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemImportFromShareableHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11163,7 +11123,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemGetAllocationGranularity(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetAllocationGranularity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11182,7 +11142,7 @@ static PyObject *call_cuMemGetAllocationGranularity(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_granularity));
 }
-static PyObject *call_cuMemGetAllocationPropertiesFromHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetAllocationPropertiesFromHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11204,7 +11164,7 @@ done:
     Py_XDECREF(c_prop);
     return result;
 }
-static PyObject *call_cuMemRetainAllocationHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemRetainAllocationHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11263,7 +11223,7 @@ static PyObject *call_cuMemAllocAsync(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
-static PyObject *call_cuMemPoolTrimTo(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolTrimTo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11280,7 +11240,7 @@ static PyObject *call_cuMemPoolTrimTo(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemPoolSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11306,7 +11266,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11333,7 +11293,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolSetAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolSetAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11358,7 +11318,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolGetAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolGetAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11377,7 +11337,7 @@ static PyObject *call_cuMemPoolGetAccess(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(78, c_flags));
 }
-static PyObject *call_cuMemPoolCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11394,7 +11354,7 @@ static PyObject *call_cuMemPoolCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(27, (uint64_t)c_pool));
 }
-static PyObject *call_cuMemPoolDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11409,7 +11369,7 @@ static PyObject *call_cuMemPoolDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemGetDefaultMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11428,7 +11388,7 @@ static PyObject *call_cuMemGetDefaultMemPool(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(27, (uint64_t)c_pool_out));
 }
-static PyObject *call_cuMemGetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11447,7 +11407,7 @@ static PyObject *call_cuMemGetMemPool(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(27, (uint64_t)c_pool));
 }
-static PyObject *call_cuMemSetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemSetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11487,7 +11447,7 @@ static PyObject *call_cuMemAllocFromPoolAsync(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
-static PyObject *call_cuMemPoolExportToShareableHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11516,7 +11476,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11543,7 +11503,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPoolExportPointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolExportPointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11565,7 +11525,7 @@ done:
     Py_XDECREF(c_shareData_out);
     return result;
 }
-static PyObject *call_cuMemPoolImportPointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPoolImportPointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11584,7 +11544,7 @@ static PyObject *call_cuMemPoolImportPointer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_ptr_out));
 }
-static PyObject *call_cuMulticastCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11601,7 +11561,7 @@ static PyObject *call_cuMulticastCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(39, (uint64_t)c_mcHandle));
 }
-static PyObject *call_cuMulticastAddDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastAddDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11618,7 +11578,7 @@ static PyObject *call_cuMulticastAddDevice(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindMem(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastBindMem(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -11643,7 +11603,7 @@ static PyObject *call_cuMulticastBindMem(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindMem_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastBindMem_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -11670,7 +11630,7 @@ static PyObject *call_cuMulticastBindMem_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindAddr(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastBindAddr(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -11693,7 +11653,7 @@ static PyObject *call_cuMulticastBindAddr(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastBindAddr_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastBindAddr_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -11718,7 +11678,7 @@ static PyObject *call_cuMulticastBindAddr_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastUnbind(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastUnbind(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11739,7 +11699,7 @@ static PyObject *call_cuMulticastUnbind(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMulticastGetGranularity(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMulticastGetGranularity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11758,7 +11718,7 @@ static PyObject *call_cuMulticastGetGranularity(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_granularity));
 }
-static PyObject *call_cuDeviceGetFabricClusterUuid(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetFabricClusterUuid(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11780,7 +11740,7 @@ done:
     Py_XDECREF(c_uuid);
     return result;
 }
-static PyObject *call_cuDeviceGetCliqueCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetCliqueCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11797,7 +11757,7 @@ static PyObject *call_cuDeviceGetCliqueCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
-static PyObject *call_cuDeviceGetCliqueInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetCliqueInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11829,7 +11789,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointIdReserve(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointIdReserve(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11846,7 +11806,7 @@ static PyObject *call_cuLogicalEndpointIdReserve(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(41, (uint64_t)c_baseLeId));
 }
-static PyObject *call_cuLogicalEndpointIdRelease(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointIdRelease(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11863,7 +11823,7 @@ static PyObject *call_cuLogicalEndpointIdRelease(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11880,7 +11840,7 @@ static PyObject *call_cuLogicalEndpointCreate(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointAddDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointAddDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11897,7 +11857,7 @@ static PyObject *call_cuLogicalEndpointAddDevice(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11912,7 +11872,7 @@ static PyObject *call_cuLogicalEndpointDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointBindAddr(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointBindAddr(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -11943,7 +11903,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointBindMem(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointBindMem(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -11970,7 +11930,7 @@ static PyObject *call_cuLogicalEndpointBindMem(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointUnbind(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointUnbind(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11991,7 +11951,7 @@ static PyObject *call_cuLogicalEndpointUnbind(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogicalEndpointExport(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointExport(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12018,7 +11978,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointImport(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointImport(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12043,7 +12003,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogicalEndpointGetLimits(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointGetLimits(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12061,7 +12021,7 @@ static PyObject *call_cuLogicalEndpointGetLimits(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(1, (uint64_t)c_bindAlignment), handle_new(1, (uint64_t)c_maxSize)}, 2);
 }
-static PyObject *call_cuLogicalEndpointQuery(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogicalEndpointQuery(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12080,7 +12040,7 @@ static PyObject *call_cuLogicalEndpointQuery(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_queryStatus));
 }
-static PyObject *call_cuFabricCpyBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFabricCpyBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12125,16 +12085,14 @@ static PyObject *call_cuPointerGetAttribute(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[1], 3, &c_ptr) < 0)) { bad_argument("cuPointerGetAttribute()", "ptr"); goto done; }
     if (!(c_data = attribute_room(&attributes_pointer, c_attribute, &scratch, &size_data))) goto done;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuPointerGetAttribute(c_data, (CUpointer_attribute)c_attribute, (CUdeviceptr)c_ptr);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
     result = result_pair(attribute_from(&attributes_pointer, c_attribute, c_data, size_data));
 done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemPrefetchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPrefetchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12157,7 +12115,7 @@ static PyObject *call_cuMemPrefetchAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemAdvise(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemAdvise(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12178,7 +12136,7 @@ static PyObject *call_cuMemAdvise(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemPrefetchBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -12213,7 +12171,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemDiscardBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemDiscardBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12242,7 +12200,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemDiscardAndPrefetchBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemDiscardAndPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -12277,7 +12235,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemGetLocationInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemGetLocationInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12300,7 +12258,7 @@ static PyObject *call_cuMemGetLocationInfo(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuMemRangeGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemRangeGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12332,7 +12290,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuMemRangeGetAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuMemRangeGetAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12364,7 +12322,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuPointerSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuPointerSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12390,7 +12348,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuPointerGetAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuPointerGetAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12409,16 +12367,14 @@ static PyObject *call_cuPointerGetAttributes(CALL_PARAMETERS) {
     if (UNLIKELY(to_list(args[1], (ValueType){KIND_ENUM, 26, 4}, (long long)c_numAttributes, &scratch, &c_attributes) < 0)) { bad_argument("cuPointerGetAttributes()", "attributes"); goto done; }
     if (!(c_data = attribute_rooms(&attributes_pointer, c_attributes, (long long)c_numAttributes, NULL, &scratch))) goto done;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuPointerGetAttributes((unsigned int)c_numAttributes, c_attributes, c_data, (CUdeviceptr)c_ptr);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
     result = result_pair(attributes_from(&attributes_pointer, c_attributes, c_data, (long long)c_numAttributes, NULL));
 done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12435,7 +12391,7 @@ static PyObject *call_cuStreamCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(16, (uint64_t)c_phStream));
 }
-static PyObject *call_cuStreamCreateWithPriority(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamCreateWithPriority(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12454,7 +12410,7 @@ static PyObject *call_cuStreamCreateWithPriority(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(16, (uint64_t)c_phStream));
 }
-static PyObject *call_cuStreamBeginCaptureToCig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamBeginCaptureToCig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12471,7 +12427,7 @@ static PyObject *call_cuStreamBeginCaptureToCig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamEndCaptureToCig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamEndCaptureToCig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12486,7 +12442,7 @@ static PyObject *call_cuStreamEndCaptureToCig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamGetPriority(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetPriority(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12497,13 +12453,11 @@ static PyObject *call_cuStreamGetPriority(CALL_PARAMETERS) {
     int c_priority = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetPriority()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetPriority((CUstream)c_hStream, &c_priority);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_priority));
 }
-static PyObject *call_cuStreamGetDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12514,13 +12468,11 @@ static PyObject *call_cuStreamGetDevice(CALL_PARAMETERS) {
     CUdevice c_device = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetDevice()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetDevice((CUstream)c_hStream, &c_device);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(5, (uint64_t)c_device));
 }
-static PyObject *call_cuStreamGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12531,13 +12483,11 @@ static PyObject *call_cuStreamGetFlags(CALL_PARAMETERS) {
     unsigned int c_flags = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetFlags()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetFlags((CUstream)c_hStream, &c_flags);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
-static PyObject *call_cuStreamGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12548,13 +12498,11 @@ static PyObject *call_cuStreamGetId(CALL_PARAMETERS) {
     unsigned long long c_streamId = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetId()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetId((CUstream)c_hStream, &c_streamId);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_streamId));
 }
-static PyObject *call_cuStreamGetCtx(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetCtx(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12565,13 +12513,11 @@ static PyObject *call_cuStreamGetCtx(CALL_PARAMETERS) {
     CUcontext c_pctx = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetCtx()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetCtx((CUstream)c_hStream, &c_pctx);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(6, (uint64_t)c_pctx));
 }
-static PyObject *call_cuStreamGetCtx_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetCtx_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12583,9 +12529,7 @@ static PyObject *call_cuStreamGetCtx_v2(CALL_PARAMETERS) {
     CUgreenCtx c_pGreenCtx = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetCtx_v2()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetCtx_v2((CUstream)c_hStream, &c_pCtx, &c_pGreenCtx);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(6, (uint64_t)c_pCtx), handle_new(32, (uint64_t)c_pGreenCtx)}, 2);
 }
@@ -12608,7 +12552,7 @@ static PyObject *call_cuStreamWaitEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamAddCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamAddCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12635,7 +12579,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamBeginCapture(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamBeginCapture(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12652,7 +12596,7 @@ static PyObject *call_cuStreamBeginCapture(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12681,7 +12625,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamBeginCaptureToGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamBeginCaptureToGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -12712,7 +12656,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12724,13 +12668,11 @@ static PyObject *call_cuThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     if (UNLIKELY(to_enum(args[0], &c_mode) < 0)) return bad_argument("cuThreadExchangeStreamCaptureMode()", "mode");
     io_mode = (CUstreamCaptureMode)c_mode;
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuThreadExchangeStreamCaptureMode(&io_mode);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(57, io_mode));
 }
-static PyObject *call_cuStreamEndCapture(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamEndCapture(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12758,13 +12700,11 @@ static PyObject *call_cuStreamIsCapturing(CALL_PARAMETERS) {
     CUstreamCaptureStatus c_captureStatus = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamIsCapturing()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamIsCapturing((CUstream)c_hStream, &c_captureStatus);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(56, c_captureStatus));
 }
-static PyObject *call_cuStreamGetCaptureInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetCaptureInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12780,13 +12720,11 @@ static PyObject *call_cuStreamGetCaptureInfo(CALL_PARAMETERS) {
     size_t c_numDependencies_out = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetCaptureInfo()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetCaptureInfo((CUstream)c_hStream, &c_captureStatus_out, &c_id_out, &c_graph_out, &c_dependencies_out, &c_edgeData_out, &c_numDependencies_out);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 6);
     return result_tuple(status, (PyObject *[]){enum_value(56, c_captureStatus_out), handle_new(1, (uint64_t)c_id_out), handle_new(24, (uint64_t)c_graph_out), list_from((ValueType){KIND_HANDLE, 25, 8}, c_dependencies_out, c_dependencies_out ? c_numDependencies_out : 0), list_from((ValueType){KIND_RECORD, 171, 8}, c_edgeData_out, c_edgeData_out ? c_numDependencies_out : 0), PyLong_FromUnsignedLongLong(c_numDependencies_out)}, 6);
 }
-static PyObject *call_cuStreamUpdateCaptureDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamUpdateCaptureDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12815,7 +12753,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamAttachMemAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamAttachMemAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12846,9 +12784,7 @@ static PyObject *call_cuStreamQuery(CALL_PARAMETERS) {
     uint64_t c_hStream = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamQuery()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamQuery((CUstream)c_hStream);
-    Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 static PyObject *call_cuStreamSynchronize(CALL_PARAMETERS) {
@@ -12866,7 +12802,7 @@ static PyObject *call_cuStreamSynchronize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12881,7 +12817,7 @@ static PyObject *call_cuStreamDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamCopyAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamCopyAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12898,7 +12834,7 @@ static PyObject *call_cuStreamCopyAttributes(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12922,7 +12858,7 @@ done:
     Py_XDECREF(c_value_out);
     return result;
 }
-static PyObject *call_cuStreamSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12975,7 +12911,7 @@ static PyObject *call_cuEventRecord(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventRecordWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEventRecordWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13004,9 +12940,7 @@ static PyObject *call_cuEventQuery(CALL_PARAMETERS) {
     uint64_t c_hEvent = 0;
     if (UNLIKELY(to_handle(args[0], 15, &c_hEvent) < 0)) return bad_argument("cuEventQuery()", "hEvent");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuEventQuery((CUevent)c_hEvent);
-    Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 static PyObject *call_cuEventSynchronize(CALL_PARAMETERS) {
@@ -13039,7 +12973,7 @@ static PyObject *call_cuEventDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuEventElapsedTime(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEventElapsedTime(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13052,13 +12986,11 @@ static PyObject *call_cuEventElapsedTime(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[0], 15, &c_hStart) < 0)) return bad_argument("cuEventElapsedTime()", "hStart");
     if (UNLIKELY(to_handle(args[1], 15, &c_hEnd) < 0)) return bad_argument("cuEventElapsedTime()", "hEnd");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuEventElapsedTime(&c_pMilliseconds, (CUevent)c_hStart, (CUevent)c_hEnd);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyFloat_FromDouble(c_pMilliseconds));
 }
-static PyObject *call_cuImportExternalMemory(CALL_PARAMETERS) {
+COLD static PyObject *call_cuImportExternalMemory(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13075,7 +13007,7 @@ static PyObject *call_cuImportExternalMemory(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(22, (uint64_t)c_extMem_out));
 }
-static PyObject *call_cuExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13094,7 +13026,7 @@ static PyObject *call_cuExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_devPtr));
 }
-static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13113,7 +13045,7 @@ static PyObject *call_cuExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_mipmap));
 }
-static PyObject *call_cuDestroyExternalMemory(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDestroyExternalMemory(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13128,7 +13060,7 @@ static PyObject *call_cuDestroyExternalMemory(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuImportExternalSemaphore(CALL_PARAMETERS) {
+COLD static PyObject *call_cuImportExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13145,7 +13077,7 @@ static PyObject *call_cuImportExternalSemaphore(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(23, (uint64_t)c_extSem_out));
 }
-static PyObject *call_cuSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13172,7 +13104,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuWaitExternalSemaphoresAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuWaitExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13199,7 +13131,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDestroyExternalSemaphore(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDestroyExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13214,7 +13146,7 @@ static PyObject *call_cuDestroyExternalSemaphore(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWaitValue32(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamWaitValue32(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13235,7 +13167,7 @@ static PyObject *call_cuStreamWaitValue32(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWaitValue64(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamWaitValue64(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13256,7 +13188,7 @@ static PyObject *call_cuStreamWaitValue64(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWriteValue32(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamWriteValue32(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13277,7 +13209,7 @@ static PyObject *call_cuStreamWriteValue32(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamWriteValue64(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamWriteValue64(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13298,7 +13230,7 @@ static PyObject *call_cuStreamWriteValue64(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamBatchMemOp(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamBatchMemOp(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13325,7 +13257,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFuncGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13344,7 +13276,7 @@ static PyObject *call_cuFuncGetAttribute(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_pi));
 }
-static PyObject *call_cuFuncSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13363,7 +13295,7 @@ static PyObject *call_cuFuncSetAttribute(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncSetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13380,7 +13312,7 @@ static PyObject *call_cuFuncSetCacheConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncGetModule(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncGetModule(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13397,7 +13329,7 @@ static PyObject *call_cuFuncGetModule(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(7, (uint64_t)c_hmod));
 }
-static PyObject *call_cuFuncGetName(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncGetName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13414,7 +13346,7 @@ static PyObject *call_cuFuncGetName(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(text_from(c_name));
 }
-static PyObject *call_cuFuncGetParamInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncGetParamInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13434,7 +13366,7 @@ static PyObject *call_cuFuncGetParamInfo(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_paramOffset), PyLong_FromUnsignedLongLong(c_paramSize)}, 2);
 }
-static PyObject *call_cuFuncGetParamCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncGetParamCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13451,7 +13383,7 @@ static PyObject *call_cuFuncGetParamCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_paramCount));
 }
-static PyObject *call_cuFuncIsLoaded(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncIsLoaded(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13468,7 +13400,7 @@ static PyObject *call_cuFuncIsLoaded(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(114, c_state));
 }
-static PyObject *call_cuFuncLoad(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncLoad(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13551,7 +13483,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunchCooperativeKernel(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLaunchCooperativeKernel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[10];
     if (UNLIKELY(names || nargs != 10)) {
@@ -13615,7 +13547,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunchHostFunc_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLaunchHostFunc_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13642,7 +13574,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuFuncSetBlockShape(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncSetBlockShape(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13663,7 +13595,7 @@ static PyObject *call_cuFuncSetBlockShape(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncSetSharedSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncSetSharedSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13680,7 +13612,7 @@ static PyObject *call_cuFuncSetSharedSize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSetSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuParamSetSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13697,7 +13629,7 @@ static PyObject *call_cuParamSetSize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSeti(CALL_PARAMETERS) {
+COLD static PyObject *call_cuParamSeti(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13716,7 +13648,7 @@ static PyObject *call_cuParamSeti(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSetf(CALL_PARAMETERS) {
+COLD static PyObject *call_cuParamSetf(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13735,7 +13667,7 @@ static PyObject *call_cuParamSetf(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuParamSetv(CALL_PARAMETERS) {
+COLD static PyObject *call_cuParamSetv(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13762,7 +13694,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLaunch(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLaunch(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13777,7 +13709,7 @@ static PyObject *call_cuLaunch(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLaunchGrid(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLaunchGrid(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13796,7 +13728,7 @@ static PyObject *call_cuLaunchGrid(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLaunchGridAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLaunchGridAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13817,7 +13749,7 @@ static PyObject *call_cuLaunchGridAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLaunchCooperativeKernelMultiDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLaunchCooperativeKernelMultiDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13842,7 +13774,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuParamSetTexRef(CALL_PARAMETERS) {
+COLD static PyObject *call_cuParamSetTexRef(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13861,7 +13793,7 @@ static PyObject *call_cuParamSetTexRef(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuFuncSetSharedMemConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cuFuncSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13878,7 +13810,7 @@ static PyObject *call_cuFuncSetSharedMemConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13895,7 +13827,7 @@ static PyObject *call_cuGraphCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(24, (uint64_t)c_phGraph));
 }
-static PyObject *call_cuGraphAddKernelNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddKernelNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13924,7 +13856,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphKernelNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13946,7 +13878,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13963,7 +13895,7 @@ static PyObject *call_cuGraphKernelNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddMemcpyNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddMemcpyNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -13994,7 +13926,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14016,7 +13948,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14033,7 +13965,7 @@ static PyObject *call_cuGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddMemsetNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddMemsetNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -14064,7 +13996,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemsetNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphMemsetNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14086,7 +14018,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphMemsetNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14103,7 +14035,7 @@ static PyObject *call_cuGraphMemsetNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddHostNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddHostNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14132,7 +14064,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphHostNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphHostNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14154,7 +14086,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphHostNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14171,7 +14103,7 @@ static PyObject *call_cuGraphHostNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddChildGraphNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddChildGraphNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14200,7 +14132,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14217,7 +14149,7 @@ static PyObject *call_cuGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(24, (uint64_t)c_phGraph));
 }
-static PyObject *call_cuGraphAddEmptyNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddEmptyNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -14244,7 +14176,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphAddEventRecordNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddEventRecordNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14273,7 +14205,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14290,7 +14222,7 @@ static PyObject *call_cuGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(15, (uint64_t)c_event_out));
 }
-static PyObject *call_cuGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14307,7 +14239,7 @@ static PyObject *call_cuGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddEventWaitNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddEventWaitNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14336,7 +14268,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14353,7 +14285,7 @@ static PyObject *call_cuGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(15, (uint64_t)c_event_out));
 }
-static PyObject *call_cuGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14370,7 +14302,7 @@ static PyObject *call_cuGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14399,7 +14331,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14421,7 +14353,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14438,7 +14370,7 @@ static PyObject *call_cuGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAMETE
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14467,7 +14399,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14489,7 +14421,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cuGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14506,7 +14438,7 @@ static PyObject *call_cuGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddBatchMemOpNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddBatchMemOpNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14535,7 +14467,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphBatchMemOpNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphBatchMemOpNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14557,7 +14489,7 @@ done:
     Py_XDECREF(c_nodeParams_out);
     return result;
 }
-static PyObject *call_cuGraphBatchMemOpNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphBatchMemOpNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14574,7 +14506,7 @@ static PyObject *call_cuGraphBatchMemOpNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecBatchMemOpNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecBatchMemOpNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -14593,7 +14525,7 @@ static PyObject *call_cuGraphExecBatchMemOpNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddMemAllocNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddMemAllocNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14622,7 +14554,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14644,7 +14576,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cuGraphAddMemFreeNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddMemFreeNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -14673,7 +14605,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14690,7 +14622,7 @@ static PyObject *call_cuGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_dptr_out));
 }
-static PyObject *call_cuDeviceGraphMemTrim(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGraphMemTrim(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14705,7 +14637,7 @@ static PyObject *call_cuDeviceGraphMemTrim(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14732,7 +14664,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuDeviceSetGraphMemAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceSetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -14758,7 +14690,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphClone(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphClone(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14775,7 +14707,7 @@ static PyObject *call_cuGraphClone(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(24, (uint64_t)c_phGraphClone));
 }
-static PyObject *call_cuGraphNodeFindInClone(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeFindInClone(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14794,7 +14726,7 @@ static PyObject *call_cuGraphNodeFindInClone(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(25, (uint64_t)c_phNode));
 }
-static PyObject *call_cuGraphNodeGetType(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetType(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14811,7 +14743,7 @@ static PyObject *call_cuGraphNodeGetType(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(47, c_type));
 }
-static PyObject *call_cuGraphNodeGetContainingGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14828,7 +14760,7 @@ static PyObject *call_cuGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(24, (uint64_t)c_phGraph));
 }
-static PyObject *call_cuGraphNodeGetLocalId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetLocalId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14845,7 +14777,7 @@ static PyObject *call_cuGraphNodeGetLocalId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_nodeId));
 }
-static PyObject *call_cuGraphNodeGetToolsId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetToolsId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14862,7 +14794,7 @@ static PyObject *call_cuGraphNodeGetToolsId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_toolsNodeId));
 }
-static PyObject *call_cuGraphGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14879,7 +14811,7 @@ static PyObject *call_cuGraphGetId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_graphId));
 }
-static PyObject *call_cuGraphExecGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14896,7 +14828,7 @@ static PyObject *call_cuGraphExecGetId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_graphId));
 }
-static PyObject *call_cuGraphGetNodes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphGetNodes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14928,7 +14860,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphGetRootNodes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphGetRootNodes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14960,7 +14892,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphGetEdges(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphGetEdges(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14996,7 +14928,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphNodeGetDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15030,7 +14962,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphNodeGetDependentNodes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetDependentNodes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15064,7 +14996,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphAddDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -15093,7 +15025,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphRemoveDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphRemoveDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -15122,7 +15054,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphDestroyNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphDestroyNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15137,7 +15069,7 @@ static PyObject *call_cuGraphDestroyNode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphInstantiate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphInstantiate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15156,7 +15088,7 @@ static PyObject *call_cuGraphInstantiate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(26, (uint64_t)c_phGraphExec));
 }
-static PyObject *call_cuGraphInstantiateWithParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphInstantiateWithParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15175,7 +15107,7 @@ static PyObject *call_cuGraphInstantiateWithParams(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(26, (uint64_t)c_phGraphExec));
 }
-static PyObject *call_cuGraphExecGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15192,7 +15124,7 @@ static PyObject *call_cuGraphExecGetFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(1, (uint64_t)c_flags));
 }
-static PyObject *call_cuGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15211,7 +15143,7 @@ static PyObject *call_cuGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -15232,7 +15164,7 @@ static PyObject *call_cuGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -15253,7 +15185,7 @@ static PyObject *call_cuGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecHostNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15272,7 +15204,7 @@ static PyObject *call_cuGraphExecHostNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15291,7 +15223,7 @@ static PyObject *call_cuGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15310,7 +15242,7 @@ static PyObject *call_cuGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15329,7 +15261,7 @@ static PyObject *call_cuGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15348,7 +15280,7 @@ static PyObject *call_cuGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PARA
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15367,7 +15299,7 @@ static PyObject *call_cuGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARAME
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeSetEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeSetEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15386,7 +15318,7 @@ static PyObject *call_cuGraphNodeSetEnabled(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeGetEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15405,7 +15337,7 @@ static PyObject *call_cuGraphNodeGetEnabled(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_isEnabled));
 }
-static PyObject *call_cuGraphUpload(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphUpload(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15439,7 +15371,7 @@ static PyObject *call_cuGraphLaunch(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15454,7 +15386,7 @@ static PyObject *call_cuGraphExecDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15469,7 +15401,7 @@ static PyObject *call_cuGraphDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphExecUpdate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecUpdate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15493,7 +15425,7 @@ done:
     Py_XDECREF(c_resultInfo);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15510,7 +15442,7 @@ static PyObject *call_cuGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15534,7 +15466,7 @@ done:
     Py_XDECREF(c_value_out);
     return result;
 }
-static PyObject *call_cuGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15553,7 +15485,7 @@ static PyObject *call_cuGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphDebugDotPrint(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphDebugDotPrint(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15578,7 +15510,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuUserObjectCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuUserObjectCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -15607,7 +15539,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuUserObjectRetain(CALL_PARAMETERS) {
+COLD static PyObject *call_cuUserObjectRetain(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15624,7 +15556,7 @@ static PyObject *call_cuUserObjectRetain(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuUserObjectRelease(CALL_PARAMETERS) {
+COLD static PyObject *call_cuUserObjectRelease(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15641,7 +15573,7 @@ static PyObject *call_cuUserObjectRelease(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphRetainUserObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphRetainUserObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -15662,7 +15594,7 @@ static PyObject *call_cuGraphRetainUserObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphReleaseUserObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphReleaseUserObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15681,7 +15613,7 @@ static PyObject *call_cuGraphReleaseUserObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphAddNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -15712,7 +15644,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphAddNode_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphAddNode_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -15743,7 +15675,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15760,7 +15692,7 @@ static PyObject *call_cuGraphNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeSetParams_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeSetParams_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15777,7 +15709,7 @@ static PyObject *call_cuGraphNodeSetParams_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15799,7 +15731,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cuGraphExecNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphExecNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15818,7 +15750,7 @@ static PyObject *call_cuGraphExecNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphConditionalHandleCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphConditionalHandleCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -15841,7 +15773,7 @@ static PyObject *call_cuGraphConditionalHandleCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(29, (uint64_t)c_pHandle_out));
 }
-static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETERS) {
+COLD static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15862,7 +15794,7 @@ static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETER
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_numBlocks));
 }
-static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -15885,7 +15817,7 @@ static PyObject *call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_numBlocks));
 }
-static PyObject *call_cuOccupancyMaxPotentialBlockSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuOccupancyMaxPotentialBlockSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -15909,7 +15841,7 @@ static PyObject *call_cuOccupancyMaxPotentialBlockSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_minGridSize), PyLong_FromLongLong(c_blockSize)}, 2);
 }
-static PyObject *call_cuOccupancyMaxPotentialBlockSizeWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuOccupancyMaxPotentialBlockSizeWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -15935,7 +15867,7 @@ static PyObject *call_cuOccupancyMaxPotentialBlockSizeWithFlags(CALL_PARAMETERS)
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_minGridSize), PyLong_FromLongLong(c_blockSize)}, 2);
 }
-static PyObject *call_cuOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
+COLD static PyObject *call_cuOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15956,7 +15888,7 @@ static PyObject *call_cuOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_dynamicSmemSize));
 }
-static PyObject *call_cuOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cuOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15975,7 +15907,7 @@ static PyObject *call_cuOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_clusterSize));
 }
-static PyObject *call_cuOccupancyMaxActiveClusters(CALL_PARAMETERS) {
+COLD static PyObject *call_cuOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15994,7 +15926,7 @@ static PyObject *call_cuOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_numClusters));
 }
-static PyObject *call_cuTexRefSetArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16013,7 +15945,7 @@ static PyObject *call_cuTexRefSetArray(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16032,7 +15964,7 @@ static PyObject *call_cuTexRefSetMipmappedArray(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetAddress(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetAddress(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16053,7 +15985,7 @@ static PyObject *call_cuTexRefSetAddress(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_ByteOffset));
 }
-static PyObject *call_cuTexRefSetAddress2D(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetAddress2D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -16074,7 +16006,7 @@ static PyObject *call_cuTexRefSetAddress2D(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetFormat(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetFormat(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16093,7 +16025,7 @@ static PyObject *call_cuTexRefSetFormat(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetAddressMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetAddressMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16112,7 +16044,7 @@ static PyObject *call_cuTexRefSetAddressMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetFilterMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetFilterMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16129,7 +16061,7 @@ static PyObject *call_cuTexRefSetFilterMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmapFilterMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetMipmapFilterMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16146,7 +16078,7 @@ static PyObject *call_cuTexRefSetMipmapFilterMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmapLevelBias(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetMipmapLevelBias(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16163,7 +16095,7 @@ static PyObject *call_cuTexRefSetMipmapLevelBias(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMipmapLevelClamp(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetMipmapLevelClamp(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16182,7 +16114,7 @@ static PyObject *call_cuTexRefSetMipmapLevelClamp(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetMaxAnisotropy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetMaxAnisotropy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16199,7 +16131,7 @@ static PyObject *call_cuTexRefSetMaxAnisotropy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefSetBorderColor(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetBorderColor(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16222,7 +16154,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuTexRefSetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefSetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16239,7 +16171,7 @@ static PyObject *call_cuTexRefSetFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexRefGetAddress(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetAddress(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16256,7 +16188,7 @@ static PyObject *call_cuTexRefGetAddress(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_pdptr));
 }
-static PyObject *call_cuTexRefGetArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16273,7 +16205,7 @@ static PyObject *call_cuTexRefGetArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_phArray));
 }
-static PyObject *call_cuTexRefGetMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16290,7 +16222,7 @@ static PyObject *call_cuTexRefGetMipmappedArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_phMipmappedArray));
 }
-static PyObject *call_cuTexRefGetAddressMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetAddressMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16309,7 +16241,7 @@ static PyObject *call_cuTexRefGetAddressMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(23, c_pam));
 }
-static PyObject *call_cuTexRefGetFilterMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetFilterMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16326,7 +16258,7 @@ static PyObject *call_cuTexRefGetFilterMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(24, c_pfm));
 }
-static PyObject *call_cuTexRefGetFormat(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetFormat(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16344,7 +16276,7 @@ static PyObject *call_cuTexRefGetFormat(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){enum_value(22, c_pFormat), PyLong_FromLongLong(c_pNumChannels)}, 2);
 }
-static PyObject *call_cuTexRefGetMipmapFilterMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetMipmapFilterMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16361,7 +16293,7 @@ static PyObject *call_cuTexRefGetMipmapFilterMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(24, c_pfm));
 }
-static PyObject *call_cuTexRefGetMipmapLevelBias(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetMipmapLevelBias(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16378,7 +16310,7 @@ static PyObject *call_cuTexRefGetMipmapLevelBias(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyFloat_FromDouble(c_pbias));
 }
-static PyObject *call_cuTexRefGetMipmapLevelClamp(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetMipmapLevelClamp(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16396,7 +16328,7 @@ static PyObject *call_cuTexRefGetMipmapLevelClamp(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyFloat_FromDouble(c_pminMipmapLevelClamp), PyFloat_FromDouble(c_pmaxMipmapLevelClamp)}, 2);
 }
-static PyObject *call_cuTexRefGetMaxAnisotropy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetMaxAnisotropy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16413,7 +16345,7 @@ static PyObject *call_cuTexRefGetMaxAnisotropy(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_pmaxAniso));
 }
-static PyObject *call_cuTexRefGetBorderColor(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetBorderColor(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16437,7 +16369,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuTexRefGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16454,7 +16386,7 @@ static PyObject *call_cuTexRefGetFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_pFlags));
 }
-static PyObject *call_cuTexRefCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -16470,7 +16402,7 @@ static PyObject *call_cuTexRefCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(13, (uint64_t)c_pTexRef));
 }
-static PyObject *call_cuTexRefDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexRefDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16485,7 +16417,7 @@ static PyObject *call_cuTexRefDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuSurfRefSetArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuSurfRefSetArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16504,7 +16436,7 @@ static PyObject *call_cuSurfRefSetArray(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuSurfRefGetArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuSurfRefGetArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16521,7 +16453,7 @@ static PyObject *call_cuSurfRefGetArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_phArray));
 }
-static PyObject *call_cuTexObjectCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexObjectCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16542,7 +16474,7 @@ static PyObject *call_cuTexObjectCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(19, (uint64_t)c_pTexObject));
 }
-static PyObject *call_cuTexObjectDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexObjectDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16557,7 +16489,7 @@ static PyObject *call_cuTexObjectDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuTexObjectGetResourceDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexObjectGetResourceDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16579,7 +16511,7 @@ done:
     Py_XDECREF(c_pResDesc);
     return result;
 }
-static PyObject *call_cuTexObjectGetTextureDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexObjectGetTextureDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16601,7 +16533,7 @@ done:
     Py_XDECREF(c_pTexDesc);
     return result;
 }
-static PyObject *call_cuTexObjectGetResourceViewDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTexObjectGetResourceViewDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16623,7 +16555,7 @@ done:
     Py_XDECREF(c_pResViewDesc);
     return result;
 }
-static PyObject *call_cuSurfObjectCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuSurfObjectCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16640,7 +16572,7 @@ static PyObject *call_cuSurfObjectCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(21, (uint64_t)c_pSurfObject));
 }
-static PyObject *call_cuSurfObjectDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuSurfObjectDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16655,7 +16587,7 @@ static PyObject *call_cuSurfObjectDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuSurfObjectGetResourceDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cuSurfObjectGetResourceDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16677,7 +16609,7 @@ done:
     Py_XDECREF(c_pResDesc);
     return result;
 }
-static PyObject *call_cuTensorMapEncodeTiled(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTensorMapEncodeTiled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[11];
     if (UNLIKELY(names || nargs != 11)) {
@@ -16722,7 +16654,7 @@ done:
     Py_XDECREF(c_tensorMap);
     return result;
 }
-static PyObject *call_cuTensorMapEncodeIm2col(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTensorMapEncodeIm2col(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[14];
     if (UNLIKELY(names || nargs != 14)) {
@@ -16773,7 +16705,7 @@ done:
     Py_XDECREF(c_tensorMap);
     return result;
 }
-static PyObject *call_cuTensorMapEncodeIm2colWide(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTensorMapEncodeIm2colWide(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[15];
     if (UNLIKELY(names || nargs != 15)) {
@@ -16826,7 +16758,7 @@ done:
     Py_XDECREF(c_tensorMap);
     return result;
 }
-static PyObject *call_cuTensorMapReplaceAddress(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTensorMapReplaceAddress(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16849,7 +16781,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuTensorMapSetAllocationClass(CALL_PARAMETERS) {
+COLD static PyObject *call_cuTensorMapSetAllocationClass(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16868,7 +16800,7 @@ static PyObject *call_cuTensorMapSetAllocationClass(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(73, c_outAllocClass));
 }
-static PyObject *call_cuDeviceCanAccessPeer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceCanAccessPeer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16887,7 +16819,7 @@ static PyObject *call_cuDeviceCanAccessPeer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_canAccessPeer));
 }
-static PyObject *call_cuCtxEnablePeerAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxEnablePeerAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16904,7 +16836,7 @@ static PyObject *call_cuCtxEnablePeerAccess(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxDisablePeerAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxDisablePeerAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16919,7 +16851,7 @@ static PyObject *call_cuCtxDisablePeerAccess(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuDeviceGetP2PAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetP2PAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16940,7 +16872,7 @@ static PyObject *call_cuDeviceGetP2PAttribute(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_value));
 }
-static PyObject *call_cuDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -16970,7 +16902,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsUnregisterResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsUnregisterResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16985,7 +16917,7 @@ static PyObject *call_cuGraphicsUnregisterResource(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17006,7 +16938,7 @@ static PyObject *call_cuGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_pArray));
 }
-static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17023,7 +16955,7 @@ static PyObject *call_cuGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS)
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_pMipmappedArray));
 }
-static PyObject *call_cuGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17041,7 +16973,7 @@ static PyObject *call_cuGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_pDevPtr), PyLong_FromUnsignedLongLong(c_pSize)}, 2);
 }
-static PyObject *call_cuGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17058,7 +16990,7 @@ static PyObject *call_cuGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsMapResources(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsMapResources(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17083,7 +17015,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsUnmapResources(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsUnmapResources(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17108,7 +17040,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGetProcAddress(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGetProcAddress(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17136,7 +17068,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17163,7 +17095,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpGetAttributeGlobal(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpGetAttributeGlobal(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17190,7 +17122,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17217,7 +17149,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpSetAttributeGlobal(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpSetAttributeGlobal(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17244,7 +17176,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpRegisterStartCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpRegisterStartCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17269,7 +17201,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpRegisterCompleteCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpRegisterCompleteCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17294,7 +17226,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCoredumpDeregisterStartCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpDeregisterStartCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17309,7 +17241,7 @@ static PyObject *call_cuCoredumpDeregisterStartCallback(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCoredumpDeregisterCompleteCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCoredumpDeregisterCompleteCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17324,7 +17256,7 @@ static PyObject *call_cuCoredumpDeregisterCompleteCallback(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGetExportTable(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGetExportTable(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17341,7 +17273,7 @@ static PyObject *call_cuGetExportTable(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_ppExportTable));
 }
-static PyObject *call_cuGreenCtxCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGreenCtxCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17362,7 +17294,7 @@ static PyObject *call_cuGreenCtxCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(32, (uint64_t)c_phCtx));
 }
-static PyObject *call_cuGreenCtxDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGreenCtxDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17377,7 +17309,7 @@ static PyObject *call_cuGreenCtxDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxFromGreenCtx(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxFromGreenCtx(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17394,7 +17326,7 @@ static PyObject *call_cuCtxFromGreenCtx(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(6, (uint64_t)c_pContext));
 }
-static PyObject *call_cuDeviceGetDevResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDeviceGetDevResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17418,7 +17350,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuCtxGetDevResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxGetDevResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17442,7 +17374,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuGreenCtxGetDevResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGreenCtxGetDevResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17466,7 +17398,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuDevSmResourceSplitByCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevSmResourceSplitByCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -17505,7 +17437,7 @@ done:
     Py_XDECREF(c_remainder);
     return result;
 }
-static PyObject *call_cuDevSmResourceSplit(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevSmResourceSplit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -17538,7 +17470,7 @@ done:
     Py_XDECREF(c_remainder);
     return result;
 }
-static PyObject *call_cuDevResourceGenerateDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cuDevResourceGenerateDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17563,7 +17495,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGreenCtxRecordEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGreenCtxRecordEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17580,7 +17512,7 @@ static PyObject *call_cuGreenCtxRecordEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGreenCtxWaitEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGreenCtxWaitEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17597,7 +17529,7 @@ static PyObject *call_cuGreenCtxWaitEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuStreamGetGreenCtx(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetGreenCtx(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17614,7 +17546,7 @@ static PyObject *call_cuStreamGetGreenCtx(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(32, (uint64_t)c_phCtx));
 }
-static PyObject *call_cuGreenCtxStreamCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGreenCtxStreamCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17635,7 +17567,7 @@ static PyObject *call_cuGreenCtxStreamCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(16, (uint64_t)c_phStream));
 }
-static PyObject *call_cuGreenCtxGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGreenCtxGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17652,7 +17584,7 @@ static PyObject *call_cuGreenCtxGetId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_greenCtxId));
 }
-static PyObject *call_cuStreamGetDevResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetDevResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17676,7 +17608,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cuLogsRegisterCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogsRegisterCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17701,7 +17633,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogsUnregisterCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogsUnregisterCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17716,7 +17648,7 @@ static PyObject *call_cuLogsUnregisterCallback(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuLogsCurrent(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogsCurrent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17733,7 +17665,7 @@ static PyObject *call_cuLogsCurrent(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(48, (uint64_t)c_iterator_out));
 }
-static PyObject *call_cuLogsDumpToFile(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogsDumpToFile(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17761,7 +17693,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuLogsDumpToMemory(CALL_PARAMETERS) {
+COLD static PyObject *call_cuLogsDumpToMemory(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -17797,7 +17729,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuCheckpointProcessGetRestoreThreadId(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCheckpointProcessGetRestoreThreadId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17814,7 +17746,7 @@ static PyObject *call_cuCheckpointProcessGetRestoreThreadId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_tid));
 }
-static PyObject *call_cuCheckpointProcessGetState(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCheckpointProcessGetState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17831,7 +17763,7 @@ static PyObject *call_cuCheckpointProcessGetState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(105, c_state));
 }
-static PyObject *call_cuCheckpointProcessLock(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCheckpointProcessLock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17848,7 +17780,7 @@ static PyObject *call_cuCheckpointProcessLock(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointProcessCheckpoint(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCheckpointProcessCheckpoint(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17865,7 +17797,7 @@ static PyObject *call_cuCheckpointProcessCheckpoint(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointProcessRestore(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCheckpointProcessRestore(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17882,7 +17814,7 @@ static PyObject *call_cuCheckpointProcessRestore(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointOperationComplete(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCheckpointOperationComplete(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -17897,7 +17829,7 @@ static PyObject *call_cuCheckpointOperationComplete(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCheckpointProcessUnlock(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCheckpointProcessUnlock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17914,7 +17846,7 @@ static PyObject *call_cuCheckpointProcessUnlock(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17933,7 +17865,7 @@ static PyObject *call_cuGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
-static PyObject *call_cuGraphicsGLRegisterImage(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -17954,7 +17886,7 @@ static PyObject *call_cuGraphicsGLRegisterImage(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
-static PyObject *call_cuGLGetDevices(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLGetDevices(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -17981,7 +17913,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGLCtxCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLCtxCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18000,7 +17932,7 @@ static PyObject *call_cuGLCtxCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(6, (uint64_t)c_pCtx));
 }
-static PyObject *call_cuGLInit(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLInit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -18014,7 +17946,7 @@ static PyObject *call_cuGLInit(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLRegisterBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLRegisterBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18029,7 +17961,7 @@ static PyObject *call_cuGLRegisterBufferObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLMapBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLMapBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18047,7 +17979,7 @@ static PyObject *call_cuGLMapBufferObject(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr), PyLong_FromUnsignedLongLong(c_size)}, 2);
 }
-static PyObject *call_cuGLUnmapBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLUnmapBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18062,7 +17994,7 @@ static PyObject *call_cuGLUnmapBufferObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLUnregisterBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLUnregisterBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18077,7 +18009,7 @@ static PyObject *call_cuGLUnregisterBufferObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18094,7 +18026,7 @@ static PyObject *call_cuGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGLMapBufferObjectAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLMapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18114,7 +18046,7 @@ static PyObject *call_cuGLMapBufferObjectAsync(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){handle_new(3, (uint64_t)c_dptr), PyLong_FromUnsignedLongLong(c_size)}, 2);
 }
-static PyObject *call_cuGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18131,7 +18063,7 @@ static PyObject *call_cuGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuGraphicsEGLRegisterImage(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18150,7 +18082,7 @@ static PyObject *call_cuGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
-static PyObject *call_cuEGLStreamConsumerConnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamConsumerConnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18167,7 +18099,7 @@ static PyObject *call_cuEGLStreamConsumerConnect(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(55, (uint64_t)c_conn));
 }
-static PyObject *call_cuEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18186,7 +18118,7 @@ static PyObject *call_cuEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(55, (uint64_t)c_conn));
 }
-static PyObject *call_cuEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18207,7 +18139,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamConsumerAcquireFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamConsumerAcquireFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -18234,7 +18166,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamConsumerReleaseFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamConsumerReleaseFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -18259,7 +18191,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamProducerConnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamProducerConnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -18280,7 +18212,7 @@ static PyObject *call_cuEGLStreamProducerConnect(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(55, (uint64_t)c_conn));
 }
-static PyObject *call_cuEGLStreamProducerDisconnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamProducerDisconnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18301,7 +18233,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamProducerPresentFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamProducerPresentFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -18326,7 +18258,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuEGLStreamProducerReturnFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEGLStreamProducerReturnFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -18351,7 +18283,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -18377,7 +18309,7 @@ done:
     Py_XDECREF(c_eglFrame);
     return result;
 }
-static PyObject *call_cuEventCreateFromEGLSync(CALL_PARAMETERS) {
+COLD static PyObject *call_cuEventCreateFromEGLSync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18396,7 +18328,7 @@ static PyObject *call_cuEventCreateFromEGLSync(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(15, (uint64_t)c_phEvent));
 }
-static PyObject *call_cuVDPAUGetDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cuVDPAUGetDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18421,7 +18353,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuVDPAUCtxCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cuVDPAUCtxCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -18450,7 +18382,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18469,7 +18401,7 @@ static PyObject *call_cuGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
-static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
+COLD static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -18488,7 +18420,7 @@ static PyObject *call_cuGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(17, (uint64_t)c_pCudaResource));
 }
-static PyObject *call_cuProfilerStart(CALL_PARAMETERS) {
+COLD static PyObject *call_cuProfilerStart(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -18502,7 +18434,7 @@ static PyObject *call_cuProfilerStart(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuProfilerStop(CALL_PARAMETERS) {
+COLD static PyObject *call_cuProfilerStop(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -18516,7 +18448,7 @@ static PyObject *call_cuProfilerStop(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cuCtxCreate_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_cuCtxCreate_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -18545,7 +18477,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cuStreamGetCaptureInfo_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cuStreamGetCaptureInfo_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -18560,9 +18492,7 @@ static PyObject *call_cuStreamGetCaptureInfo_v2(CALL_PARAMETERS) {
     size_t c_numDependencies_out = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamGetCaptureInfo_v2()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cuStreamGetCaptureInfo_v2((CUstream)c_hStream, &c_captureStatus_out, &c_id_out, &c_graph_out, &c_dependencies_out, &c_numDependencies_out);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 5);
     return result_tuple(status, (PyObject *[]){enum_value(56, c_captureStatus_out), handle_new(1, (uint64_t)c_id_out), handle_new(24, (uint64_t)c_graph_out), list_from((ValueType){KIND_HANDLE, 25, 8}, c_dependencies_out, c_dependencies_out ? c_numDependencies_out : 0), PyLong_FromUnsignedLongLong(c_numDependencies_out)}, 5);
 }

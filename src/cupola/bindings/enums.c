@@ -34,24 +34,32 @@ static PyObject *make_member(PyObject *type, long long value) {
     return member;
 }
 
+/* The member of a value that may have been made for an earlier name. */
+static PyObject *member_for(EnumState *state, long long value) {
+    PyObject *key = PyLong_FromLongLong(value);
+    if (!key) return NULL;
+    PyObject *member = Py_XNewRef(PyDict_GetItemWithError(state->by_value, key));
+    if (!member && !PyErr_Occurred()) {
+        member = make_member(state->type, value);
+        if (member && PyDict_SetItem(state->by_value, key, member) < 0) Py_CLEAR(member);
+    }
+    Py_DECREF(key);
+    return member;
+}
+
 /* All members, a name that repeats a value being the same object; fills `by_value` and the attributes of the
- * class. */
+ * class. These go to its dictionary at once: setting thousands of attributes one by one would take most of the time. */
 static int add_members(const EnumInfo *info, EnumState *state) {
+    PyObject *attributes = ((PyTypeObject *)state->type)->tp_dict;
     for (EnumMember item = first_member(info); item.index < info->count; item = next_member(info, item)) {
-        PyObject *key = PyLong_FromLongLong(item.value);
-        if (!key) return -1;
-        PyObject *member = Py_XNewRef(PyDict_GetItemWithError(state->by_value, key));
-        if (!member && !PyErr_Occurred()) {
-            member = make_member(state->type, item.value);
-            if (member && PyDict_SetItem(state->by_value, key, member) < 0) Py_CLEAR(member);
-        }
-        Py_DECREF(key);
-        if (!member) return -1;
-        int status = PyObject_SetAttrString(state->type, item.name, member);
+        PyObject *member = member_for(state, item.value);
+        PyObject *name = member ? PyUnicode_InternFromString(item.name) : NULL;
+        int status = name ? PyDict_SetItem(attributes, name, member) : -1;
         if (item.value >= 0 && item.value < (long long)COUNT_OF(state->small)) state->small[item.value] = member;
-        Py_DECREF(member);
+        Py_XDECREF(name), Py_XDECREF(member);
         if (status < 0) return -1;
     }
+    PyType_Modified((PyTypeObject *)state->type);
     return 0;
 }
 

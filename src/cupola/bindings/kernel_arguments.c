@@ -33,13 +33,37 @@ static int own_memory(PyObject *value, char *slot, void **pointer) {
     return -1;
 }
 
-/* The letter by which ctypes knows a scalar type, or 0 with TypeError set. The types of earlier launches are known. */
+/* ctypes scalars of earlier launches. */
+static struct {
+    PyObject *type;
+    char letter;
+    uint8_t bits; /* a non-negative int of so many bits has the type's value in its low bytes */
+} known[64];
+
+static inline size_t place_of(PyObject *type) {
+    return ((uintptr_t)type >> 4 ^ (uintptr_t)type >> 10) % COUNT_OF(known);
+}
+
+static uint8_t bits_of(char letter) {
+    switch (letter) {
+    case 'b': return 7;
+    case 'B': return 8;
+    case 'h': return 15;
+    case 'H': return 16;
+    case 'i': return 31;
+    case 'I': return 32;
+    case 'l':
+    case 'L':
+    case 'q':
+    case 'Q':
+    case 'P': return 63;
+    default: return 0; /* zero has no bits, in a float either */
+    }
+}
+
+/* The letter by which ctypes knows a scalar type, or 0 with TypeError set. */
 static char code_of(PyObject *type) {
-    static struct {
-        PyObject *type;
-        char letter;
-    } known[64];
-    size_t place = ((uintptr_t)type >> 4 ^ (uintptr_t)type >> 10) % COUNT_OF(known);
+    size_t place = place_of(type);
     if (LIKELY(known[place].type == type)) return known[place].letter;
     PyObject *code = PyObject_GetAttrString(type, "_type_");
     char letter = 0;
@@ -54,8 +78,29 @@ static char code_of(PyObject *type) {
     PyObject *forgotten = known[place].type;
     known[place].type = Py_NewRef(type);
     known[place].letter = letter;
+    known[place].bits = bits_of(letter);
     Py_XDECREF(forgotten);
     return letter;
+}
+
+/* What most launches pass: an int or a float of a type that is known already. False: it is something else. */
+static inline bool fill_usual(PyObject *value, PyObject *type, char *slot) {
+    size_t place = place_of(type);
+    uint64_t number;
+    if (known[place].type != type) return false;
+    if (is_short(value, &number)) {
+        memcpy(slot, &number, sizeof number); /* the low bytes come first */
+        return number >> known[place].bits == 0;
+    }
+    if (known[place].letter != 'd' && known[place].letter != 'f') return false;
+    if (!PyFloat_CheckExact(value)) return false;
+    double wide = PyFloat_AS_DOUBLE(value);
+    float narrow = (float)wide;
+    if (known[place].letter == 'd')
+        memcpy(slot, &wide, sizeof wide);
+    else
+        memcpy(slot, &narrow, sizeof narrow);
+    return true;
 }
 
 static int convert(PyObject *value, char code, char *slot) {
@@ -84,7 +129,10 @@ static int convert(PyObject *value, char code, char *slot) {
     }
     default: break;
     }
-    if (value == Py_None) return 0; /* a NULL pointer */
+    if (value == Py_None) {
+        memset(slot, 0, sizeof(void *));
+        return 0;
+    }
     if (is_record(value)) {
         *(void **)slot = record_data(value);
         return 0;
@@ -133,22 +181,28 @@ static Py_ssize_t check_pair(PyObject *pair) {
     return count;
 }
 
-/* `memory` has room for `count` slots and then `count` pointers. */
+static inline PyObject **items_of(PyObject *sequence) {
+    return PyTuple_Check(sequence) ? ((PyTupleObject *)sequence)->ob_item : ((PyListObject *)sequence)->ob_item;
+}
+
+/* `memory` has room for `count` slots and then `count` pointers. What converts a value may be Python code that changes a
+ * list: the lists are read anew for each. */
 static int fill(PyObject *pair, Py_ssize_t count, char *memory) {
+    PyObject *values = PyTuple_GET_ITEM(pair, 0), *types = PyTuple_GET_ITEM(pair, 1);
     void **pointers = (void **)(memory + count * SLOT);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *value = PySequence_Fast_GET_ITEM(PyTuple_GET_ITEM(pair, 0), i);
-        PyObject *type = PySequence_Fast_GET_ITEM(PyTuple_GET_ITEM(pair, 1), i);
-        if (fill_one(value, type, memory + i * SLOT, &pointers[i]) < 0) return -1;
+    for (Py_ssize_t i = 0; i < count; i++, memory += SLOT) {
+        PyObject *value = items_of(values)[i], *type = items_of(types)[i];
+        pointers[i] = memory;
+        if (UNLIKELY(!fill_usual(value, type, memory)) && fill_one(value, type, memory, &pointers[i]) < 0) return -1;
     }
     return 0;
 }
 
-int to_kernel_arguments(PyObject *object, Scratch *scratch, void ***out) {
+int to_kernel_values(PyObject *object, Scratch *scratch, void ***out) {
     if (!PyTuple_Check(object)) return to_address(object, scratch, (void **)out);
     Py_ssize_t count = check_pair(object);
     if (count < 0) return -1;
-    char *memory = scratch_alloc(scratch, (size_t)count * (SLOT + sizeof(void *)) + 1);
+    char *memory = scratch_take(scratch, (size_t)count * (SLOT + sizeof(void *)) + 1);
     if (!memory || fill(object, count, memory) < 0) return -1;
     *out = (void **)(memory + count * SLOT);
     return 0;

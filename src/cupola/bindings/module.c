@@ -24,13 +24,16 @@ static PyObject *find_class(const char *name) {
     return NULL;
 }
 
+static PyObject *constant_value(int index) {
+    const ConstantInfo *constant = &module_info.constants[index];
+    return constant->wide ? PyLong_FromUnsignedLongLong((unsigned long long)constant->value)
+                          : PyLong_FromLongLong(constant->value);
+}
+
 static PyObject *find_constant(const char *name) {
     const char *known = module_info.constant_names;
     for (int i = 0; i < module_info.constant_count; i++, known = text_after(known))
-        if (!strcmp(known, name))
-            return module_info.constants[i].wide
-                       ? PyLong_FromUnsignedLongLong((unsigned long long)module_info.constants[i].value)
-                       : PyLong_FromLongLong(module_info.constants[i].value);
+        if (!strcmp(known, name)) return constant_value(i);
     return NULL;
 }
 
@@ -151,7 +154,59 @@ static PyMethodDef size_methods[] = {
     {0},
 };
 
+/* ---- settling ----
+ *
+ * CPython looks up an attribute of a module in two or three steps of machine code once it has seen that the module has
+ * it, but never for a module with a `__getattr__`. So that function goes, and what it would make is made: in some 2 ms,
+ * at the first call that succeeds, since importing should stay cheap for those who do not call. */
+
+static PyObject *this_module; /* borrowed: the module lives as long as its functions */
+
+static int put(PyObject *names, const char *name, PyObject *value) {
+    PyObject *key = value ? PyUnicode_InternFromString(name) : NULL;
+    int status = key && PyDict_SetDefault(names, key, value) ? 0 : -1;
+    Py_XDECREF(key);
+    return status;
+}
+
+static int put_new(PyObject *names, const char *name, PyObject *value) {
+    int status = put(names, name, value);
+    Py_XDECREF(value);
+    return status;
+}
+
+static int put_aliases(PyObject *names, const char *const *aliases) {
+    int status = 0;
+    for (; !status && *aliases; aliases += 2) status = put(names, aliases[0], PyDict_GetItemString(names, aliases[1]));
+    return status;
+}
+
+static int put_all(PyObject *names) {
+    int status = 0;
+    for (int i = 0; !status && i < module_info.enum_count; i++)
+        status = put(names, module_info.enums[i].texts, enum_type(i));
+    for (int i = 0; !status && i < module_info.handle_count; i++)
+        status = put(names, module_info.handles[i].texts, (PyObject *)handle_type(i));
+    for (int i = 0; !status && i < module_info.record_count; i++)
+        if (!module_info.records[i].hidden)
+            status = put(names, module_info.records[i].texts, (PyObject *)record_type(i));
+    const char *constant = module_info.constant_names;
+    for (int i = 0; !status && i < module_info.constant_count; i++, constant = text_after(constant))
+        status = put_new(names, constant, constant_value(i));
+    if (!status) status = put_new(names, "__all__", all_names());
+    if (!status) status = put_aliases(names, module_info.enum_aliases);
+    if (!status) status = put_aliases(names, module_info.record_aliases);
+    return status ? status : put_aliases(names, module_info.function_aliases);
+}
+
+void module_settle(void) {
+    PyObject *names = PyModule_GetDict(this_module);
+    if (put_all(names) < 0 || PyDict_DelItemString(names, "__getattr__") < 0)
+        PyErr_Clear(); /* then names are made one by one, as before */
+}
+
 int module_exec(PyObject *module) {
+    this_module = module;
     if (enums_init() < 0 || handles_init() < 0 || records_init() < 0) return -1;
     if (PyModule_AddFunctions(module, methods) < 0) return -1;
     if (!module_info.error && PyModule_AddFunctions(module, size_methods) < 0) return -1;

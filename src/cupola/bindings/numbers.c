@@ -12,26 +12,8 @@ PyObject *as_integer(PyObject *object) {
     return NULL;
 }
 
-/* Most numbers have one digit. */
-static inline bool is_compact(PyObject *object, int64_t *out) {
-    if (!PyLong_CheckExact(object)) return false;
-#if PY_VERSION_HEX >= 0x030c0000
-    if (!PyUnstable_Long_IsCompact((PyLongObject *)object)) return false;
-    *out = PyUnstable_Long_CompactValue((PyLongObject *)object);
-#else
-    Py_ssize_t size = Py_SIZE(object);
-    if (size < 0 || size > 1) return false;
-    *out = size ? (int64_t)((PyLongObject *)object)->ob_digit[0] : 0;
-#endif
-    return true;
-}
-
 int to_unsigned_slow(PyObject *object, uint64_t max, uint64_t *out) {
-    int64_t compact;
-    if (LIKELY(is_compact(object, &compact) && compact >= 0 && (uint64_t)compact <= max)) {
-        *out = (uint64_t)compact;
-        return 0;
-    }
+    if (LIKELY(is_short(object, out) && *out <= max)) return 0;
     if (LIKELY(PyLong_Check(object))) {
         *out = PyLong_AsSize_t(object); /* faster than PyLong_AsUnsignedLongLong before Python 3.12 */
     } else {
@@ -50,7 +32,6 @@ int to_unsigned_slow(PyObject *object, uint64_t max, uint64_t *out) {
 }
 
 int to_signed_slow(PyObject *object, int64_t min, int64_t max, int64_t *out) {
-    if (LIKELY(is_compact(object, out) && *out >= min && *out <= max)) return 0;
     if (LIKELY(PyLong_Check(object))) {
         *out = PyLong_AsLong(object);
     } else {

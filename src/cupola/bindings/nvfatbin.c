@@ -54,62 +54,62 @@ static const FunctionInfo function_infos[] = {
 static const Adapter adapters[] = {
     {0}};
 static const char *const function_aliases[] = {NULL};
-static const char *thunk_nvFatbinGetErrorString(nvFatbinResult c_result) {
+COLD static const char *thunk_nvFatbinGetErrorString(nvFatbinResult c_result) {
     const char *(*function)(nvFatbinResult);
     *(void **)&function = table_resolve(0);
     return function ? function(c_result) : NULL;
 }
-static nvFatbinResult thunk_nvFatbinCreate(nvFatbinHandle *c_handle_indirect, const char **c_options, size_t c_optionsCount) {
+COLD static nvFatbinResult thunk_nvFatbinCreate(nvFatbinHandle *c_handle_indirect, const char **c_options, size_t c_optionsCount) {
     nvFatbinResult (*function)(nvFatbinHandle *, const char **, size_t);
     *(void **)&function = table_resolve(1);
     return function ? function(c_handle_indirect, c_options, c_optionsCount) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinDestroy(nvFatbinHandle *c_handle_indirect) {
+COLD static nvFatbinResult thunk_nvFatbinDestroy(nvFatbinHandle *c_handle_indirect) {
     nvFatbinResult (*function)(nvFatbinHandle *);
     *(void **)&function = table_resolve(2);
     return function ? function(c_handle_indirect) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinAddPTX(nvFatbinHandle c_handle, const char *c_code, size_t c_size, const char *c_arch, const char *c_identifier, const char *c_optionsCmdLine) {
+COLD static nvFatbinResult thunk_nvFatbinAddPTX(nvFatbinHandle c_handle, const char *c_code, size_t c_size, const char *c_arch, const char *c_identifier, const char *c_optionsCmdLine) {
     nvFatbinResult (*function)(nvFatbinHandle, const char *, size_t, const char *, const char *, const char *);
     *(void **)&function = table_resolve(3);
     return function ? function(c_handle, c_code, c_size, c_arch, c_identifier, c_optionsCmdLine) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinAddCubin(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_arch, const char *c_identifier) {
+COLD static nvFatbinResult thunk_nvFatbinAddCubin(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_arch, const char *c_identifier) {
     nvFatbinResult (*function)(nvFatbinHandle, const void *, size_t, const char *, const char *);
     *(void **)&function = table_resolve(4);
     return function ? function(c_handle, c_code, c_size, c_arch, c_identifier) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinAddLTOIR(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_arch, const char *c_identifier, const char *c_optionsCmdLine) {
+COLD static nvFatbinResult thunk_nvFatbinAddLTOIR(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_arch, const char *c_identifier, const char *c_optionsCmdLine) {
     nvFatbinResult (*function)(nvFatbinHandle, const void *, size_t, const char *, const char *, const char *);
     *(void **)&function = table_resolve(5);
     return function ? function(c_handle, c_code, c_size, c_arch, c_identifier, c_optionsCmdLine) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinAddIndex(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_identifier) {
+COLD static nvFatbinResult thunk_nvFatbinAddIndex(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_identifier) {
     nvFatbinResult (*function)(nvFatbinHandle, const void *, size_t, const char *);
     *(void **)&function = table_resolve(6);
     return function ? function(c_handle, c_code, c_size, c_identifier) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinAddReloc(nvFatbinHandle c_handle, const void *c_code, size_t c_size) {
+COLD static nvFatbinResult thunk_nvFatbinAddReloc(nvFatbinHandle c_handle, const void *c_code, size_t c_size) {
     nvFatbinResult (*function)(nvFatbinHandle, const void *, size_t);
     *(void **)&function = table_resolve(7);
     return function ? function(c_handle, c_code, c_size) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinAddTileIR(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_identifier, const char *c_optionsCmdLine) {
+COLD static nvFatbinResult thunk_nvFatbinAddTileIR(nvFatbinHandle c_handle, const void *c_code, size_t c_size, const char *c_identifier, const char *c_optionsCmdLine) {
     nvFatbinResult (*function)(nvFatbinHandle, const void *, size_t, const char *, const char *);
     *(void **)&function = table_resolve(8);
     return function ? function(c_handle, c_code, c_size, c_identifier, c_optionsCmdLine) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinSize(nvFatbinHandle c_handle, size_t *c_size) {
+COLD static nvFatbinResult thunk_nvFatbinSize(nvFatbinHandle c_handle, size_t *c_size) {
     nvFatbinResult (*function)(nvFatbinHandle, size_t *);
     *(void **)&function = table_resolve(9);
     return function ? function(c_handle, c_size) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinGet(nvFatbinHandle c_handle, void *c_buffer) {
+COLD static nvFatbinResult thunk_nvFatbinGet(nvFatbinHandle c_handle, void *c_buffer) {
     nvFatbinResult (*function)(nvFatbinHandle, void *);
     *(void **)&function = table_resolve(10);
     return function ? function(c_handle, c_buffer) : NVFATBIN_ERROR_INTERNAL;
 }
-static nvFatbinResult thunk_nvFatbinVersion(unsigned int *c_major, unsigned int *c_minor) {
+COLD static nvFatbinResult thunk_nvFatbinVersion(unsigned int *c_major, unsigned int *c_minor) {
     nvFatbinResult (*function)(unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(11);
     return function ? function(c_major, c_minor) : NVFATBIN_ERROR_INTERNAL;
@@ -130,7 +130,7 @@ static cupola_nvfatbin_table table = {
     .nvFatbinVersion = thunk_nvFatbinVersion,
 };
 static const ErrorInfo error = {"cupola.bindings.nvfatbin.nvFatbinError", "A function of nvFatbin failed; `status` is the number of its status.", NULL, NULL, 0, 0, false};
-static PyObject *call_nvFatbinGetErrorString(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinGetErrorString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -146,7 +146,7 @@ static PyObject *call_nvFatbinGetErrorString(CALL_PARAMETERS) {
     if (!returned && table_raise_pending() < 0) return NULL;
     return PyUnicode_FromString(returned ? returned : "");
 }
-static PyObject *call_nvFatbinCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -171,7 +171,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -188,7 +188,7 @@ static PyObject *call_nvFatbinDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvFatbinAddPTX(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinAddPTX(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -219,7 +219,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinAddCubin(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinAddCubin(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -248,7 +248,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinAddLTOIR(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinAddLTOIR(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -279,7 +279,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinAddIndex(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinAddIndex(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -306,7 +306,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinAddReloc(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinAddReloc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -331,7 +331,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinAddTileIR(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinAddTileIR(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -360,7 +360,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -377,7 +377,7 @@ static PyObject *call_nvFatbinSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_size);
 }
-static PyObject *call_nvFatbinGet(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinGet(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -403,7 +403,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvFatbinVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvFatbinVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {

@@ -71,82 +71,82 @@ static const FunctionInfo function_infos[] = {
 static const Adapter adapters[] = {
     {0}};
 static const char *const function_aliases[] = {NULL};
-static nvJitLinkResult thunk_nvJitLinkCreate(nvJitLinkHandle *c_handle, uint32_t c_numOptions, const char **c_options) {
+COLD static nvJitLinkResult thunk_nvJitLinkCreate(nvJitLinkHandle *c_handle, uint32_t c_numOptions, const char **c_options) {
     nvJitLinkResult (*function)(nvJitLinkHandle *, uint32_t, const char **);
     *(void **)&function = table_resolve(0);
     return function ? function(c_handle, c_numOptions, c_options) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkDestroy(nvJitLinkHandle *c_handle) {
+COLD static nvJitLinkResult thunk_nvJitLinkDestroy(nvJitLinkHandle *c_handle) {
     nvJitLinkResult (*function)(nvJitLinkHandle *);
     *(void **)&function = table_resolve(1);
     return function ? function(c_handle) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkAddData(nvJitLinkHandle c_handle, nvJitLinkInputType c_inputType, const void *c_data, size_t c_size, const char *c_name) {
+COLD static nvJitLinkResult thunk_nvJitLinkAddData(nvJitLinkHandle c_handle, nvJitLinkInputType c_inputType, const void *c_data, size_t c_size, const char *c_name) {
     nvJitLinkResult (*function)(nvJitLinkHandle, nvJitLinkInputType, const void *, size_t, const char *);
     *(void **)&function = table_resolve(2);
     return function ? function(c_handle, c_inputType, c_data, c_size, c_name) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkAddFile(nvJitLinkHandle c_handle, nvJitLinkInputType c_inputType, const char *c_fileName) {
+COLD static nvJitLinkResult thunk_nvJitLinkAddFile(nvJitLinkHandle c_handle, nvJitLinkInputType c_inputType, const char *c_fileName) {
     nvJitLinkResult (*function)(nvJitLinkHandle, nvJitLinkInputType, const char *);
     *(void **)&function = table_resolve(3);
     return function ? function(c_handle, c_inputType, c_fileName) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkComplete(nvJitLinkHandle c_handle) {
+COLD static nvJitLinkResult thunk_nvJitLinkComplete(nvJitLinkHandle c_handle) {
     nvJitLinkResult (*function)(nvJitLinkHandle);
     *(void **)&function = table_resolve(4);
     return function ? function(c_handle) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetLinkedCubinSize(nvJitLinkHandle c_handle, size_t *c_size) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetLinkedCubinSize(nvJitLinkHandle c_handle, size_t *c_size) {
     nvJitLinkResult (*function)(nvJitLinkHandle, size_t *);
     *(void **)&function = table_resolve(5);
     return function ? function(c_handle, c_size) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetLinkedCubin(nvJitLinkHandle c_handle, void *c_cubin) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetLinkedCubin(nvJitLinkHandle c_handle, void *c_cubin) {
     nvJitLinkResult (*function)(nvJitLinkHandle, void *);
     *(void **)&function = table_resolve(6);
     return function ? function(c_handle, c_cubin) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetLinkedPtxSize(nvJitLinkHandle c_handle, size_t *c_size) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetLinkedPtxSize(nvJitLinkHandle c_handle, size_t *c_size) {
     nvJitLinkResult (*function)(nvJitLinkHandle, size_t *);
     *(void **)&function = table_resolve(7);
     return function ? function(c_handle, c_size) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetLinkedPtx(nvJitLinkHandle c_handle, char *c_ptx) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetLinkedPtx(nvJitLinkHandle c_handle, char *c_ptx) {
     nvJitLinkResult (*function)(nvJitLinkHandle, char *);
     *(void **)&function = table_resolve(8);
     return function ? function(c_handle, c_ptx) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetLinkedLTOIRSize(nvJitLinkHandle c_handle, size_t *c_size) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetLinkedLTOIRSize(nvJitLinkHandle c_handle, size_t *c_size) {
     nvJitLinkResult (*function)(nvJitLinkHandle, size_t *);
     *(void **)&function = table_resolve(9);
     return function ? function(c_handle, c_size) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetLinkedLTOIR(nvJitLinkHandle c_handle, void *c_ltoir) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetLinkedLTOIR(nvJitLinkHandle c_handle, void *c_ltoir) {
     nvJitLinkResult (*function)(nvJitLinkHandle, void *);
     *(void **)&function = table_resolve(10);
     return function ? function(c_handle, c_ltoir) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetErrorLogSize(nvJitLinkHandle c_handle, size_t *c_size) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetErrorLogSize(nvJitLinkHandle c_handle, size_t *c_size) {
     nvJitLinkResult (*function)(nvJitLinkHandle, size_t *);
     *(void **)&function = table_resolve(11);
     return function ? function(c_handle, c_size) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetErrorLog(nvJitLinkHandle c_handle, char *c_log) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetErrorLog(nvJitLinkHandle c_handle, char *c_log) {
     nvJitLinkResult (*function)(nvJitLinkHandle, char *);
     *(void **)&function = table_resolve(12);
     return function ? function(c_handle, c_log) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetInfoLogSize(nvJitLinkHandle c_handle, size_t *c_size) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetInfoLogSize(nvJitLinkHandle c_handle, size_t *c_size) {
     nvJitLinkResult (*function)(nvJitLinkHandle, size_t *);
     *(void **)&function = table_resolve(13);
     return function ? function(c_handle, c_size) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkGetInfoLog(nvJitLinkHandle c_handle, char *c_log) {
+COLD static nvJitLinkResult thunk_nvJitLinkGetInfoLog(nvJitLinkHandle c_handle, char *c_log) {
     nvJitLinkResult (*function)(nvJitLinkHandle, char *);
     *(void **)&function = table_resolve(14);
     return function ? function(c_handle, c_log) : NVJITLINK_ERROR_INTERNAL;
 }
-static nvJitLinkResult thunk_nvJitLinkVersion(unsigned int *c_major, unsigned int *c_minor) {
+COLD static nvJitLinkResult thunk_nvJitLinkVersion(unsigned int *c_major, unsigned int *c_minor) {
     nvJitLinkResult (*function)(unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(15);
     return function ? function(c_major, c_minor) : NVJITLINK_ERROR_INTERNAL;
@@ -180,7 +180,7 @@ static PyObject *raise_with_log(long long status, nvJitLinkHandle handle) {
     PyMem_Free(log);
     return NULL;
 }
-static PyObject *call_nvJitLinkCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -205,7 +205,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvJitLinkDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -222,7 +222,7 @@ static PyObject *call_nvJitLinkDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvJitLinkAddData(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkAddData(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -251,7 +251,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvJitLinkAddFile(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkAddFile(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -270,7 +270,7 @@ static PyObject *call_nvJitLinkAddFile(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_with_log(status, (nvJitLinkHandle)c_handle);
 }
-static PyObject *call_nvJitLinkComplete(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkComplete(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -285,7 +285,7 @@ static PyObject *call_nvJitLinkComplete(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_with_log(status, (nvJitLinkHandle)c_handle);
 }
-static PyObject *call_nvJitLinkGetLinkedCubinSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetLinkedCubinSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -302,7 +302,7 @@ static PyObject *call_nvJitLinkGetLinkedCubinSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_with_log(status, (nvJitLinkHandle)c_handle);
     return PyLong_FromUnsignedLongLong(c_size);
 }
-static PyObject *call_nvJitLinkGetLinkedCubin(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetLinkedCubin(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -328,7 +328,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvJitLinkGetLinkedPtxSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetLinkedPtxSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -345,7 +345,7 @@ static PyObject *call_nvJitLinkGetLinkedPtxSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_with_log(status, (nvJitLinkHandle)c_handle);
     return PyLong_FromUnsignedLongLong(c_size);
 }
-static PyObject *call_nvJitLinkGetLinkedPtx(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetLinkedPtx(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -371,7 +371,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvJitLinkGetLinkedLTOIRSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetLinkedLTOIRSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -388,7 +388,7 @@ static PyObject *call_nvJitLinkGetLinkedLTOIRSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_with_log(status, (nvJitLinkHandle)c_handle);
     return PyLong_FromUnsignedLongLong(c_size);
 }
-static PyObject *call_nvJitLinkGetLinkedLTOIR(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetLinkedLTOIR(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -414,7 +414,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvJitLinkGetErrorLogSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetErrorLogSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -431,7 +431,7 @@ static PyObject *call_nvJitLinkGetErrorLogSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_with_log(status, (nvJitLinkHandle)c_handle);
     return PyLong_FromUnsignedLongLong(c_size);
 }
-static PyObject *call_nvJitLinkGetErrorLog(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetErrorLog(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -457,7 +457,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvJitLinkGetInfoLogSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetInfoLogSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -474,7 +474,7 @@ static PyObject *call_nvJitLinkGetInfoLogSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_with_log(status, (nvJitLinkHandle)c_handle);
     return PyLong_FromUnsignedLongLong(c_size);
 }
-static PyObject *call_nvJitLinkGetInfoLog(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkGetInfoLog(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -500,7 +500,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvJitLinkVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvJitLinkVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {

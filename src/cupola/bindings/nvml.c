@@ -5030,2067 +5030,2067 @@ static const FunctionInfo function_infos[] = {
 static const Adapter adapters[] = {
     {0}};
 static const char *const function_aliases[] = {NULL};
-static nvmlReturn_t thunk_nvmlInit_v2(void) {
+COLD static nvmlReturn_t thunk_nvmlInit_v2(void) {
     nvmlReturn_t (*function)(void);
     *(void **)&function = table_resolve(0);
     return function ? function() : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlInitWithFlags(unsigned int c_flags) {
+COLD static nvmlReturn_t thunk_nvmlInitWithFlags(unsigned int c_flags) {
     nvmlReturn_t (*function)(unsigned int);
     *(void **)&function = table_resolve(1);
     return function ? function(c_flags) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlShutdown(void) {
+COLD static nvmlReturn_t thunk_nvmlShutdown(void) {
     nvmlReturn_t (*function)(void);
     *(void **)&function = table_resolve(2);
     return function ? function() : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static const char *thunk_nvmlErrorString(nvmlReturn_t c_result) {
+COLD static const char *thunk_nvmlErrorString(nvmlReturn_t c_result) {
     const char *(*function)(nvmlReturn_t);
     *(void **)&function = table_resolve(3);
     return function ? function(c_result) : NULL;
 }
-static nvmlReturn_t thunk_nvmlSystemGetDriverVersion(char *c_version, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetDriverVersion(char *c_version, unsigned int c_length) {
     nvmlReturn_t (*function)(char *, unsigned int);
     *(void **)&function = table_resolve(4);
     return function ? function(c_version, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetNVMLVersion(char *c_version, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetNVMLVersion(char *c_version, unsigned int c_length) {
     nvmlReturn_t (*function)(char *, unsigned int);
     *(void **)&function = table_resolve(5);
     return function ? function(c_version, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetCudaDriverVersion(int *c_cudaDriverVersion) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetCudaDriverVersion(int *c_cudaDriverVersion) {
     nvmlReturn_t (*function)(int *);
     *(void **)&function = table_resolve(6);
     return function ? function(c_cudaDriverVersion) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetCudaDriverVersion_v2(int *c_cudaDriverVersion) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetCudaDriverVersion_v2(int *c_cudaDriverVersion) {
     nvmlReturn_t (*function)(int *);
     *(void **)&function = table_resolve(7);
     return function ? function(c_cudaDriverVersion) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetProcessName(unsigned int c_pid, char *c_name, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetProcessName(unsigned int c_pid, char *c_name, unsigned int c_length) {
     nvmlReturn_t (*function)(unsigned int, char *, unsigned int);
     *(void **)&function = table_resolve(8);
     return function ? function(c_pid, c_name, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetHicVersion(unsigned int *c_hwbcCount, nvmlHwbcEntry_t *c_hwbcEntries) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetHicVersion(unsigned int *c_hwbcCount, nvmlHwbcEntry_t *c_hwbcEntries) {
     nvmlReturn_t (*function)(unsigned int *, nvmlHwbcEntry_t *);
     *(void **)&function = table_resolve(9);
     return function ? function(c_hwbcCount, c_hwbcEntries) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetTopologyGpuSet(unsigned int c_cpuNumber, unsigned int *c_count, nvmlDevice_t *c_deviceArray) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetTopologyGpuSet(unsigned int c_cpuNumber, unsigned int *c_count, nvmlDevice_t *c_deviceArray) {
     nvmlReturn_t (*function)(unsigned int, unsigned int *, nvmlDevice_t *);
     *(void **)&function = table_resolve(10);
     return function ? function(c_cpuNumber, c_count, c_deviceArray) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t *c_branchInfo, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t *c_branchInfo, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlSystemDriverBranchInfo_t *, unsigned int);
     *(void **)&function = table_resolve(11);
     return function ? function(c_branchInfo, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetCPER_v1(nvmlGetCPER_v1_t *c_cper) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetCPER_v1(nvmlGetCPER_v1_t *c_cper) {
     nvmlReturn_t (*function)(nvmlGetCPER_v1_t *);
     *(void **)&function = table_resolve(12);
     return function ? function(c_cper) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetCount(unsigned int *c_unitCount) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetCount(unsigned int *c_unitCount) {
     nvmlReturn_t (*function)(unsigned int *);
     *(void **)&function = table_resolve(13);
     return function ? function(c_unitCount) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetHandleByIndex(unsigned int c_index, nvmlUnit_t *c_unit) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetHandleByIndex(unsigned int c_index, nvmlUnit_t *c_unit) {
     nvmlReturn_t (*function)(unsigned int, nvmlUnit_t *);
     *(void **)&function = table_resolve(14);
     return function ? function(c_index, c_unit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetUnitInfo(nvmlUnit_t c_unit, nvmlUnitInfo_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetUnitInfo(nvmlUnit_t c_unit, nvmlUnitInfo_t *c_info) {
     nvmlReturn_t (*function)(nvmlUnit_t, nvmlUnitInfo_t *);
     *(void **)&function = table_resolve(15);
     return function ? function(c_unit, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetLedState(nvmlUnit_t c_unit, nvmlLedState_t *c_state) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetLedState(nvmlUnit_t c_unit, nvmlLedState_t *c_state) {
     nvmlReturn_t (*function)(nvmlUnit_t, nvmlLedState_t *);
     *(void **)&function = table_resolve(16);
     return function ? function(c_unit, c_state) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetPsuInfo(nvmlUnit_t c_unit, nvmlPSUInfo_t *c_psu) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetPsuInfo(nvmlUnit_t c_unit, nvmlPSUInfo_t *c_psu) {
     nvmlReturn_t (*function)(nvmlUnit_t, nvmlPSUInfo_t *);
     *(void **)&function = table_resolve(17);
     return function ? function(c_unit, c_psu) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetTemperature(nvmlUnit_t c_unit, unsigned int c_type, unsigned int *c_temp) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetTemperature(nvmlUnit_t c_unit, unsigned int c_type, unsigned int *c_temp) {
     nvmlReturn_t (*function)(nvmlUnit_t, unsigned int, unsigned int *);
     *(void **)&function = table_resolve(18);
     return function ? function(c_unit, c_type, c_temp) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetFanSpeedInfo(nvmlUnit_t c_unit, nvmlUnitFanSpeeds_t *c_fanSpeeds) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetFanSpeedInfo(nvmlUnit_t c_unit, nvmlUnitFanSpeeds_t *c_fanSpeeds) {
     nvmlReturn_t (*function)(nvmlUnit_t, nvmlUnitFanSpeeds_t *);
     *(void **)&function = table_resolve(19);
     return function ? function(c_unit, c_fanSpeeds) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitGetDevices(nvmlUnit_t c_unit, unsigned int *c_deviceCount, nvmlDevice_t *c_devices) {
+COLD static nvmlReturn_t thunk_nvmlUnitGetDevices(nvmlUnit_t c_unit, unsigned int *c_deviceCount, nvmlDevice_t *c_devices) {
     nvmlReturn_t (*function)(nvmlUnit_t, unsigned int *, nvmlDevice_t *);
     *(void **)&function = table_resolve(20);
     return function ? function(c_unit, c_deviceCount, c_devices) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCount_v2(unsigned int *c_deviceCount) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCount_v2(unsigned int *c_deviceCount) {
     nvmlReturn_t (*function)(unsigned int *);
     *(void **)&function = table_resolve(21);
     return function ? function(c_deviceCount) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAttributes_v2(nvmlDevice_t c_device, nvmlDeviceAttributes_t *c_attributes) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAttributes_v2(nvmlDevice_t c_device, nvmlDeviceAttributes_t *c_attributes) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDeviceAttributes_t *);
     *(void **)&function = table_resolve(22);
     return function ? function(c_device, c_attributes) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetHandleByIndex_v2(unsigned int c_index, nvmlDevice_t *c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetHandleByIndex_v2(unsigned int c_index, nvmlDevice_t *c_device) {
     nvmlReturn_t (*function)(unsigned int, nvmlDevice_t *);
     *(void **)&function = table_resolve(23);
     return function ? function(c_index, c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetHandleBySerial(const char *c_serial, nvmlDevice_t *c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetHandleBySerial(const char *c_serial, nvmlDevice_t *c_device) {
     nvmlReturn_t (*function)(const char *, nvmlDevice_t *);
     *(void **)&function = table_resolve(24);
     return function ? function(c_serial, c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetHandleByUUID(const char *c_uuid, nvmlDevice_t *c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetHandleByUUID(const char *c_uuid, nvmlDevice_t *c_device) {
     nvmlReturn_t (*function)(const char *, nvmlDevice_t *);
     *(void **)&function = table_resolve(25);
     return function ? function(c_uuid, c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *c_uuid, nvmlDevice_t *c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *c_uuid, nvmlDevice_t *c_device) {
     nvmlReturn_t (*function)(const nvmlUUID_t *, nvmlDevice_t *);
     *(void **)&function = table_resolve(26);
     return function ? function(c_uuid, c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetHandleByPciBusId_v2(const char *c_pciBusId, nvmlDevice_t *c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetHandleByPciBusId_v2(const char *c_pciBusId, nvmlDevice_t *c_device) {
     nvmlReturn_t (*function)(const char *, nvmlDevice_t *);
     *(void **)&function = table_resolve(27);
     return function ? function(c_pciBusId, c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetName(nvmlDevice_t c_device, char *c_name, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetName(nvmlDevice_t c_device, char *c_name, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *, unsigned int);
     *(void **)&function = table_resolve(28);
     return function ? function(c_device, c_name, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBrand(nvmlDevice_t c_device, nvmlBrandType_t *c_type) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBrand(nvmlDevice_t c_device, nvmlBrandType_t *c_type) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlBrandType_t *);
     *(void **)&function = table_resolve(29);
     return function ? function(c_device, c_type) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetIndex(nvmlDevice_t c_device, unsigned int *c_index) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetIndex(nvmlDevice_t c_device, unsigned int *c_index) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(30);
     return function ? function(c_device, c_index) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSerial(nvmlDevice_t c_device, char *c_serial, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSerial(nvmlDevice_t c_device, char *c_serial, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *, unsigned int);
     *(void **)&function = table_resolve(31);
     return function ? function(c_device, c_serial, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetModuleId(nvmlDevice_t c_device, unsigned int *c_moduleId) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetModuleId(nvmlDevice_t c_device, unsigned int *c_moduleId) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(32);
     return function ? function(c_device, c_moduleId) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetC2cModeInfoV(nvmlDevice_t c_device, nvmlC2cModeInfo_v1_t *c_c2cModeInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetC2cModeInfoV(nvmlDevice_t c_device, nvmlC2cModeInfo_v1_t *c_c2cModeInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlC2cModeInfo_v1_t *);
     *(void **)&function = table_resolve(33);
     return function ? function(c_device, c_c2cModeInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemoryAffinity(nvmlDevice_t c_device, unsigned int c_nodeSetSize, unsigned long *c_nodeSet, nvmlAffinityScope_t c_scope) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemoryAffinity(nvmlDevice_t c_device, unsigned int c_nodeSetSize, unsigned long *c_nodeSet, nvmlAffinityScope_t c_scope) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned long *, nvmlAffinityScope_t);
     *(void **)&function = table_resolve(34);
     return function ? function(c_device, c_nodeSetSize, c_nodeSet, c_scope) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t c_device, unsigned int c_cpuSetSize, unsigned long *c_cpuSet, nvmlAffinityScope_t c_scope) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t c_device, unsigned int c_cpuSetSize, unsigned long *c_cpuSet, nvmlAffinityScope_t c_scope) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned long *, nvmlAffinityScope_t);
     *(void **)&function = table_resolve(35);
     return function ? function(c_device, c_cpuSetSize, c_cpuSet, c_scope) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCpuAffinity(nvmlDevice_t c_device, unsigned int c_cpuSetSize, unsigned long *c_cpuSet) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCpuAffinity(nvmlDevice_t c_device, unsigned int c_cpuSetSize, unsigned long *c_cpuSet) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned long *);
     *(void **)&function = table_resolve(36);
     return function ? function(c_device, c_cpuSetSize, c_cpuSet) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetCpuAffinity(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetCpuAffinity(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(37);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceClearCpuAffinity(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceClearCpuAffinity(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(38);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNumaNodeId(nvmlDevice_t c_device, unsigned int *c_node) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNumaNodeId(nvmlDevice_t c_device, unsigned int *c_node) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(39);
     return function ? function(c_device, c_node) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAddressingMode(nvmlDevice_t c_device, nvmlDeviceAddressingMode_t *c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAddressingMode(nvmlDevice_t c_device, nvmlDeviceAddressingMode_t *c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDeviceAddressingMode_t *);
     *(void **)&function = table_resolve(40);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRepairStatus(nvmlDevice_t c_device, nvmlRepairStatus_t *c_repairStatus) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRepairStatus(nvmlDevice_t c_device, nvmlRepairStatus_t *c_repairStatus) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlRepairStatus_t *);
     *(void **)&function = table_resolve(41);
     return function ? function(c_device, c_repairStatus) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t c_device, nvmlUnrepairableMemoryStatus_v1_t *c_unrepairableMemoryStatus) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t c_device, nvmlUnrepairableMemoryStatus_v1_t *c_unrepairableMemoryStatus) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlUnrepairableMemoryStatus_v1_t *);
     *(void **)&function = table_resolve(42);
     return function ? function(c_device, c_unrepairableMemoryStatus) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t c_device1, nvmlDevice_t c_device2, nvmlGpuTopologyLevel_t *c_pathInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t c_device1, nvmlDevice_t c_device2, nvmlGpuTopologyLevel_t *c_pathInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDevice_t, nvmlGpuTopologyLevel_t *);
     *(void **)&function = table_resolve(43);
     return function ? function(c_device1, c_device2, c_pathInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t c_device, nvmlGpuTopologyLevel_t c_level, unsigned int *c_count, nvmlDevice_t *c_deviceArray) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t c_device, nvmlGpuTopologyLevel_t c_level, unsigned int *c_count, nvmlDevice_t *c_deviceArray) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuTopologyLevel_t, unsigned int *, nvmlDevice_t *);
     *(void **)&function = table_resolve(44);
     return function ? function(c_device, c_level, c_count, c_deviceArray) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetP2PStatus(nvmlDevice_t c_device1, nvmlDevice_t c_device2, nvmlGpuP2PCapsIndex_t c_p2pIndex, nvmlGpuP2PStatus_t *c_p2pStatus) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetP2PStatus(nvmlDevice_t c_device1, nvmlDevice_t c_device2, nvmlGpuP2PCapsIndex_t c_p2pIndex, nvmlGpuP2PStatus_t *c_p2pStatus) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDevice_t, nvmlGpuP2PCapsIndex_t, nvmlGpuP2PStatus_t *);
     *(void **)&function = table_resolve(45);
     return function ? function(c_device1, c_device2, c_p2pIndex, c_p2pStatus) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetUUID(nvmlDevice_t c_device, char *c_uuid, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetUUID(nvmlDevice_t c_device, char *c_uuid, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *, unsigned int);
     *(void **)&function = table_resolve(46);
     return function ? function(c_device, c_uuid, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMinorNumber(nvmlDevice_t c_device, unsigned int *c_minorNumber) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMinorNumber(nvmlDevice_t c_device, unsigned int *c_minorNumber) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(47);
     return function ? function(c_device, c_minorNumber) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBoardPartNumber(nvmlDevice_t c_device, char *c_partNumber, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBoardPartNumber(nvmlDevice_t c_device, char *c_partNumber, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *, unsigned int);
     *(void **)&function = table_resolve(48);
     return function ? function(c_device, c_partNumber, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetInforomVersion(nvmlDevice_t c_device, nvmlInforomObject_t c_object, char *c_version, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetInforomVersion(nvmlDevice_t c_device, nvmlInforomObject_t c_object, char *c_version, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlInforomObject_t, char *, unsigned int);
     *(void **)&function = table_resolve(49);
     return function ? function(c_device, c_object, c_version, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetInforomImageVersion(nvmlDevice_t c_device, char *c_version, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetInforomImageVersion(nvmlDevice_t c_device, char *c_version, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *, unsigned int);
     *(void **)&function = table_resolve(50);
     return function ? function(c_device, c_version, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetInforomConfigurationChecksum(nvmlDevice_t c_device, unsigned int *c_checksum) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetInforomConfigurationChecksum(nvmlDevice_t c_device, unsigned int *c_checksum) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(51);
     return function ? function(c_device, c_checksum) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceValidateInforom(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceValidateInforom(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(52);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t c_device, unsigned long long *c_timestamp, unsigned long *c_durationUs) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t c_device, unsigned long long *c_timestamp, unsigned long *c_durationUs) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long *, unsigned long *);
     *(void **)&function = table_resolve(53);
     return function ? function(c_device, c_timestamp, c_durationUs) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBBXTimeData_v1(nvmlDevice_t c_device, nvmlBBXTimeData_v1_t *c_timeData) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBBXTimeData_v1(nvmlDevice_t c_device, nvmlBBXTimeData_v1_t *c_timeData) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlBBXTimeData_v1_t *);
     *(void **)&function = table_resolve(54);
     return function ? function(c_device, c_timeData) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuUptime_v1(nvmlDevice_t c_device, nvmlGpuUptime_v1_t *c_uptime) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuUptime_v1(nvmlDevice_t c_device, nvmlGpuUptime_v1_t *c_uptime) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuUptime_v1_t *);
     *(void **)&function = table_resolve(55);
     return function ? function(c_device, c_uptime) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDisplayMode(nvmlDevice_t c_device, nvmlEnableState_t *c_display) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDisplayMode(nvmlDevice_t c_device, nvmlEnableState_t *c_display) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(56);
     return function ? function(c_device, c_display) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDisplayActive(nvmlDevice_t c_device, nvmlEnableState_t *c_isActive) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDisplayActive(nvmlDevice_t c_device, nvmlEnableState_t *c_isActive) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(57);
     return function ? function(c_device, c_isActive) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPersistenceMode(nvmlDevice_t c_device, nvmlEnableState_t *c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPersistenceMode(nvmlDevice_t c_device, nvmlEnableState_t *c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(58);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPciInfoExt(nvmlDevice_t c_device, nvmlPciInfoExt_t *c_pci) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPciInfoExt(nvmlDevice_t c_device, nvmlPciInfoExt_t *c_pci) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPciInfoExt_t *);
     *(void **)&function = table_resolve(59);
     return function ? function(c_device, c_pci) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPciInfo_v3(nvmlDevice_t c_device, nvmlPciInfo_t *c_pci) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPciInfo_v3(nvmlDevice_t c_device, nvmlPciInfo_t *c_pci) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPciInfo_t *);
     *(void **)&function = table_resolve(60);
     return function ? function(c_device, c_pci) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t c_device, unsigned int *c_maxLinkGen) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t c_device, unsigned int *c_maxLinkGen) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(61);
     return function ? function(c_device, c_maxLinkGen) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t c_device, unsigned int *c_maxLinkGenDevice) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t c_device, unsigned int *c_maxLinkGenDevice) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(62);
     return function ? function(c_device, c_maxLinkGenDevice) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t c_device, unsigned int *c_maxLinkWidth) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t c_device, unsigned int *c_maxLinkWidth) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(63);
     return function ? function(c_device, c_maxLinkWidth) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t c_device, unsigned int *c_currLinkGen) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t c_device, unsigned int *c_currLinkGen) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(64);
     return function ? function(c_device, c_currLinkGen) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t c_device, unsigned int *c_currLinkWidth) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t c_device, unsigned int *c_currLinkWidth) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(65);
     return function ? function(c_device, c_currLinkWidth) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPcieThroughput(nvmlDevice_t c_device, nvmlPcieUtilCounter_t c_counter, unsigned int *c_value) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPcieThroughput(nvmlDevice_t c_device, nvmlPcieUtilCounter_t c_counter, unsigned int *c_value) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPcieUtilCounter_t, unsigned int *);
     *(void **)&function = table_resolve(66);
     return function ? function(c_device, c_counter, c_value) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPcieReplayCounter(nvmlDevice_t c_device, unsigned int *c_value) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPcieReplayCounter(nvmlDevice_t c_device, unsigned int *c_value) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(67);
     return function ? function(c_device, c_value) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetClockInfo(nvmlDevice_t c_device, nvmlClockType_t c_type, unsigned int *c_clock) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetClockInfo(nvmlDevice_t c_device, nvmlClockType_t c_type, unsigned int *c_clock) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockType_t, unsigned int *);
     *(void **)&function = table_resolve(68);
     return function ? function(c_device, c_type, c_clock) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMaxClockInfo(nvmlDevice_t c_device, nvmlClockType_t c_type, unsigned int *c_clock) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMaxClockInfo(nvmlDevice_t c_device, nvmlClockType_t c_type, unsigned int *c_clock) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockType_t, unsigned int *);
     *(void **)&function = table_resolve(69);
     return function ? function(c_device, c_type, c_clock) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpcClkVfOffset(nvmlDevice_t c_device, int *c_offset) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpcClkVfOffset(nvmlDevice_t c_device, int *c_offset) {
     nvmlReturn_t (*function)(nvmlDevice_t, int *);
     *(void **)&function = table_resolve(70);
     return function ? function(c_device, c_offset) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetApplicationsClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, unsigned int *c_clockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetApplicationsClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, unsigned int *c_clockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockType_t, unsigned int *);
     *(void **)&function = table_resolve(71);
     return function ? function(c_device, c_clockType, c_clockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, unsigned int *c_clockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, unsigned int *c_clockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockType_t, unsigned int *);
     *(void **)&function = table_resolve(72);
     return function ? function(c_device, c_clockType, c_clockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, nvmlClockId_t c_clockId, unsigned int *c_clockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, nvmlClockId_t c_clockId, unsigned int *c_clockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockType_t, nvmlClockId_t, unsigned int *);
     *(void **)&function = table_resolve(73);
     return function ? function(c_device, c_clockType, c_clockId, c_clockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, unsigned int *c_clockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t c_device, nvmlClockType_t c_clockType, unsigned int *c_clockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockType_t, unsigned int *);
     *(void **)&function = table_resolve(74);
     return function ? function(c_device, c_clockType, c_clockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t c_device, unsigned int *c_count, unsigned int *c_clocksMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t c_device, unsigned int *c_count, unsigned int *c_clocksMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(75);
     return function ? function(c_device, c_count, c_clocksMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t c_device, unsigned int c_memoryClockMHz, unsigned int *c_count, unsigned int *c_clocksMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t c_device, unsigned int c_memoryClockMHz, unsigned int *c_count, unsigned int *c_clocksMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(76);
     return function ? function(c_device, c_memoryClockMHz, c_count, c_clocksMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t c_device, nvmlEnableState_t *c_isEnabled, nvmlEnableState_t *c_defaultIsEnabled) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t c_device, nvmlEnableState_t *c_isEnabled, nvmlEnableState_t *c_defaultIsEnabled) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *, nvmlEnableState_t *);
     *(void **)&function = table_resolve(77);
     return function ? function(c_device, c_isEnabled, c_defaultIsEnabled) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetFanSpeed(nvmlDevice_t c_device, unsigned int *c_speed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetFanSpeed(nvmlDevice_t c_device, unsigned int *c_speed) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(78);
     return function ? function(c_device, c_speed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetFanSpeed_v2(nvmlDevice_t c_device, unsigned int c_fan, unsigned int *c_speed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetFanSpeed_v2(nvmlDevice_t c_device, unsigned int c_fan, unsigned int *c_speed) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int *);
     *(void **)&function = table_resolve(79);
     return function ? function(c_device, c_fan, c_speed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetFanSpeedRPM(nvmlDevice_t c_device, nvmlFanSpeedInfo_t *c_fanSpeed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetFanSpeedRPM(nvmlDevice_t c_device, nvmlFanSpeedInfo_t *c_fanSpeed) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlFanSpeedInfo_t *);
     *(void **)&function = table_resolve(80);
     return function ? function(c_device, c_fanSpeed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTargetFanSpeed(nvmlDevice_t c_device, unsigned int c_fan, unsigned int *c_targetSpeed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTargetFanSpeed(nvmlDevice_t c_device, unsigned int c_fan, unsigned int *c_targetSpeed) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int *);
     *(void **)&function = table_resolve(81);
     return function ? function(c_device, c_fan, c_targetSpeed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMinMaxFanSpeed(nvmlDevice_t c_device, unsigned int *c_minSpeed, unsigned int *c_maxSpeed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMinMaxFanSpeed(nvmlDevice_t c_device, unsigned int *c_minSpeed, unsigned int *c_maxSpeed) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(82);
     return function ? function(c_device, c_minSpeed, c_maxSpeed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetFanControlPolicy_v2(nvmlDevice_t c_device, unsigned int c_fan, nvmlFanControlPolicy_t *c_policy) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetFanControlPolicy_v2(nvmlDevice_t c_device, unsigned int c_fan, nvmlFanControlPolicy_t *c_policy) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlFanControlPolicy_t *);
     *(void **)&function = table_resolve(83);
     return function ? function(c_device, c_fan, c_policy) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNumFans(nvmlDevice_t c_device, unsigned int *c_numFans) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNumFans(nvmlDevice_t c_device, unsigned int *c_numFans) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(84);
     return function ? function(c_device, c_numFans) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTemperature(nvmlDevice_t c_device, nvmlTemperatureSensors_t c_sensorType, unsigned int *c_temp) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTemperature(nvmlDevice_t c_device, nvmlTemperatureSensors_t c_sensorType, unsigned int *c_temp) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlTemperatureSensors_t, unsigned int *);
     *(void **)&function = table_resolve(85);
     return function ? function(c_device, c_sensorType, c_temp) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCoolerInfo(nvmlDevice_t c_device, nvmlCoolerInfo_t *c_coolerInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCoolerInfo(nvmlDevice_t c_device, nvmlCoolerInfo_t *c_coolerInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlCoolerInfo_t *);
     *(void **)&function = table_resolve(86);
     return function ? function(c_device, c_coolerInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTemperatureV(nvmlDevice_t c_device, nvmlTemperature_t *c_temperature) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTemperatureV(nvmlDevice_t c_device, nvmlTemperature_t *c_temperature) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlTemperature_t *);
     *(void **)&function = table_resolve(87);
     return function ? function(c_device, c_temperature) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTemperatureThreshold(nvmlDevice_t c_device, nvmlTemperatureThresholds_t c_thresholdType, unsigned int *c_temp) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTemperatureThreshold(nvmlDevice_t c_device, nvmlTemperatureThresholds_t c_thresholdType, unsigned int *c_temp) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlTemperatureThresholds_t, unsigned int *);
     *(void **)&function = table_resolve(88);
     return function ? function(c_device, c_thresholdType, c_temp) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMarginTemperature(nvmlDevice_t c_device, nvmlMarginTemperature_t *c_marginTempInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMarginTemperature(nvmlDevice_t c_device, nvmlMarginTemperature_t *c_marginTempInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlMarginTemperature_t *);
     *(void **)&function = table_resolve(89);
     return function ? function(c_device, c_marginTempInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetThermalSettings(nvmlDevice_t c_device, unsigned int c_sensorIndex, nvmlGpuThermalSettings_t *c_pThermalSettings) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetThermalSettings(nvmlDevice_t c_device, unsigned int c_sensorIndex, nvmlGpuThermalSettings_t *c_pThermalSettings) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuThermalSettings_t *);
     *(void **)&function = table_resolve(90);
     return function ? function(c_device, c_sensorIndex, c_pThermalSettings) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPerformanceState(nvmlDevice_t c_device, nvmlPstates_t *c_pState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPerformanceState(nvmlDevice_t c_device, nvmlPstates_t *c_pState) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPstates_t *);
     *(void **)&function = table_resolve(91);
     return function ? function(c_device, c_pState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t c_device, unsigned long long *c_clocksEventReasons) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t c_device, unsigned long long *c_clocksEventReasons) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long *);
     *(void **)&function = table_resolve(92);
     return function ? function(c_device, c_clocksEventReasons) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t c_device, unsigned long long *c_clocksThrottleReasons) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t c_device, unsigned long long *c_clocksThrottleReasons) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long *);
     *(void **)&function = table_resolve(93);
     return function ? function(c_device, c_clocksThrottleReasons) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t c_device, unsigned long long *c_supportedClocksEventReasons) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t c_device, unsigned long long *c_supportedClocksEventReasons) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long *);
     *(void **)&function = table_resolve(94);
     return function ? function(c_device, c_supportedClocksEventReasons) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t c_device, unsigned long long *c_supportedClocksThrottleReasons) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t c_device, unsigned long long *c_supportedClocksThrottleReasons) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long *);
     *(void **)&function = table_resolve(95);
     return function ? function(c_device, c_supportedClocksThrottleReasons) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerState(nvmlDevice_t c_device, nvmlPstates_t *c_pState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerState(nvmlDevice_t c_device, nvmlPstates_t *c_pState) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPstates_t *);
     *(void **)&function = table_resolve(96);
     return function ? function(c_device, c_pState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t c_device, nvmlGpuDynamicPstatesInfo_t *c_pDynamicPstatesInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t c_device, nvmlGpuDynamicPstatesInfo_t *c_pDynamicPstatesInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuDynamicPstatesInfo_t *);
     *(void **)&function = table_resolve(97);
     return function ? function(c_device, c_pDynamicPstatesInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemClkVfOffset(nvmlDevice_t c_device, int *c_offset) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemClkVfOffset(nvmlDevice_t c_device, int *c_offset) {
     nvmlReturn_t (*function)(nvmlDevice_t, int *);
     *(void **)&function = table_resolve(98);
     return function ? function(c_device, c_offset) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t c_device, nvmlClockType_t c_type, nvmlPstates_t c_pstate, unsigned int *c_minClockMHz, unsigned int *c_maxClockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t c_device, nvmlClockType_t c_type, nvmlPstates_t c_pstate, unsigned int *c_minClockMHz, unsigned int *c_maxClockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockType_t, nvmlPstates_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(99);
     return function ? function(c_device, c_type, c_pstate, c_minClockMHz, c_maxClockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t c_device, nvmlPstates_t *c_pstates, unsigned int c_size) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t c_device, nvmlPstates_t *c_pstates, unsigned int c_size) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPstates_t *, unsigned int);
     *(void **)&function = table_resolve(100);
     return function ? function(c_device, c_pstates, c_size) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpcClkMinMaxVfOffset(nvmlDevice_t c_device, int *c_minOffset, int *c_maxOffset) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpcClkMinMaxVfOffset(nvmlDevice_t c_device, int *c_minOffset, int *c_maxOffset) {
     nvmlReturn_t (*function)(nvmlDevice_t, int *, int *);
     *(void **)&function = table_resolve(101);
     return function ? function(c_device, c_minOffset, c_maxOffset) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemClkMinMaxVfOffset(nvmlDevice_t c_device, int *c_minOffset, int *c_maxOffset) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemClkMinMaxVfOffset(nvmlDevice_t c_device, int *c_minOffset, int *c_maxOffset) {
     nvmlReturn_t (*function)(nvmlDevice_t, int *, int *);
     *(void **)&function = table_resolve(102);
     return function ? function(c_device, c_minOffset, c_maxOffset) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetClockOffsets(nvmlDevice_t c_device, nvmlClockOffset_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetClockOffsets(nvmlDevice_t c_device, nvmlClockOffset_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockOffset_t *);
     *(void **)&function = table_resolve(103);
     return function ? function(c_device, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetClockOffsets(nvmlDevice_t c_device, nvmlClockOffset_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetClockOffsets(nvmlDevice_t c_device, nvmlClockOffset_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClockOffset_t *);
     *(void **)&function = table_resolve(104);
     return function ? function(c_device, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPerformanceModes(nvmlDevice_t c_device, nvmlDevicePerfModes_t *c_perfModes) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPerformanceModes(nvmlDevice_t c_device, nvmlDevicePerfModes_t *c_perfModes) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDevicePerfModes_t *);
     *(void **)&function = table_resolve(105);
     return function ? function(c_device, c_perfModes) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCurrentClockFreqs(nvmlDevice_t c_device, nvmlDeviceCurrentClockFreqs_t *c_currentClockFreqs) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCurrentClockFreqs(nvmlDevice_t c_device, nvmlDeviceCurrentClockFreqs_t *c_currentClockFreqs) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDeviceCurrentClockFreqs_t *);
     *(void **)&function = table_resolve(106);
     return function ? function(c_device, c_currentClockFreqs) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementMode(nvmlDevice_t c_device, nvmlEnableState_t *c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementMode(nvmlDevice_t c_device, nvmlEnableState_t *c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(107);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementLimit(nvmlDevice_t c_device, unsigned int *c_limit) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementLimit(nvmlDevice_t c_device, unsigned int *c_limit) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(108);
     return function ? function(c_device, c_limit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t c_device, unsigned int *c_minLimit, unsigned int *c_maxLimit) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t c_device, unsigned int *c_minLimit, unsigned int *c_maxLimit) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(109);
     return function ? function(c_device, c_minLimit, c_maxLimit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t c_device, unsigned int *c_defaultLimit) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t c_device, unsigned int *c_defaultLimit) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(110);
     return function ? function(c_device, c_defaultLimit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerUsage(nvmlDevice_t c_device, unsigned int *c_power) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerUsage(nvmlDevice_t c_device, unsigned int *c_power) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(111);
     return function ? function(c_device, c_power) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerMizerMode_v1(nvmlDevice_t c_device, nvmlDevicePowerMizerModes_v1_t *c_powerMizerMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerMizerMode_v1(nvmlDevice_t c_device, nvmlDevicePowerMizerModes_v1_t *c_powerMizerMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDevicePowerMizerModes_v1_t *);
     *(void **)&function = table_resolve(112);
     return function ? function(c_device, c_powerMizerMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetPowerMizerMode_v1(nvmlDevice_t c_device, nvmlDevicePowerMizerModes_v1_t *c_powerMizerMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetPowerMizerMode_v1(nvmlDevice_t c_device, nvmlDevicePowerMizerModes_v1_t *c_powerMizerMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDevicePowerMizerModes_v1_t *);
     *(void **)&function = table_resolve(113);
     return function ? function(c_device, c_powerMizerMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t c_device, unsigned long long *c_energy) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t c_device, unsigned long long *c_energy) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long *);
     *(void **)&function = table_resolve(114);
     return function ? function(c_device, c_energy) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t c_device, unsigned int *c_limit) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t c_device, unsigned int *c_limit) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(115);
     return function ? function(c_device, c_limit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetAdaptiveTgpMode_v1(nvmlDevice_t c_device, nvmlEnableState_t c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetAdaptiveTgpMode_v1(nvmlDevice_t c_device, nvmlEnableState_t c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t);
     *(void **)&function = table_resolve(116);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAdaptiveTgpModeInfo_v1(nvmlDevice_t c_device, nvmlAdaptiveTgpModeInfo_v1_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAdaptiveTgpModeInfo_v1(nvmlDevice_t c_device, nvmlAdaptiveTgpModeInfo_v1_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlAdaptiveTgpModeInfo_v1_t *);
     *(void **)&function = table_resolve(117);
     return function ? function(c_device, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuOperationMode(nvmlDevice_t c_device, nvmlGpuOperationMode_t *c_current, nvmlGpuOperationMode_t *c_pending) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuOperationMode(nvmlDevice_t c_device, nvmlGpuOperationMode_t *c_current, nvmlGpuOperationMode_t *c_pending) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuOperationMode_t *, nvmlGpuOperationMode_t *);
     *(void **)&function = table_resolve(118);
     return function ? function(c_device, c_current, c_pending) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemoryInfo(nvmlDevice_t c_device, nvmlMemory_t *c_memory) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemoryInfo(nvmlDevice_t c_device, nvmlMemory_t *c_memory) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlMemory_t *);
     *(void **)&function = table_resolve(119);
     return function ? function(c_device, c_memory) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t c_device, nvmlMemory_v2_t *c_memory) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t c_device, nvmlMemory_v2_t *c_memory) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlMemory_v2_t *);
     *(void **)&function = table_resolve(120);
     return function ? function(c_device, c_memory) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t c_device, nvmlSetMemoryLimits_v1_t *c_limits) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t c_device, nvmlSetMemoryLimits_v1_t *c_limits) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlSetMemoryLimits_v1_t *);
     *(void **)&function = table_resolve(121);
     return function ? function(c_device, c_limits) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t c_device, nvmlGetMemoryLimits_v1_t *c_limits) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t c_device, nvmlGetMemoryLimits_v1_t *c_limits) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGetMemoryLimits_v1_t *);
     *(void **)&function = table_resolve(122);
     return function ? function(c_device, c_limits) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetComputeMode(nvmlDevice_t c_device, nvmlComputeMode_t *c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetComputeMode(nvmlDevice_t c_device, nvmlComputeMode_t *c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlComputeMode_t *);
     *(void **)&function = table_resolve(123);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCudaComputeCapability(nvmlDevice_t c_device, int *c_major, int *c_minor) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCudaComputeCapability(nvmlDevice_t c_device, int *c_major, int *c_minor) {
     nvmlReturn_t (*function)(nvmlDevice_t, int *, int *);
     *(void **)&function = table_resolve(124);
     return function ? function(c_device, c_major, c_minor) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDramEncryptionMode(nvmlDevice_t c_device, nvmlDramEncryptionInfo_t *c_current, nvmlDramEncryptionInfo_t *c_pending) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDramEncryptionMode(nvmlDevice_t c_device, nvmlDramEncryptionInfo_t *c_current, nvmlDramEncryptionInfo_t *c_pending) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDramEncryptionInfo_t *, nvmlDramEncryptionInfo_t *);
     *(void **)&function = table_resolve(125);
     return function ? function(c_device, c_current, c_pending) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetDramEncryptionMode(nvmlDevice_t c_device, const nvmlDramEncryptionInfo_t *c_dramEncryption) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetDramEncryptionMode(nvmlDevice_t c_device, const nvmlDramEncryptionInfo_t *c_dramEncryption) {
     nvmlReturn_t (*function)(nvmlDevice_t, const nvmlDramEncryptionInfo_t *);
     *(void **)&function = table_resolve(126);
     return function ? function(c_device, c_dramEncryption) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetEccMode(nvmlDevice_t c_device, nvmlEnableState_t *c_current, nvmlEnableState_t *c_pending) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetEccMode(nvmlDevice_t c_device, nvmlEnableState_t *c_current, nvmlEnableState_t *c_pending) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *, nvmlEnableState_t *);
     *(void **)&function = table_resolve(127);
     return function ? function(c_device, c_current, c_pending) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDefaultEccMode(nvmlDevice_t c_device, nvmlEnableState_t *c_defaultMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDefaultEccMode(nvmlDevice_t c_device, nvmlEnableState_t *c_defaultMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(128);
     return function ? function(c_device, c_defaultMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBoardId(nvmlDevice_t c_device, unsigned int *c_boardId) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBoardId(nvmlDevice_t c_device, unsigned int *c_boardId) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(129);
     return function ? function(c_device, c_boardId) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMultiGpuBoard(nvmlDevice_t c_device, unsigned int *c_multiGpuBool) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMultiGpuBoard(nvmlDevice_t c_device, unsigned int *c_multiGpuBool) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(130);
     return function ? function(c_device, c_multiGpuBool) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetTotalEccErrors(nvmlDevice_t c_device, nvmlMemoryErrorType_t c_errorType, nvmlEccCounterType_t c_counterType, unsigned long long *c_eccCounts) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetTotalEccErrors(nvmlDevice_t c_device, nvmlMemoryErrorType_t c_errorType, nvmlEccCounterType_t c_counterType, unsigned long long *c_eccCounts) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t, unsigned long long *);
     *(void **)&function = table_resolve(131);
     return function ? function(c_device, c_errorType, c_counterType, c_eccCounts) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDetailedEccErrors(nvmlDevice_t c_device, nvmlMemoryErrorType_t c_errorType, nvmlEccCounterType_t c_counterType, nvmlEccErrorCounts_t *c_eccCounts) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDetailedEccErrors(nvmlDevice_t c_device, nvmlMemoryErrorType_t c_errorType, nvmlEccCounterType_t c_counterType, nvmlEccErrorCounts_t *c_eccCounts) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t, nvmlEccErrorCounts_t *);
     *(void **)&function = table_resolve(132);
     return function ? function(c_device, c_errorType, c_counterType, c_eccCounts) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t c_device, nvmlMemoryErrorType_t c_errorType, nvmlEccCounterType_t c_counterType, nvmlMemoryLocation_t c_locationType, unsigned long long *c_count) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t c_device, nvmlMemoryErrorType_t c_errorType, nvmlEccCounterType_t c_counterType, nvmlMemoryLocation_t c_locationType, unsigned long long *c_count) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t, nvmlMemoryLocation_t, unsigned long long *);
     *(void **)&function = table_resolve(133);
     return function ? function(c_device, c_errorType, c_counterType, c_locationType, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetUtilizationRates(nvmlDevice_t c_device, nvmlUtilization_t *c_utilization) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetUtilizationRates(nvmlDevice_t c_device, nvmlUtilization_t *c_utilization) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlUtilization_t *);
     *(void **)&function = table_resolve(134);
     return function ? function(c_device, c_utilization) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetEncoderUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetEncoderUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(135);
     return function ? function(c_device, c_utilization, c_samplingPeriodUs) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetEncoderCapacity(nvmlDevice_t c_device, nvmlEncoderType_t c_encoderQueryType, unsigned int *c_encoderCapacity) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetEncoderCapacity(nvmlDevice_t c_device, nvmlEncoderType_t c_encoderQueryType, unsigned int *c_encoderCapacity) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEncoderType_t, unsigned int *);
     *(void **)&function = table_resolve(136);
     return function ? function(c_device, c_encoderQueryType, c_encoderCapacity) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetEncoderStats(nvmlDevice_t c_device, unsigned int *c_sessionCount, unsigned int *c_averageFps, unsigned int *c_averageLatency) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetEncoderStats(nvmlDevice_t c_device, unsigned int *c_sessionCount, unsigned int *c_averageFps, unsigned int *c_averageLatency) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(137);
     return function ? function(c_device, c_sessionCount, c_averageFps, c_averageLatency) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetEncoderSessions(nvmlDevice_t c_device, unsigned int *c_sessionCount, nvmlEncoderSessionInfo_t *c_sessionInfos) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetEncoderSessions(nvmlDevice_t c_device, unsigned int *c_sessionCount, nvmlEncoderSessionInfo_t *c_sessionInfos) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlEncoderSessionInfo_t *);
     *(void **)&function = table_resolve(138);
     return function ? function(c_device, c_sessionCount, c_sessionInfos) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDecoderUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDecoderUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(139);
     return function ? function(c_device, c_utilization, c_samplingPeriodUs) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetJpgUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetJpgUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(140);
     return function ? function(c_device, c_utilization, c_samplingPeriodUs) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetOfaUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetOfaUtilization(nvmlDevice_t c_device, unsigned int *c_utilization, unsigned int *c_samplingPeriodUs) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(141);
     return function ? function(c_device, c_utilization, c_samplingPeriodUs) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetFBCStats(nvmlDevice_t c_device, nvmlFBCStats_t *c_fbcStats) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetFBCStats(nvmlDevice_t c_device, nvmlFBCStats_t *c_fbcStats) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlFBCStats_t *);
     *(void **)&function = table_resolve(142);
     return function ? function(c_device, c_fbcStats) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetFBCSessions(nvmlDevice_t c_device, unsigned int *c_sessionCount, nvmlFBCSessionInfo_t *c_sessionInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetFBCSessions(nvmlDevice_t c_device, unsigned int *c_sessionCount, nvmlFBCSessionInfo_t *c_sessionInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlFBCSessionInfo_t *);
     *(void **)&function = table_resolve(143);
     return function ? function(c_device, c_sessionCount, c_sessionInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDriverModel_v2(nvmlDevice_t c_device, nvmlDriverModel_t *c_current, nvmlDriverModel_t *c_pending) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDriverModel_v2(nvmlDevice_t c_device, nvmlDriverModel_t *c_current, nvmlDriverModel_t *c_pending) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDriverModel_t *, nvmlDriverModel_t *);
     *(void **)&function = table_resolve(144);
     return function ? function(c_device, c_current, c_pending) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVbiosVersion(nvmlDevice_t c_device, char *c_version, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVbiosVersion(nvmlDevice_t c_device, char *c_version, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *, unsigned int);
     *(void **)&function = table_resolve(145);
     return function ? function(c_device, c_version, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBridgeChipInfo(nvmlDevice_t c_device, nvmlBridgeChipHierarchy_t *c_bridgeHierarchy) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBridgeChipInfo(nvmlDevice_t c_device, nvmlBridgeChipHierarchy_t *c_bridgeHierarchy) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlBridgeChipHierarchy_t *);
     *(void **)&function = table_resolve(146);
     return function ? function(c_device, c_bridgeHierarchy) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t c_device, unsigned int *c_infoCount, nvmlProcessInfo_t *c_infos) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t c_device, unsigned int *c_infoCount, nvmlProcessInfo_t *c_infos) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *);
     *(void **)&function = table_resolve(147);
     return function ? function(c_device, c_infoCount, c_infos) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t c_device, unsigned int *c_infoCount, nvmlProcessInfo_t *c_infos) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t c_device, unsigned int *c_infoCount, nvmlProcessInfo_t *c_infos) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *);
     *(void **)&function = table_resolve(148);
     return function ? function(c_device, c_infoCount, c_infos) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t c_device, unsigned int *c_infoCount, nvmlProcessInfo_t *c_infos) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t c_device, unsigned int *c_infoCount, nvmlProcessInfo_t *c_infos) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *);
     *(void **)&function = table_resolve(149);
     return function ? function(c_device, c_infoCount, c_infos) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t c_device, nvmlProcessDetailList_t *c_plist) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t c_device, nvmlProcessDetailList_t *c_plist) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlProcessDetailList_t *);
     *(void **)&function = table_resolve(150);
     return function ? function(c_device, c_plist) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceOnSameBoard(nvmlDevice_t c_device1, nvmlDevice_t c_device2, int *c_onSameBoard) {
+COLD static nvmlReturn_t thunk_nvmlDeviceOnSameBoard(nvmlDevice_t c_device1, nvmlDevice_t c_device2, int *c_onSameBoard) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDevice_t, int *);
     *(void **)&function = table_resolve(151);
     return function ? function(c_device1, c_device2, c_onSameBoard) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAPIRestriction(nvmlDevice_t c_device, nvmlRestrictedAPI_t c_apiType, nvmlEnableState_t *c_isRestricted) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAPIRestriction(nvmlDevice_t c_device, nvmlRestrictedAPI_t c_apiType, nvmlEnableState_t *c_isRestricted) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlRestrictedAPI_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(152);
     return function ? function(c_device, c_apiType, c_isRestricted) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSamples(nvmlDevice_t c_device, nvmlSamplingType_t c_type, unsigned long long c_lastSeenTimeStamp, nvmlValueType_t *c_sampleValType, unsigned int *c_sampleCount, nvmlSample_t *c_samples) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSamples(nvmlDevice_t c_device, nvmlSamplingType_t c_type, unsigned long long c_lastSeenTimeStamp, nvmlValueType_t *c_sampleValType, unsigned int *c_sampleCount, nvmlSample_t *c_samples) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlSamplingType_t, unsigned long long, nvmlValueType_t *, unsigned int *, nvmlSample_t *);
     *(void **)&function = table_resolve(153);
     return function ? function(c_device, c_type, c_lastSeenTimeStamp, c_sampleValType, c_sampleCount, c_samples) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t c_device, nvmlBAR1Memory_t *c_bar1Memory) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t c_device, nvmlBAR1Memory_t *c_bar1Memory) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlBAR1Memory_t *);
     *(void **)&function = table_resolve(154);
     return function ? function(c_device, c_bar1Memory) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetViolationStatus(nvmlDevice_t c_device, nvmlPerfPolicyType_t c_perfPolicyType, nvmlViolationTime_t *c_violTime) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetViolationStatus(nvmlDevice_t c_device, nvmlPerfPolicyType_t c_perfPolicyType, nvmlViolationTime_t *c_violTime) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPerfPolicyType_t, nvmlViolationTime_t *);
     *(void **)&function = table_resolve(155);
     return function ? function(c_device, c_perfPolicyType, c_violTime) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetIrqNum(nvmlDevice_t c_device, unsigned int *c_irqNum) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetIrqNum(nvmlDevice_t c_device, unsigned int *c_irqNum) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(156);
     return function ? function(c_device, c_irqNum) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNumGpuCores(nvmlDevice_t c_device, unsigned int *c_numCores) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNumGpuCores(nvmlDevice_t c_device, unsigned int *c_numCores) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(157);
     return function ? function(c_device, c_numCores) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPowerSource(nvmlDevice_t c_device, nvmlPowerSource_t *c_powerSource) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPowerSource(nvmlDevice_t c_device, nvmlPowerSource_t *c_powerSource) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPowerSource_t *);
     *(void **)&function = table_resolve(158);
     return function ? function(c_device, c_powerSource) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMemoryBusWidth(nvmlDevice_t c_device, unsigned int *c_busWidth) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMemoryBusWidth(nvmlDevice_t c_device, unsigned int *c_busWidth) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(159);
     return function ? function(c_device, c_busWidth) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t c_device, unsigned int *c_maxSpeed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t c_device, unsigned int *c_maxSpeed) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(160);
     return function ? function(c_device, c_maxSpeed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPcieSpeed(nvmlDevice_t c_device, unsigned int *c_pcieSpeed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPcieSpeed(nvmlDevice_t c_device, unsigned int *c_pcieSpeed) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(161);
     return function ? function(c_device, c_pcieSpeed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAdaptiveClockInfoStatus(nvmlDevice_t c_device, unsigned int *c_adaptiveClockStatus) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAdaptiveClockInfoStatus(nvmlDevice_t c_device, unsigned int *c_adaptiveClockStatus) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(162);
     return function ? function(c_device, c_adaptiveClockStatus) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBusType(nvmlDevice_t c_device, nvmlBusType_t *c_type) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBusType(nvmlDevice_t c_device, nvmlBusType_t *c_type) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlBusType_t *);
     *(void **)&function = table_resolve(163);
     return function ? function(c_device, c_type) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuFabricInfo(nvmlDevice_t c_device, nvmlGpuFabricInfo_t *c_gpuFabricInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuFabricInfo(nvmlDevice_t c_device, nvmlGpuFabricInfo_t *c_gpuFabricInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuFabricInfo_t *);
     *(void **)&function = table_resolve(164);
     return function ? function(c_device, c_gpuFabricInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t c_device, nvmlGpuFabricInfoV_t *c_gpuFabricInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t c_device, nvmlGpuFabricInfoV_t *c_gpuFabricInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuFabricInfoV_t *);
     *(void **)&function = table_resolve(165);
     return function ? function(c_device, c_gpuFabricInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuFabricInfo_v4(nvmlDevice_t c_device, nvmlGpuFabricInfo_v4_t *c_gpuFabricInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuFabricInfo_v4(nvmlDevice_t c_device, nvmlGpuFabricInfo_v4_t *c_gpuFabricInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuFabricInfo_v4_t *);
     *(void **)&function = table_resolve(166);
     return function ? function(c_device, c_gpuFabricInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetConfComputeCapabilities(nvmlConfComputeSystemCaps_t *c_capabilities) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetConfComputeCapabilities(nvmlConfComputeSystemCaps_t *c_capabilities) {
     nvmlReturn_t (*function)(nvmlConfComputeSystemCaps_t *);
     *(void **)&function = table_resolve(167);
     return function ? function(c_capabilities) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_t *c_state) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_t *c_state) {
     nvmlReturn_t (*function)(nvmlConfComputeSystemState_t *);
     *(void **)&function = table_resolve(168);
     return function ? function(c_state) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t c_device, nvmlConfComputeMemSizeInfo_t *c_memInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t c_device, nvmlConfComputeMemSizeInfo_t *c_memInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlConfComputeMemSizeInfo_t *);
     *(void **)&function = table_resolve(169);
     return function ? function(c_device, c_memInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetConfComputeGpusReadyState(unsigned int *c_isAcceptingWork) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetConfComputeGpusReadyState(unsigned int *c_isAcceptingWork) {
     nvmlReturn_t (*function)(unsigned int *);
     *(void **)&function = table_resolve(170);
     return function ? function(c_isAcceptingWork) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t c_device, nvmlMemory_t *c_memory) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t c_device, nvmlMemory_t *c_memory) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlMemory_t *);
     *(void **)&function = table_resolve(171);
     return function ? function(c_device, c_memory) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetConfComputeGpuCertificate(nvmlDevice_t c_device, nvmlConfComputeGpuCertificate_t *c_gpuCert) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetConfComputeGpuCertificate(nvmlDevice_t c_device, nvmlConfComputeGpuCertificate_t *c_gpuCert) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlConfComputeGpuCertificate_t *);
     *(void **)&function = table_resolve(172);
     return function ? function(c_device, c_gpuCert) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetConfComputeGpuAttestationReport(nvmlDevice_t c_device, nvmlConfComputeGpuAttestationReport_t *c_gpuAtstReport) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetConfComputeGpuAttestationReport(nvmlDevice_t c_device, nvmlConfComputeGpuAttestationReport_t *c_gpuAtstReport) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlConfComputeGpuAttestationReport_t *);
     *(void **)&function = table_resolve(173);
     return function ? function(c_device, c_gpuAtstReport) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetConfComputeKeyRotationThresholdInfo(nvmlConfComputeGetKeyRotationThresholdInfo_t *c_pKeyRotationThrInfo) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetConfComputeKeyRotationThresholdInfo(nvmlConfComputeGetKeyRotationThresholdInfo_t *c_pKeyRotationThrInfo) {
     nvmlReturn_t (*function)(nvmlConfComputeGetKeyRotationThresholdInfo_t *);
     *(void **)&function = table_resolve(174);
     return function ? function(c_pKeyRotationThrInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetConfComputeUnprotectedMemSize(nvmlDevice_t c_device, unsigned long long c_sizeKiB) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetConfComputeUnprotectedMemSize(nvmlDevice_t c_device, unsigned long long c_sizeKiB) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long);
     *(void **)&function = table_resolve(175);
     return function ? function(c_device, c_sizeKiB) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemSetConfComputeGpusReadyState(unsigned int c_isAcceptingWork) {
+COLD static nvmlReturn_t thunk_nvmlSystemSetConfComputeGpusReadyState(unsigned int c_isAcceptingWork) {
     nvmlReturn_t (*function)(unsigned int);
     *(void **)&function = table_resolve(176);
     return function ? function(c_isAcceptingWork) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemSetConfComputeKeyRotationThresholdInfo(nvmlConfComputeSetKeyRotationThresholdInfo_t *c_pKeyRotationThrInfo) {
+COLD static nvmlReturn_t thunk_nvmlSystemSetConfComputeKeyRotationThresholdInfo(nvmlConfComputeSetKeyRotationThresholdInfo_t *c_pKeyRotationThrInfo) {
     nvmlReturn_t (*function)(nvmlConfComputeSetKeyRotationThresholdInfo_t *);
     *(void **)&function = table_resolve(177);
     return function ? function(c_pKeyRotationThrInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetConfComputeSettings(nvmlSystemConfComputeSettings_t *c_settings) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetConfComputeSettings(nvmlSystemConfComputeSettings_t *c_settings) {
     nvmlReturn_t (*function)(nvmlSystemConfComputeSettings_t *);
     *(void **)&function = table_resolve(178);
     return function ? function(c_settings) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetConfComputeSettings_v2(nvmlSystemConfComputeSettings_v2_t *c_settings) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetConfComputeSettings_v2(nvmlSystemConfComputeSettings_v2_t *c_settings) {
     nvmlReturn_t (*function)(nvmlSystemConfComputeSettings_v2_t *);
     *(void **)&function = table_resolve(179);
     return function ? function(c_settings) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t c_device, char *c_version) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t c_device, char *c_version) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *);
     *(void **)&function = table_resolve(180);
     return function ? function(c_device, c_version) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGspFirmwareMode(nvmlDevice_t c_device, unsigned int *c_isEnabled, unsigned int *c_defaultMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGspFirmwareMode(nvmlDevice_t c_device, unsigned int *c_isEnabled, unsigned int *c_defaultMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(181);
     return function ? function(c_device, c_isEnabled, c_defaultMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t c_device, nvmlEccSramErrorStatus_t *c_status) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t c_device, nvmlEccSramErrorStatus_t *c_status) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEccSramErrorStatus_t *);
     *(void **)&function = table_resolve(182);
     return function ? function(c_device, c_status) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t c_device, nvmlPowerValue_v2_t *c_powerValue) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t c_device, nvmlPowerValue_v2_t *c_powerValue) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPowerValue_v2_t *);
     *(void **)&function = table_resolve(183);
     return function ? function(c_device, c_powerValue) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAccountingMode(nvmlDevice_t c_device, nvmlEnableState_t *c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAccountingMode(nvmlDevice_t c_device, nvmlEnableState_t *c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(184);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAccountingStats(nvmlDevice_t c_device, unsigned int c_pid, nvmlAccountingStats_t *c_stats) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAccountingStats(nvmlDevice_t c_device, unsigned int c_pid, nvmlAccountingStats_t *c_stats) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlAccountingStats_t *);
     *(void **)&function = table_resolve(185);
     return function ? function(c_device, c_pid, c_stats) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAccountingPids(nvmlDevice_t c_device, unsigned int *c_count, unsigned int *c_pids) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAccountingPids(nvmlDevice_t c_device, unsigned int *c_count, unsigned int *c_pids) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(186);
     return function ? function(c_device, c_count, c_pids) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAccountingBufferSize(nvmlDevice_t c_device, unsigned int *c_bufferSize) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAccountingBufferSize(nvmlDevice_t c_device, unsigned int *c_bufferSize) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(187);
     return function ? function(c_device, c_bufferSize) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetAccountingStats_v2(nvmlDevice_t c_device, nvmlAccountingStats_v2_t *c_stats) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetAccountingStats_v2(nvmlDevice_t c_device, nvmlAccountingStats_v2_t *c_stats) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlAccountingStats_v2_t *);
     *(void **)&function = table_resolve(188);
     return function ? function(c_device, c_stats) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRetiredPages(nvmlDevice_t c_device, nvmlPageRetirementCause_t c_cause, unsigned int *c_pageCount, unsigned long long *c_addresses) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRetiredPages(nvmlDevice_t c_device, nvmlPageRetirementCause_t c_cause, unsigned int *c_pageCount, unsigned long long *c_addresses) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPageRetirementCause_t, unsigned int *, unsigned long long *);
     *(void **)&function = table_resolve(189);
     return function ? function(c_device, c_cause, c_pageCount, c_addresses) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRetiredPages_v2(nvmlDevice_t c_device, nvmlPageRetirementCause_t c_cause, unsigned int *c_pageCount, unsigned long long *c_addresses, unsigned long long *c_timestamps) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRetiredPages_v2(nvmlDevice_t c_device, nvmlPageRetirementCause_t c_cause, unsigned int *c_pageCount, unsigned long long *c_addresses, unsigned long long *c_timestamps) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPageRetirementCause_t, unsigned int *, unsigned long long *, unsigned long long *);
     *(void **)&function = table_resolve(190);
     return function ? function(c_device, c_cause, c_pageCount, c_addresses, c_timestamps) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t c_device, nvmlEnableState_t *c_isPending) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t c_device, nvmlEnableState_t *c_isPending) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(191);
     return function ? function(c_device, c_isPending) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRemappedRows(nvmlDevice_t c_device, unsigned int *c_corrRows, unsigned int *c_uncRows, unsigned int *c_isPending, unsigned int *c_failureOccurred) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRemappedRows(nvmlDevice_t c_device, unsigned int *c_corrRows, unsigned int *c_uncRows, unsigned int *c_isPending, unsigned int *c_failureOccurred) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(192);
     return function ? function(c_device, c_corrRows, c_uncRows, c_isPending, c_failureOccurred) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t c_device, nvmlRowRemapperHistogramValues_t *c_values) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t c_device, nvmlRowRemapperHistogramValues_t *c_values) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlRowRemapperHistogramValues_t *);
     *(void **)&function = table_resolve(193);
     return function ? function(c_device, c_values) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetArchitecture(nvmlDevice_t c_device, nvmlDeviceArchitecture_t *c_arch) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetArchitecture(nvmlDevice_t c_device, nvmlDeviceArchitecture_t *c_arch) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDeviceArchitecture_t *);
     *(void **)&function = table_resolve(194);
     return function ? function(c_device, c_arch) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetClkMonStatus(nvmlDevice_t c_device, nvmlClkMonStatus_t *c_status) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetClkMonStatus(nvmlDevice_t c_device, nvmlClkMonStatus_t *c_status) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlClkMonStatus_t *);
     *(void **)&function = table_resolve(195);
     return function ? function(c_device, c_status) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetProcessUtilization(nvmlDevice_t c_device, nvmlProcessUtilizationSample_t *c_utilization, unsigned int *c_processSamplesCount, unsigned long long c_lastSeenTimeStamp) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetProcessUtilization(nvmlDevice_t c_device, nvmlProcessUtilizationSample_t *c_utilization, unsigned int *c_processSamplesCount, unsigned long long c_lastSeenTimeStamp) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlProcessUtilizationSample_t *, unsigned int *, unsigned long long);
     *(void **)&function = table_resolve(196);
     return function ? function(c_device, c_utilization, c_processSamplesCount, c_lastSeenTimeStamp) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t c_device, nvmlProcessesUtilizationInfo_t *c_procesesUtilInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t c_device, nvmlProcessesUtilizationInfo_t *c_procesesUtilInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlProcessesUtilizationInfo_t *);
     *(void **)&function = table_resolve(197);
     return function ? function(c_device, c_procesesUtilInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPlatformInfo(nvmlDevice_t c_device, nvmlPlatformInfo_t *c_platformInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPlatformInfo(nvmlDevice_t c_device, nvmlPlatformInfo_t *c_platformInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPlatformInfo_t *);
     *(void **)&function = table_resolve(198);
     return function ? function(c_device, c_platformInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPdi(nvmlDevice_t c_device, nvmlPdi_t *c_pdi) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPdi(nvmlDevice_t c_device, nvmlPdi_t *c_pdi) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPdi_t *);
     *(void **)&function = table_resolve(199);
     return function ? function(c_device, c_pdi) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetHostname_v1(nvmlDevice_t c_device, nvmlHostname_v1_t *c_hostname) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetHostname_v1(nvmlDevice_t c_device, nvmlHostname_v1_t *c_hostname) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlHostname_v1_t *);
     *(void **)&function = table_resolve(200);
     return function ? function(c_device, c_hostname) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetHostname_v1(nvmlDevice_t c_device, nvmlHostname_v1_t *c_hostname) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetHostname_v1(nvmlDevice_t c_device, nvmlHostname_v1_t *c_hostname) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlHostname_v1_t *);
     *(void **)&function = table_resolve(201);
     return function ? function(c_device, c_hostname) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDevicePerfMetricsGetSamples_v1(nvmlDevice_t c_device, nvmlPerfMetricsSamples_v1_t *c_samples) {
+COLD static nvmlReturn_t thunk_nvmlDevicePerfMetricsGetSamples_v1(nvmlDevice_t c_device, nvmlPerfMetricsSamples_v1_t *c_samples) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPerfMetricsSamples_v1_t *);
     *(void **)&function = table_resolve(202);
     return function ? function(c_device, c_samples) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlUnitSetLedState(nvmlUnit_t c_unit, nvmlLedColor_t c_color) {
+COLD static nvmlReturn_t thunk_nvmlUnitSetLedState(nvmlUnit_t c_unit, nvmlLedColor_t c_color) {
     nvmlReturn_t (*function)(nvmlUnit_t, nvmlLedColor_t);
     *(void **)&function = table_resolve(203);
     return function ? function(c_unit, c_color) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetPersistenceMode(nvmlDevice_t c_device, nvmlEnableState_t c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetPersistenceMode(nvmlDevice_t c_device, nvmlEnableState_t c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t);
     *(void **)&function = table_resolve(204);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetComputeMode(nvmlDevice_t c_device, nvmlComputeMode_t c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetComputeMode(nvmlDevice_t c_device, nvmlComputeMode_t c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlComputeMode_t);
     *(void **)&function = table_resolve(205);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetEccMode(nvmlDevice_t c_device, nvmlEnableState_t c_ecc) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetEccMode(nvmlDevice_t c_device, nvmlEnableState_t c_ecc) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t);
     *(void **)&function = table_resolve(206);
     return function ? function(c_device, c_ecc) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceClearEccErrorCounts(nvmlDevice_t c_device, nvmlEccCounterType_t c_counterType) {
+COLD static nvmlReturn_t thunk_nvmlDeviceClearEccErrorCounts(nvmlDevice_t c_device, nvmlEccCounterType_t c_counterType) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEccCounterType_t);
     *(void **)&function = table_resolve(207);
     return function ? function(c_device, c_counterType) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetDriverModel(nvmlDevice_t c_device, nvmlDriverModel_t c_driverModel, unsigned int c_flags) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetDriverModel(nvmlDevice_t c_device, nvmlDriverModel_t c_driverModel, unsigned int c_flags) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDriverModel_t, unsigned int);
     *(void **)&function = table_resolve(208);
     return function ? function(c_device, c_driverModel, c_flags) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetGpuLockedClocks(nvmlDevice_t c_device, unsigned int c_minGpuClockMHz, unsigned int c_maxGpuClockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetGpuLockedClocks(nvmlDevice_t c_device, unsigned int c_minGpuClockMHz, unsigned int c_maxGpuClockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(209);
     return function ? function(c_device, c_minGpuClockMHz, c_maxGpuClockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceResetGpuLockedClocks(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceResetGpuLockedClocks(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(210);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t c_device, unsigned int c_minMemClockMHz, unsigned int c_maxMemClockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t c_device, unsigned int c_minMemClockMHz, unsigned int c_maxMemClockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(211);
     return function ? function(c_device, c_minMemClockMHz, c_maxMemClockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(212);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetApplicationsClocks(nvmlDevice_t c_device, unsigned int c_memClockMHz, unsigned int c_graphicsClockMHz) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetApplicationsClocks(nvmlDevice_t c_device, unsigned int c_memClockMHz, unsigned int c_graphicsClockMHz) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(213);
     return function ? function(c_device, c_memClockMHz, c_graphicsClockMHz) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceResetApplicationsClocks(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceResetApplicationsClocks(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(214);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetAutoBoostedClocksEnabled(nvmlDevice_t c_device, nvmlEnableState_t c_enabled) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetAutoBoostedClocksEnabled(nvmlDevice_t c_device, nvmlEnableState_t c_enabled) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t);
     *(void **)&function = table_resolve(215);
     return function ? function(c_device, c_enabled) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetDefaultAutoBoostedClocksEnabled(nvmlDevice_t c_device, nvmlEnableState_t c_enabled, unsigned int c_flags) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetDefaultAutoBoostedClocksEnabled(nvmlDevice_t c_device, nvmlEnableState_t c_enabled, unsigned int c_flags) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t, unsigned int);
     *(void **)&function = table_resolve(216);
     return function ? function(c_device, c_enabled, c_flags) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetDefaultFanSpeed_v2(nvmlDevice_t c_device, unsigned int c_fan) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetDefaultFanSpeed_v2(nvmlDevice_t c_device, unsigned int c_fan) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int);
     *(void **)&function = table_resolve(217);
     return function ? function(c_device, c_fan) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetFanControlPolicy(nvmlDevice_t c_device, unsigned int c_fan, nvmlFanControlPolicy_t c_policy) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetFanControlPolicy(nvmlDevice_t c_device, unsigned int c_fan, nvmlFanControlPolicy_t c_policy) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlFanControlPolicy_t);
     *(void **)&function = table_resolve(218);
     return function ? function(c_device, c_fan, c_policy) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetTemperatureThreshold(nvmlDevice_t c_device, nvmlTemperatureThresholds_t c_thresholdType, int *c_temp) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetTemperatureThreshold(nvmlDevice_t c_device, nvmlTemperatureThresholds_t c_thresholdType, int *c_temp) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlTemperatureThresholds_t, int *);
     *(void **)&function = table_resolve(219);
     return function ? function(c_device, c_thresholdType, c_temp) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetPowerManagementLimit(nvmlDevice_t c_device, unsigned int c_limit) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetPowerManagementLimit(nvmlDevice_t c_device, unsigned int c_limit) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int);
     *(void **)&function = table_resolve(220);
     return function ? function(c_device, c_limit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetGpuOperationMode(nvmlDevice_t c_device, nvmlGpuOperationMode_t c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetGpuOperationMode(nvmlDevice_t c_device, nvmlGpuOperationMode_t c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuOperationMode_t);
     *(void **)&function = table_resolve(221);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetAPIRestriction(nvmlDevice_t c_device, nvmlRestrictedAPI_t c_apiType, nvmlEnableState_t c_isRestricted) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetAPIRestriction(nvmlDevice_t c_device, nvmlRestrictedAPI_t c_apiType, nvmlEnableState_t c_isRestricted) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlRestrictedAPI_t, nvmlEnableState_t);
     *(void **)&function = table_resolve(222);
     return function ? function(c_device, c_apiType, c_isRestricted) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetFanSpeed_v2(nvmlDevice_t c_device, unsigned int c_fan, unsigned int c_speed) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetFanSpeed_v2(nvmlDevice_t c_device, unsigned int c_fan, unsigned int c_speed) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(223);
     return function ? function(c_device, c_fan, c_speed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetGpcClkVfOffset(nvmlDevice_t c_device, int c_offset) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetGpcClkVfOffset(nvmlDevice_t c_device, int c_offset) {
     nvmlReturn_t (*function)(nvmlDevice_t, int);
     *(void **)&function = table_resolve(224);
     return function ? function(c_device, c_offset) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetMemClkVfOffset(nvmlDevice_t c_device, int c_offset) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetMemClkVfOffset(nvmlDevice_t c_device, int c_offset) {
     nvmlReturn_t (*function)(nvmlDevice_t, int);
     *(void **)&function = table_resolve(225);
     return function ? function(c_device, c_offset) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetAccountingMode(nvmlDevice_t c_device, nvmlEnableState_t c_mode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetAccountingMode(nvmlDevice_t c_device, nvmlEnableState_t c_mode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEnableState_t);
     *(void **)&function = table_resolve(226);
     return function ? function(c_device, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceClearAccountingPids(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceClearAccountingPids(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(227);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkState(nvmlDevice_t c_device, unsigned int c_link, nvmlEnableState_t *c_isActive) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkState(nvmlDevice_t c_device, unsigned int c_link, nvmlEnableState_t *c_isActive) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlEnableState_t *);
     *(void **)&function = table_resolve(228);
     return function ? function(c_device, c_link, c_isActive) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkVersion(nvmlDevice_t c_device, unsigned int c_link, unsigned int *c_version) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkVersion(nvmlDevice_t c_device, unsigned int c_link, unsigned int *c_version) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int *);
     *(void **)&function = table_resolve(229);
     return function ? function(c_device, c_link, c_version) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkCapability(nvmlDevice_t c_device, unsigned int c_link, nvmlNvLinkCapability_t c_capability, unsigned int *c_capResult) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkCapability(nvmlDevice_t c_device, unsigned int c_link, nvmlNvLinkCapability_t c_capability, unsigned int *c_capResult) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlNvLinkCapability_t, unsigned int *);
     *(void **)&function = table_resolve(230);
     return function ? function(c_device, c_link, c_capability, c_capResult) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t c_device, unsigned int c_link, nvmlPciInfo_t *c_pci) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t c_device, unsigned int c_link, nvmlPciInfo_t *c_pci) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlPciInfo_t *);
     *(void **)&function = table_resolve(231);
     return function ? function(c_device, c_link, c_pci) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t c_device, unsigned int c_link, nvmlNvLinkErrorCounter_t c_counter, unsigned long long *c_counterValue) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t c_device, unsigned int c_link, nvmlNvLinkErrorCounter_t c_counter, unsigned long long *c_counterValue) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlNvLinkErrorCounter_t, unsigned long long *);
     *(void **)&function = table_resolve(232);
     return function ? function(c_device, c_link, c_counter, c_counterValue) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t c_device, unsigned int c_link) {
+COLD static nvmlReturn_t thunk_nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t c_device, unsigned int c_link) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int);
     *(void **)&function = table_resolve(233);
     return function ? function(c_device, c_link) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetNvLinkUtilizationControl(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, nvmlNvLinkUtilizationControl_t *c_control, unsigned int c_reset) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetNvLinkUtilizationControl(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, nvmlNvLinkUtilizationControl_t *c_control, unsigned int c_reset) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int, nvmlNvLinkUtilizationControl_t *, unsigned int);
     *(void **)&function = table_resolve(234);
     return function ? function(c_device, c_link, c_counter, c_control, c_reset) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkUtilizationControl(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, nvmlNvLinkUtilizationControl_t *c_control) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkUtilizationControl(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, nvmlNvLinkUtilizationControl_t *c_control) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int, nvmlNvLinkUtilizationControl_t *);
     *(void **)&function = table_resolve(235);
     return function ? function(c_device, c_link, c_counter, c_control) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkUtilizationCounter(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, unsigned long long *c_rxcounter, unsigned long long *c_txcounter) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkUtilizationCounter(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, unsigned long long *c_rxcounter, unsigned long long *c_txcounter) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int, unsigned long long *, unsigned long long *);
     *(void **)&function = table_resolve(236);
     return function ? function(c_device, c_link, c_counter, c_rxcounter, c_txcounter) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceFreezeNvLinkUtilizationCounter(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, nvmlEnableState_t c_freeze) {
+COLD static nvmlReturn_t thunk_nvmlDeviceFreezeNvLinkUtilizationCounter(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter, nvmlEnableState_t c_freeze) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int, nvmlEnableState_t);
     *(void **)&function = table_resolve(237);
     return function ? function(c_device, c_link, c_counter, c_freeze) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceResetNvLinkUtilizationCounter(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter) {
+COLD static nvmlReturn_t thunk_nvmlDeviceResetNvLinkUtilizationCounter(nvmlDevice_t c_device, unsigned int c_link, unsigned int c_counter) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(238);
     return function ? function(c_device, c_link, c_counter) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t c_device, unsigned int c_link, nvmlIntNvLinkDeviceType_t *c_pNvLinkDeviceType) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t c_device, unsigned int c_link, nvmlIntNvLinkDeviceType_t *c_pNvLinkDeviceType) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlIntNvLinkDeviceType_t *);
     *(void **)&function = table_resolve(239);
     return function ? function(c_device, c_link, c_pNvLinkDeviceType) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetNvLinkDeviceLowPowerThreshold(nvmlDevice_t c_device, nvmlNvLinkPowerThres_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetNvLinkDeviceLowPowerThreshold(nvmlDevice_t c_device, nvmlNvLinkPowerThres_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvLinkPowerThres_t *);
     *(void **)&function = table_resolve(240);
     return function ? function(c_device, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemSetNvlinkBwMode(unsigned int c_nvlinkBwMode) {
+COLD static nvmlReturn_t thunk_nvmlSystemSetNvlinkBwMode(unsigned int c_nvlinkBwMode) {
     nvmlReturn_t (*function)(unsigned int);
     *(void **)&function = table_resolve(241);
     return function ? function(c_nvlinkBwMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemGetNvlinkBwMode(unsigned int *c_nvlinkBwMode) {
+COLD static nvmlReturn_t thunk_nvmlSystemGetNvlinkBwMode(unsigned int *c_nvlinkBwMode) {
     nvmlReturn_t (*function)(unsigned int *);
     *(void **)&function = table_resolve(242);
     return function ? function(c_nvlinkBwMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvlinkSupportedBwModes(nvmlDevice_t c_device, nvmlNvlinkSupportedBwModes_t *c_supportedBwMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvlinkSupportedBwModes(nvmlDevice_t c_device, nvmlNvlinkSupportedBwModes_t *c_supportedBwMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkSupportedBwModes_t *);
     *(void **)&function = table_resolve(243);
     return function ? function(c_device, c_supportedBwMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvlinkBwMode(nvmlDevice_t c_device, nvmlNvlinkGetBwMode_t *c_getBwMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvlinkBwMode(nvmlDevice_t c_device, nvmlNvlinkGetBwMode_t *c_getBwMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkGetBwMode_t *);
     *(void **)&function = table_resolve(244);
     return function ? function(c_device, c_getBwMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetNvlinkBwMode(nvmlDevice_t c_device, nvmlNvlinkSetBwMode_t *c_setBwMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetNvlinkBwMode(nvmlDevice_t c_device, nvmlNvlinkSetBwMode_t *c_setBwMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkSetBwMode_t *);
     *(void **)&function = table_resolve(245);
     return function ? function(c_device, c_setBwMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetNvlinkBwModeAsync_v1(nvmlDevice_t c_device, nvmlNvlinkSetBwModeAsync_v1_t *c_setBwModeAsync) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetNvlinkBwModeAsync_v1(nvmlDevice_t c_device, nvmlNvlinkSetBwModeAsync_v1_t *c_setBwModeAsync) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkSetBwModeAsync_v1_t *);
     *(void **)&function = table_resolve(246);
     return function ? function(c_device, c_setBwModeAsync) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkInfo(nvmlDevice_t c_device, nvmlNvLinkInfo_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkInfo(nvmlDevice_t c_device, nvmlNvLinkInfo_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvLinkInfo_t *);
     *(void **)&function = table_resolve(247);
     return function ? function(c_device, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkInfo_v3(nvmlDevice_t c_device, nvmlNvLinkInfo_v3_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkInfo_v3(nvmlDevice_t c_device, nvmlNvLinkInfo_v3_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvLinkInfo_v3_t *);
     *(void **)&function = table_resolve(248);
     return function ? function(c_device, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvLinkTelemetrySamples_v1(nvmlDevice_t c_device, nvmlNvlinkTelemetrySamples_v1_t *c_samples) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvLinkTelemetrySamples_v1(nvmlDevice_t c_device, nvmlNvlinkTelemetrySamples_v1_t *c_samples) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkTelemetrySamples_v1_t *);
     *(void **)&function = table_resolve(249);
     return function ? function(c_device, c_samples) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvlinkRemapTableInfo_v1(nvmlDevice_t c_device, nvmlNvlinkGetRemapTableInfo_v1_t *c_remapTableInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvlinkRemapTableInfo_v1(nvmlDevice_t c_device, nvmlNvlinkGetRemapTableInfo_v1_t *c_remapTableInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkGetRemapTableInfo_v1_t *);
     *(void **)&function = table_resolve(250);
     return function ? function(c_device, c_remapTableInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetNvlinkNvleReady_v1(nvmlDevice_t c_device, nvmlNvlinkSetNvleReady_v1_t *c_setNvleReady) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetNvlinkNvleReady_v1(nvmlDevice_t c_device, nvmlNvlinkSetNvleReady_v1_t *c_setNvleReady) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkSetNvleReady_v1_t *);
     *(void **)&function = table_resolve(251);
     return function ? function(c_device, c_setNvleReady) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceLockNvlinkRemapTable_v1(nvmlDevice_t c_device, nvmlNvlinkLockRemapTable_v1_t *c_remapTableLockInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceLockNvlinkRemapTable_v1(nvmlDevice_t c_device, nvmlNvlinkLockRemapTable_v1_t *c_remapTableLockInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkLockRemapTable_v1_t *);
     *(void **)&function = table_resolve(252);
     return function ? function(c_device, c_remapTableLockInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(nvmlDevice_t c_device, nvmlNvlinkSetupNvleEncryptionKey_v1_t *c_encryptionKey) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(nvmlDevice_t c_device, nvmlNvlinkSetupNvleEncryptionKey_v1_t *c_encryptionKey) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkSetupNvleEncryptionKey_v1_t *);
     *(void **)&function = table_resolve(253);
     return function ? function(c_device, c_encryptionKey) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetNvlinkNvlePrivateInfo_v1(nvmlDevice_t c_device, nvmlNvlinkNvlePrivateInfo_v1_t *c_privateInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetNvlinkNvlePrivateInfo_v1(nvmlDevice_t c_device, nvmlNvlinkNvlePrivateInfo_v1_t *c_privateInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlNvlinkNvlePrivateInfo_v1_t *);
     *(void **)&function = table_resolve(254);
     return function ? function(c_device, c_privateInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetCreate(nvmlEventSet_t *c_set) {
+COLD static nvmlReturn_t thunk_nvmlEventSetCreate(nvmlEventSet_t *c_set) {
     nvmlReturn_t (*function)(nvmlEventSet_t *);
     *(void **)&function = table_resolve(255);
     return function ? function(c_set) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceRegisterEvents(nvmlDevice_t c_device, unsigned long long c_eventTypes, nvmlEventSet_t c_set) {
+COLD static nvmlReturn_t thunk_nvmlDeviceRegisterEvents(nvmlDevice_t c_device, unsigned long long c_eventTypes, nvmlEventSet_t c_set) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long, nvmlEventSet_t);
     *(void **)&function = table_resolve(256);
     return function ? function(c_device, c_eventTypes, c_set) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t c_device, unsigned long long *c_eventTypes) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t c_device, unsigned long long *c_eventTypes) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long *);
     *(void **)&function = table_resolve(257);
     return function ? function(c_device, c_eventTypes) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetWait_v2(nvmlEventSet_t c_set, nvmlEventData_t *c_data, unsigned int c_timeoutms) {
+COLD static nvmlReturn_t thunk_nvmlEventSetWait_v2(nvmlEventSet_t c_set, nvmlEventData_t *c_data, unsigned int c_timeoutms) {
     nvmlReturn_t (*function)(nvmlEventSet_t, nvmlEventData_t *, unsigned int);
     *(void **)&function = table_resolve(258);
     return function ? function(c_set, c_data, c_timeoutms) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetRegisterGpuOperationalEvents_v1(nvmlEventSet_t c_eventSet, const nvmlGpuOperationalEventConfig_v1_t *c_config) {
+COLD static nvmlReturn_t thunk_nvmlEventSetRegisterGpuOperationalEvents_v1(nvmlEventSet_t c_eventSet, const nvmlGpuOperationalEventConfig_v1_t *c_config) {
     nvmlReturn_t (*function)(nvmlEventSet_t, const nvmlGpuOperationalEventConfig_v1_t *);
     *(void **)&function = table_resolve(259);
     return function ? function(c_eventSet, c_config) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetWait_v3(nvmlEventSet_t c_set, nvmlEventSetWait_v3_t *c_params) {
+COLD static nvmlReturn_t thunk_nvmlEventSetWait_v3(nvmlEventSet_t c_set, nvmlEventSetWait_v3_t *c_params) {
     nvmlReturn_t (*function)(nvmlEventSet_t, nvmlEventSetWait_v3_t *);
     *(void **)&function = table_resolve(260);
     return function ? function(c_set, c_params) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetGetContextCount_v1(nvmlEventSet_t c_set, nvmlEventSetGetContextCount_v1_t *c_params) {
+COLD static nvmlReturn_t thunk_nvmlEventSetGetContextCount_v1(nvmlEventSet_t c_set, nvmlEventSetGetContextCount_v1_t *c_params) {
     nvmlReturn_t (*function)(nvmlEventSet_t, nvmlEventSetGetContextCount_v1_t *);
     *(void **)&function = table_resolve(261);
     return function ? function(c_set, c_params) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetGetContextInfo_v1(nvmlEventSet_t c_set, nvmlEventSetGetContextInfo_v1_t *c_params) {
+COLD static nvmlReturn_t thunk_nvmlEventSetGetContextInfo_v1(nvmlEventSet_t c_set, nvmlEventSetGetContextInfo_v1_t *c_params) {
     nvmlReturn_t (*function)(nvmlEventSet_t, nvmlEventSetGetContextInfo_v1_t *);
     *(void **)&function = table_resolve(262);
     return function ? function(c_set, c_params) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetGetContextData_v1(nvmlEventSet_t c_set, nvmlEventSetGetContextData_v1_t *c_params) {
+COLD static nvmlReturn_t thunk_nvmlEventSetGetContextData_v1(nvmlEventSet_t c_set, nvmlEventSetGetContextData_v1_t *c_params) {
     nvmlReturn_t (*function)(nvmlEventSet_t, nvmlEventSetGetContextData_v1_t *);
     *(void **)&function = table_resolve(263);
     return function ? function(c_set, c_params) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(nvmlEventSet_t c_set, nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t *c_params) {
+COLD static nvmlReturn_t thunk_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(nvmlEventSet_t c_set, nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t *c_params) {
     nvmlReturn_t (*function)(nvmlEventSet_t, nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t *);
     *(void **)&function = table_resolve(264);
     return function ? function(c_set, c_params) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlEventSetFree(nvmlEventSet_t c_set) {
+COLD static nvmlReturn_t thunk_nvmlEventSetFree(nvmlEventSet_t c_set) {
     nvmlReturn_t (*function)(nvmlEventSet_t);
     *(void **)&function = table_resolve(265);
     return function ? function(c_set) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *c_request) {
+COLD static nvmlReturn_t thunk_nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *c_request) {
     nvmlReturn_t (*function)(nvmlSystemEventSetCreateRequest_t *);
     *(void **)&function = table_resolve(266);
     return function ? function(c_request) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *c_request) {
+COLD static nvmlReturn_t thunk_nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *c_request) {
     nvmlReturn_t (*function)(nvmlSystemEventSetFreeRequest_t *);
     *(void **)&function = table_resolve(267);
     return function ? function(c_request) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *c_request) {
+COLD static nvmlReturn_t thunk_nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *c_request) {
     nvmlReturn_t (*function)(nvmlSystemRegisterEventRequest_t *);
     *(void **)&function = table_resolve(268);
     return function ? function(c_request) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *c_request) {
+COLD static nvmlReturn_t thunk_nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *c_request) {
     nvmlReturn_t (*function)(nvmlSystemEventSetWaitRequest_t *);
     *(void **)&function = table_resolve(269);
     return function ? function(c_request) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceModifyDrainState(nvmlPciInfo_t *c_pciInfo, nvmlEnableState_t c_newState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceModifyDrainState(nvmlPciInfo_t *c_pciInfo, nvmlEnableState_t c_newState) {
     nvmlReturn_t (*function)(nvmlPciInfo_t *, nvmlEnableState_t);
     *(void **)&function = table_resolve(270);
     return function ? function(c_pciInfo, c_newState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceQueryDrainState(nvmlPciInfo_t *c_pciInfo, nvmlEnableState_t *c_currentState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceQueryDrainState(nvmlPciInfo_t *c_pciInfo, nvmlEnableState_t *c_currentState) {
     nvmlReturn_t (*function)(nvmlPciInfo_t *, nvmlEnableState_t *);
     *(void **)&function = table_resolve(271);
     return function ? function(c_pciInfo, c_currentState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceRemoveGpu_v2(nvmlPciInfo_t *c_pciInfo, nvmlDetachGpuState_t c_gpuState, nvmlPcieLinkState_t c_linkState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceRemoveGpu_v2(nvmlPciInfo_t *c_pciInfo, nvmlDetachGpuState_t c_gpuState, nvmlPcieLinkState_t c_linkState) {
     nvmlReturn_t (*function)(nvmlPciInfo_t *, nvmlDetachGpuState_t, nvmlPcieLinkState_t);
     *(void **)&function = table_resolve(272);
     return function ? function(c_pciInfo, c_gpuState, c_linkState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceDiscoverGpus(nvmlPciInfo_t *c_pciInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceDiscoverGpus(nvmlPciInfo_t *c_pciInfo) {
     nvmlReturn_t (*function)(nvmlPciInfo_t *);
     *(void **)&function = table_resolve(273);
     return function ? function(c_pciInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetFieldValues(nvmlDevice_t c_device, int c_valuesCount, nvmlFieldValue_t *c_values) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetFieldValues(nvmlDevice_t c_device, int c_valuesCount, nvmlFieldValue_t *c_values) {
     nvmlReturn_t (*function)(nvmlDevice_t, int, nvmlFieldValue_t *);
     *(void **)&function = table_resolve(274);
     return function ? function(c_device, c_valuesCount, c_values) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceClearFieldValues(nvmlDevice_t c_device, int c_valuesCount, nvmlFieldValue_t *c_values) {
+COLD static nvmlReturn_t thunk_nvmlDeviceClearFieldValues(nvmlDevice_t c_device, int c_valuesCount, nvmlFieldValue_t *c_values) {
     nvmlReturn_t (*function)(nvmlDevice_t, int, nvmlFieldValue_t *);
     *(void **)&function = table_resolve(275);
     return function ? function(c_device, c_valuesCount, c_values) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVirtualizationMode(nvmlDevice_t c_device, nvmlGpuVirtualizationMode_t *c_pVirtualMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVirtualizationMode(nvmlDevice_t c_device, nvmlGpuVirtualizationMode_t *c_pVirtualMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuVirtualizationMode_t *);
     *(void **)&function = table_resolve(276);
     return function ? function(c_device, c_pVirtualMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetHostVgpuMode(nvmlDevice_t c_device, nvmlHostVgpuMode_t *c_pHostVgpuMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetHostVgpuMode(nvmlDevice_t c_device, nvmlHostVgpuMode_t *c_pHostVgpuMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlHostVgpuMode_t *);
     *(void **)&function = table_resolve(277);
     return function ? function(c_device, c_pHostVgpuMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetVirtualizationMode(nvmlDevice_t c_device, nvmlGpuVirtualizationMode_t c_virtualMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetVirtualizationMode(nvmlDevice_t c_device, nvmlGpuVirtualizationMode_t c_virtualMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpuVirtualizationMode_t);
     *(void **)&function = table_resolve(278);
     return function ? function(c_device, c_virtualMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuHeterogeneousMode(nvmlDevice_t c_device, nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuHeterogeneousMode(nvmlDevice_t c_device, nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuHeterogeneousMode_t *);
     *(void **)&function = table_resolve(279);
     return function ? function(c_device, c_pHeterogeneousMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t c_device, const nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t c_device, const nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, const nvmlVgpuHeterogeneousMode_t *);
     *(void **)&function = table_resolve(280);
     return function ? function(c_device, c_pHeterogeneousMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetPlacementId(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuPlacementId_t *c_pPlacement) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetPlacementId(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuPlacementId_t *c_pPlacement) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlVgpuPlacementId_t *);
     *(void **)&function = table_resolve(281);
     return function ? function(c_vgpuInstance, c_pPlacement) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuTypeSupportedPlacements(nvmlDevice_t c_device, nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuPlacementList_t *c_pPlacementList) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuTypeSupportedPlacements(nvmlDevice_t c_device, nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuPlacementList_t *c_pPlacementList) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuTypeId_t, nvmlVgpuPlacementList_t *);
     *(void **)&function = table_resolve(282);
     return function ? function(c_device, c_vgpuTypeId, c_pPlacementList) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuTypeCreatablePlacements(nvmlDevice_t c_device, nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuPlacementList_t *c_pPlacementList) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuTypeCreatablePlacements(nvmlDevice_t c_device, nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuPlacementList_t *c_pPlacementList) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuTypeId_t, nvmlVgpuPlacementList_t *);
     *(void **)&function = table_resolve(283);
     return function ? function(c_device, c_vgpuTypeId, c_pPlacementList) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetGspHeapSize(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_gspHeapSize) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetGspHeapSize(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_gspHeapSize) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned long long *);
     *(void **)&function = table_resolve(284);
     return function ? function(c_vgpuTypeId, c_gspHeapSize) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetFbReservation(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_fbReservation) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetFbReservation(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_fbReservation) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned long long *);
     *(void **)&function = table_resolve(285);
     return function ? function(c_vgpuTypeId, c_fbReservation) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetRuntimeStateSize(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuRuntimeState_t *c_pState) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetRuntimeStateSize(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuRuntimeState_t *c_pState) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlVgpuRuntimeState_t *);
     *(void **)&function = table_resolve(286);
     return function ? function(c_vgpuInstance, c_pState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetVgpuCapabilities(nvmlDevice_t c_device, nvmlDeviceVgpuCapability_t c_capability, nvmlEnableState_t c_state) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetVgpuCapabilities(nvmlDevice_t c_device, nvmlDeviceVgpuCapability_t c_capability, nvmlEnableState_t c_state) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDeviceVgpuCapability_t, nvmlEnableState_t);
     *(void **)&function = table_resolve(287);
     return function ? function(c_device, c_capability, c_state) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceVgpuForceGspUnload(nvmlDevice_t c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceVgpuForceGspUnload(nvmlDevice_t c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t);
     *(void **)&function = table_resolve(288);
     return function ? function(c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGridLicensableFeatures_v4(nvmlDevice_t c_device, nvmlGridLicensableFeatures_t *c_pGridLicensableFeatures) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGridLicensableFeatures_v4(nvmlDevice_t c_device, nvmlGridLicensableFeatures_t *c_pGridLicensableFeatures) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGridLicensableFeatures_t *);
     *(void **)&function = table_resolve(289);
     return function ? function(c_device, c_pGridLicensableFeatures) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGetVgpuDriverCapabilities(nvmlVgpuDriverCapability_t c_capability, unsigned int *c_capResult) {
+COLD static nvmlReturn_t thunk_nvmlGetVgpuDriverCapabilities(nvmlVgpuDriverCapability_t c_capability, unsigned int *c_capResult) {
     nvmlReturn_t (*function)(nvmlVgpuDriverCapability_t, unsigned int *);
     *(void **)&function = table_resolve(290);
     return function ? function(c_capability, c_capResult) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuCapabilities(nvmlDevice_t c_device, nvmlDeviceVgpuCapability_t c_capability, unsigned int *c_capResult) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuCapabilities(nvmlDevice_t c_device, nvmlDeviceVgpuCapability_t c_capability, unsigned int *c_capResult) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDeviceVgpuCapability_t, unsigned int *);
     *(void **)&function = table_resolve(291);
     return function ? function(c_device, c_capability, c_capResult) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSupportedVgpus(nvmlDevice_t c_device, unsigned int *c_vgpuCount, nvmlVgpuTypeId_t *c_vgpuTypeIds) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSupportedVgpus(nvmlDevice_t c_device, unsigned int *c_vgpuCount, nvmlVgpuTypeId_t *c_vgpuTypeIds) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlVgpuTypeId_t *);
     *(void **)&function = table_resolve(292);
     return function ? function(c_device, c_vgpuCount, c_vgpuTypeIds) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCreatableVgpus(nvmlDevice_t c_device, unsigned int *c_vgpuCount, nvmlVgpuTypeId_t *c_vgpuTypeIds) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCreatableVgpus(nvmlDevice_t c_device, unsigned int *c_vgpuCount, nvmlVgpuTypeId_t *c_vgpuTypeIds) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlVgpuTypeId_t *);
     *(void **)&function = table_resolve(293);
     return function ? function(c_device, c_vgpuCount, c_vgpuTypeIds) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t c_vgpuTypeId, char *c_vgpuTypeClass, unsigned int *c_size) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t c_vgpuTypeId, char *c_vgpuTypeClass, unsigned int *c_size) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, char *, unsigned int *);
     *(void **)&function = table_resolve(294);
     return function ? function(c_vgpuTypeId, c_vgpuTypeClass, c_size) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetName(nvmlVgpuTypeId_t c_vgpuTypeId, char *c_vgpuTypeName, unsigned int *c_size) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetName(nvmlVgpuTypeId_t c_vgpuTypeId, char *c_vgpuTypeName, unsigned int *c_size) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, char *, unsigned int *);
     *(void **)&function = table_resolve(295);
     return function ? function(c_vgpuTypeId, c_vgpuTypeName, c_size) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_gpuInstanceProfileId) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_gpuInstanceProfileId) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned int *);
     *(void **)&function = table_resolve(296);
     return function ? function(c_vgpuTypeId, c_gpuInstanceProfileId) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetDeviceID(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_deviceID, unsigned long long *c_subsystemID) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetDeviceID(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_deviceID, unsigned long long *c_subsystemID) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned long long *, unsigned long long *);
     *(void **)&function = table_resolve(297);
     return function ? function(c_vgpuTypeId, c_deviceID, c_subsystemID) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetFramebufferSize(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_fbSize) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetFramebufferSize(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned long long *c_fbSize) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned long long *);
     *(void **)&function = table_resolve(298);
     return function ? function(c_vgpuTypeId, c_fbSize) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetNumDisplayHeads(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_numDisplayHeads) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetNumDisplayHeads(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_numDisplayHeads) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned int *);
     *(void **)&function = table_resolve(299);
     return function ? function(c_vgpuTypeId, c_numDisplayHeads) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetResolution(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int c_displayIndex, unsigned int *c_xdim, unsigned int *c_ydim) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetResolution(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int c_displayIndex, unsigned int *c_xdim, unsigned int *c_ydim) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned int, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(300);
     return function ? function(c_vgpuTypeId, c_displayIndex, c_xdim, c_ydim) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t c_vgpuTypeId, char *c_vgpuTypeLicenseString, unsigned int c_size) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t c_vgpuTypeId, char *c_vgpuTypeLicenseString, unsigned int c_size) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, char *, unsigned int);
     *(void **)&function = table_resolve(301);
     return function ? function(c_vgpuTypeId, c_vgpuTypeLicenseString, c_size) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetFrameRateLimit(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_frameRateLimit) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetFrameRateLimit(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_frameRateLimit) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned int *);
     *(void **)&function = table_resolve(302);
     return function ? function(c_vgpuTypeId, c_frameRateLimit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetMaxInstances(nvmlDevice_t c_device, nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_vgpuInstanceCount) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetMaxInstances(nvmlDevice_t c_device, nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_vgpuInstanceCount) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuTypeId_t, unsigned int *);
     *(void **)&function = table_resolve(303);
     return function ? function(c_device, c_vgpuTypeId, c_vgpuInstanceCount) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetMaxInstancesPerVm(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_vgpuInstanceCountPerVm) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetMaxInstancesPerVm(nvmlVgpuTypeId_t c_vgpuTypeId, unsigned int *c_vgpuInstanceCountPerVm) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, unsigned int *);
     *(void **)&function = table_resolve(304);
     return function ? function(c_vgpuTypeId, c_vgpuInstanceCountPerVm) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetBAR1Info(nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuTypeBar1Info_t *c_bar1Info) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetBAR1Info(nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuTypeBar1Info_t *c_bar1Info) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, nvmlVgpuTypeBar1Info_t *);
     *(void **)&function = table_resolve(305);
     return function ? function(c_vgpuTypeId, c_bar1Info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetActiveVgpus(nvmlDevice_t c_device, unsigned int *c_vgpuCount, nvmlVgpuInstance_t *c_vgpuInstances) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetActiveVgpus(nvmlDevice_t c_device, unsigned int *c_vgpuCount, nvmlVgpuInstance_t *c_vgpuInstances) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, nvmlVgpuInstance_t *);
     *(void **)&function = table_resolve(306);
     return function ? function(c_device, c_vgpuCount, c_vgpuInstances) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetVmID(nvmlVgpuInstance_t c_vgpuInstance, char *c_vmId, unsigned int c_size, nvmlVgpuVmIdType_t *c_vmIdType) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetVmID(nvmlVgpuInstance_t c_vgpuInstance, char *c_vmId, unsigned int c_size, nvmlVgpuVmIdType_t *c_vmIdType) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, char *, unsigned int, nvmlVgpuVmIdType_t *);
     *(void **)&function = table_resolve(307);
     return function ? function(c_vgpuInstance, c_vmId, c_size, c_vmIdType) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetUUID(nvmlVgpuInstance_t c_vgpuInstance, char *c_uuid, unsigned int c_size) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetUUID(nvmlVgpuInstance_t c_vgpuInstance, char *c_uuid, unsigned int c_size) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, char *, unsigned int);
     *(void **)&function = table_resolve(308);
     return function ? function(c_vgpuInstance, c_uuid, c_size) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetVmDriverVersion(nvmlVgpuInstance_t c_vgpuInstance, char *c_version, unsigned int c_length) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetVmDriverVersion(nvmlVgpuInstance_t c_vgpuInstance, char *c_version, unsigned int c_length) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, char *, unsigned int);
     *(void **)&function = table_resolve(309);
     return function ? function(c_vgpuInstance, c_version, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetFbUsage(nvmlVgpuInstance_t c_vgpuInstance, unsigned long long *c_fbUsage) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetFbUsage(nvmlVgpuInstance_t c_vgpuInstance, unsigned long long *c_fbUsage) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned long long *);
     *(void **)&function = table_resolve(310);
     return function ? function(c_vgpuInstance, c_fbUsage) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetLicenseStatus(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_licensed) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetLicenseStatus(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_licensed) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *);
     *(void **)&function = table_resolve(311);
     return function ? function(c_vgpuInstance, c_licensed) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetType(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuTypeId_t *c_vgpuTypeId) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetType(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuTypeId_t *c_vgpuTypeId) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlVgpuTypeId_t *);
     *(void **)&function = table_resolve(312);
     return function ? function(c_vgpuInstance, c_vgpuTypeId) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_frameRateLimit) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_frameRateLimit) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *);
     *(void **)&function = table_resolve(313);
     return function ? function(c_vgpuInstance, c_frameRateLimit) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t c_vgpuInstance, nvmlEnableState_t *c_eccMode) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t c_vgpuInstance, nvmlEnableState_t *c_eccMode) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(314);
     return function ? function(c_vgpuInstance, c_eccMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetEncoderCapacity(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_encoderCapacity) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetEncoderCapacity(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_encoderCapacity) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *);
     *(void **)&function = table_resolve(315);
     return function ? function(c_vgpuInstance, c_encoderCapacity) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceSetEncoderCapacity(nvmlVgpuInstance_t c_vgpuInstance, unsigned int c_encoderCapacity) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceSetEncoderCapacity(nvmlVgpuInstance_t c_vgpuInstance, unsigned int c_encoderCapacity) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int);
     *(void **)&function = table_resolve(316);
     return function ? function(c_vgpuInstance, c_encoderCapacity) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_sessionCount, unsigned int *c_averageFps, unsigned int *c_averageLatency) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_sessionCount, unsigned int *c_averageFps, unsigned int *c_averageLatency) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(317);
     return function ? function(c_vgpuInstance, c_sessionCount, c_averageFps, c_averageLatency) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_sessionCount, nvmlEncoderSessionInfo_t *c_sessionInfo) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_sessionCount, nvmlEncoderSessionInfo_t *c_sessionInfo) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *, nvmlEncoderSessionInfo_t *);
     *(void **)&function = table_resolve(318);
     return function ? function(c_vgpuInstance, c_sessionCount, c_sessionInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t c_vgpuInstance, nvmlFBCStats_t *c_fbcStats) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t c_vgpuInstance, nvmlFBCStats_t *c_fbcStats) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlFBCStats_t *);
     *(void **)&function = table_resolve(319);
     return function ? function(c_vgpuInstance, c_fbcStats) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_sessionCount, nvmlFBCSessionInfo_t *c_sessionInfo) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_sessionCount, nvmlFBCSessionInfo_t *c_sessionInfo) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *, nvmlFBCSessionInfo_t *);
     *(void **)&function = table_resolve(320);
     return function ? function(c_vgpuInstance, c_sessionCount, c_sessionInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_gpuInstanceId) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_gpuInstanceId) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *);
     *(void **)&function = table_resolve(321);
     return function ? function(c_vgpuInstance, c_gpuInstanceId) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t c_vgpuInstance, char *c_vgpuPciId, unsigned int *c_length) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t c_vgpuInstance, char *c_vgpuPciId, unsigned int *c_length) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, char *, unsigned int *);
     *(void **)&function = table_resolve(322);
     return function ? function(c_vgpuInstance, c_vgpuPciId, c_length) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetCapabilities(nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuCapability_t c_capability, unsigned int *c_capResult) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetCapabilities(nvmlVgpuTypeId_t c_vgpuTypeId, nvmlVgpuCapability_t c_capability, unsigned int *c_capResult) {
     nvmlReturn_t (*function)(nvmlVgpuTypeId_t, nvmlVgpuCapability_t, unsigned int *);
     *(void **)&function = table_resolve(323);
     return function ? function(c_vgpuTypeId, c_capability, c_capResult) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetMdevUUID(nvmlVgpuInstance_t c_vgpuInstance, char *c_mdevUuid, unsigned int c_size) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetMdevUUID(nvmlVgpuInstance_t c_vgpuInstance, char *c_mdevUuid, unsigned int c_size) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, char *, unsigned int);
     *(void **)&function = table_resolve(324);
     return function ? function(c_vgpuInstance, c_mdevUuid, c_size) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetCreatableVgpus(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuTypeIdInfo_t *c_pVgpus) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetCreatableVgpus(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuTypeIdInfo_t *c_pVgpus) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuTypeIdInfo_t *);
     *(void **)&function = table_resolve(325);
     return function ? function(c_gpuInstance, c_pVgpus) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuTypeGetMaxInstancesPerGpuInstance(nvmlVgpuTypeMaxInstance_t *c_pMaxInstance) {
+COLD static nvmlReturn_t thunk_nvmlVgpuTypeGetMaxInstancesPerGpuInstance(nvmlVgpuTypeMaxInstance_t *c_pMaxInstance) {
     nvmlReturn_t (*function)(nvmlVgpuTypeMaxInstance_t *);
     *(void **)&function = table_resolve(326);
     return function ? function(c_pMaxInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetActiveVgpus(nvmlGpuInstance_t c_gpuInstance, nvmlActiveVgpuInstanceInfo_t *c_pVgpuInstanceInfo) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetActiveVgpus(nvmlGpuInstance_t c_gpuInstance, nvmlActiveVgpuInstanceInfo_t *c_pVgpuInstanceInfo) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlActiveVgpuInstanceInfo_t *);
     *(void **)&function = table_resolve(327);
     return function ? function(c_gpuInstance, c_pVgpuInstanceInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceSetVgpuSchedulerState(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerState_t *c_pScheduler) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceSetVgpuSchedulerState(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerState_t *c_pScheduler) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuSchedulerState_t *);
     *(void **)&function = table_resolve(328);
     return function ? function(c_gpuInstance, c_pScheduler) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerStateInfo_t *c_pSchedulerStateInfo) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerStateInfo_t *c_pSchedulerStateInfo) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuSchedulerStateInfo_t *);
     *(void **)&function = table_resolve(329);
     return function ? function(c_gpuInstance, c_pSchedulerStateInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerLogInfo_t *c_pSchedulerLogInfo) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerLogInfo_t *c_pSchedulerLogInfo) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuSchedulerLogInfo_t *);
     *(void **)&function = table_resolve(330);
     return function ? function(c_gpuInstance, c_pSchedulerLogInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuCreatablePlacementInfo_t *c_pCreatablePlacementInfo) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuCreatablePlacementInfo_t *c_pCreatablePlacementInfo) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuCreatablePlacementInfo_t *);
     *(void **)&function = table_resolve(331);
     return function ? function(c_gpuInstance, c_pCreatablePlacementInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuHeterogeneousMode_t *);
     *(void **)&function = table_resolve(332);
     return function ? function(c_gpuInstance, c_pHeterogeneousMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t c_gpuInstance, const nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t c_gpuInstance, const nvmlVgpuHeterogeneousMode_t *c_pHeterogeneousMode) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, const nvmlVgpuHeterogeneousMode_t *);
     *(void **)&function = table_resolve(333);
     return function ? function(c_gpuInstance, c_pHeterogeneousMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerState_v2(nvmlDevice_t c_device, nvmlVgpuSchedulerStateInfo_v2_t *c_pSchedulerStateInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerState_v2(nvmlDevice_t c_device, nvmlVgpuSchedulerStateInfo_v2_t *c_pSchedulerStateInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuSchedulerStateInfo_v2_t *);
     *(void **)&function = table_resolve(334);
     return function ? function(c_device, c_pSchedulerStateInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerState_v2(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerStateInfo_v2_t *c_pSchedulerStateInfo) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerState_v2(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerStateInfo_v2_t *c_pSchedulerStateInfo) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuSchedulerStateInfo_v2_t *);
     *(void **)&function = table_resolve(335);
     return function ? function(c_gpuInstance, c_pSchedulerStateInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerLog_v2(nvmlDevice_t c_device, nvmlVgpuSchedulerLogInfo_v2_t *c_pSchedulerLogInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerLog_v2(nvmlDevice_t c_device, nvmlVgpuSchedulerLogInfo_v2_t *c_pSchedulerLogInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuSchedulerLogInfo_v2_t *);
     *(void **)&function = table_resolve(336);
     return function ? function(c_device, c_pSchedulerLogInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerLog_v2(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerLogInfo_v2_t *c_pSchedulerLogInfo) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetVgpuSchedulerLog_v2(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerLogInfo_v2_t *c_pSchedulerLogInfo) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuSchedulerLogInfo_v2_t *);
     *(void **)&function = table_resolve(337);
     return function ? function(c_gpuInstance, c_pSchedulerLogInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetVgpuSchedulerState_v2(nvmlDevice_t c_device, nvmlVgpuSchedulerState_v2_t *c_pSchedulerState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetVgpuSchedulerState_v2(nvmlDevice_t c_device, nvmlVgpuSchedulerState_v2_t *c_pSchedulerState) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuSchedulerState_v2_t *);
     *(void **)&function = table_resolve(338);
     return function ? function(c_device, c_pSchedulerState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceSetVgpuSchedulerState_v2(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerState_v2_t *c_pSchedulerState) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceSetVgpuSchedulerState_v2(nvmlGpuInstance_t c_gpuInstance, nvmlVgpuSchedulerState_v2_t *c_pSchedulerState) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlVgpuSchedulerState_v2_t *);
     *(void **)&function = table_resolve(339);
     return function ? function(c_gpuInstance, c_pSchedulerState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuMetadata_t *c_vgpuMetadata, unsigned int *c_bufferSize) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuMetadata_t *c_vgpuMetadata, unsigned int *c_bufferSize) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlVgpuMetadata_t *, unsigned int *);
     *(void **)&function = table_resolve(340);
     return function ? function(c_vgpuInstance, c_vgpuMetadata, c_bufferSize) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuMetadata(nvmlDevice_t c_device, nvmlVgpuPgpuMetadata_t *c_pgpuMetadata, unsigned int *c_bufferSize) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuMetadata(nvmlDevice_t c_device, nvmlVgpuPgpuMetadata_t *c_pgpuMetadata, unsigned int *c_bufferSize) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuPgpuMetadata_t *, unsigned int *);
     *(void **)&function = table_resolve(341);
     return function ? function(c_device, c_pgpuMetadata, c_bufferSize) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *c_vgpuMetadata, nvmlVgpuPgpuMetadata_t *c_pgpuMetadata, nvmlVgpuPgpuCompatibility_t *c_compatibilityInfo) {
+COLD static nvmlReturn_t thunk_nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *c_vgpuMetadata, nvmlVgpuPgpuMetadata_t *c_pgpuMetadata, nvmlVgpuPgpuCompatibility_t *c_compatibilityInfo) {
     nvmlReturn_t (*function)(nvmlVgpuMetadata_t *, nvmlVgpuPgpuMetadata_t *, nvmlVgpuPgpuCompatibility_t *);
     *(void **)&function = table_resolve(342);
     return function ? function(c_vgpuMetadata, c_pgpuMetadata, c_compatibilityInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetPgpuMetadataString(nvmlDevice_t c_device, char *c_pgpuMetadata, unsigned int *c_bufferSize) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetPgpuMetadataString(nvmlDevice_t c_device, char *c_pgpuMetadata, unsigned int *c_bufferSize) {
     nvmlReturn_t (*function)(nvmlDevice_t, char *, unsigned int *);
     *(void **)&function = table_resolve(343);
     return function ? function(c_device, c_pgpuMetadata, c_bufferSize) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t c_device, nvmlVgpuSchedulerLog_t *c_pSchedulerLog) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t c_device, nvmlVgpuSchedulerLog_t *c_pSchedulerLog) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuSchedulerLog_t *);
     *(void **)&function = table_resolve(344);
     return function ? function(c_device, c_pSchedulerLog) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerState(nvmlDevice_t c_device, nvmlVgpuSchedulerGetState_t *c_pSchedulerState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerState(nvmlDevice_t c_device, nvmlVgpuSchedulerGetState_t *c_pSchedulerState) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuSchedulerGetState_t *);
     *(void **)&function = table_resolve(345);
     return function ? function(c_device, c_pSchedulerState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t c_device, nvmlVgpuSchedulerSetState_t *c_pSchedulerState) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t c_device, nvmlVgpuSchedulerSetState_t *c_pSchedulerState) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuSchedulerSetState_t *);
     *(void **)&function = table_resolve(346);
     return function ? function(c_device, c_pSchedulerState) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t c_device, nvmlVgpuSchedulerCapabilities_t *c_pCapabilities) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t c_device, nvmlVgpuSchedulerCapabilities_t *c_pCapabilities) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuSchedulerCapabilities_t *);
     *(void **)&function = table_resolve(347);
     return function ? function(c_device, c_pCapabilities) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGetVgpuVersion(nvmlVgpuVersion_t *c_supported, nvmlVgpuVersion_t *c_current) {
+COLD static nvmlReturn_t thunk_nvmlGetVgpuVersion(nvmlVgpuVersion_t *c_supported, nvmlVgpuVersion_t *c_current) {
     nvmlReturn_t (*function)(nvmlVgpuVersion_t *, nvmlVgpuVersion_t *);
     *(void **)&function = table_resolve(348);
     return function ? function(c_supported, c_current) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlSetVgpuVersion(nvmlVgpuVersion_t *c_vgpuVersion) {
+COLD static nvmlReturn_t thunk_nvmlSetVgpuVersion(nvmlVgpuVersion_t *c_vgpuVersion) {
     nvmlReturn_t (*function)(nvmlVgpuVersion_t *);
     *(void **)&function = table_resolve(349);
     return function ? function(c_vgpuVersion) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuUtilization(nvmlDevice_t c_device, unsigned long long c_lastSeenTimeStamp, nvmlValueType_t *c_sampleValType, unsigned int *c_vgpuInstanceSamplesCount, nvmlVgpuInstanceUtilizationSample_t *c_utilizationSamples) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuUtilization(nvmlDevice_t c_device, unsigned long long c_lastSeenTimeStamp, nvmlValueType_t *c_sampleValType, unsigned int *c_vgpuInstanceSamplesCount, nvmlVgpuInstanceUtilizationSample_t *c_utilizationSamples) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long, nvmlValueType_t *, unsigned int *, nvmlVgpuInstanceUtilizationSample_t *);
     *(void **)&function = table_resolve(350);
     return function ? function(c_device, c_lastSeenTimeStamp, c_sampleValType, c_vgpuInstanceSamplesCount, c_utilizationSamples) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuInstancesUtilizationInfo(nvmlDevice_t c_device, nvmlVgpuInstancesUtilizationInfo_t *c_vgpuUtilInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuInstancesUtilizationInfo(nvmlDevice_t c_device, nvmlVgpuInstancesUtilizationInfo_t *c_vgpuUtilInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuInstancesUtilizationInfo_t *);
     *(void **)&function = table_resolve(351);
     return function ? function(c_device, c_vgpuUtilInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuProcessUtilization(nvmlDevice_t c_device, unsigned long long c_lastSeenTimeStamp, unsigned int *c_vgpuProcessSamplesCount, nvmlVgpuProcessUtilizationSample_t *c_utilizationSamples) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuProcessUtilization(nvmlDevice_t c_device, unsigned long long c_lastSeenTimeStamp, unsigned int *c_vgpuProcessSamplesCount, nvmlVgpuProcessUtilizationSample_t *c_utilizationSamples) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned long long, unsigned int *, nvmlVgpuProcessUtilizationSample_t *);
     *(void **)&function = table_resolve(352);
     return function ? function(c_device, c_lastSeenTimeStamp, c_vgpuProcessSamplesCount, c_utilizationSamples) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetVgpuProcessesUtilizationInfo(nvmlDevice_t c_device, nvmlVgpuProcessesUtilizationInfo_t *c_vgpuProcUtilInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetVgpuProcessesUtilizationInfo(nvmlDevice_t c_device, nvmlVgpuProcessesUtilizationInfo_t *c_vgpuProcUtilInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlVgpuProcessesUtilizationInfo_t *);
     *(void **)&function = table_resolve(353);
     return function ? function(c_device, c_vgpuProcUtilInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetAccountingMode(nvmlVgpuInstance_t c_vgpuInstance, nvmlEnableState_t *c_mode) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetAccountingMode(nvmlVgpuInstance_t c_vgpuInstance, nvmlEnableState_t *c_mode) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlEnableState_t *);
     *(void **)&function = table_resolve(354);
     return function ? function(c_vgpuInstance, c_mode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetAccountingPids(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_count, unsigned int *c_pids) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetAccountingPids(nvmlVgpuInstance_t c_vgpuInstance, unsigned int *c_count, unsigned int *c_pids) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(355);
     return function ? function(c_vgpuInstance, c_count, c_pids) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t c_vgpuInstance, unsigned int c_pid, nvmlAccountingStats_t *c_stats) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t c_vgpuInstance, unsigned int c_pid, nvmlAccountingStats_t *c_stats) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, unsigned int, nvmlAccountingStats_t *);
     *(void **)&function = table_resolve(356);
     return function ? function(c_vgpuInstance, c_pid, c_stats) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceClearAccountingPids(nvmlVgpuInstance_t c_vgpuInstance) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceClearAccountingPids(nvmlVgpuInstance_t c_vgpuInstance) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t);
     *(void **)&function = table_resolve(357);
     return function ? function(c_vgpuInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuLicenseInfo_t *c_licenseInfo) {
+COLD static nvmlReturn_t thunk_nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t c_vgpuInstance, nvmlVgpuLicenseInfo_t *c_licenseInfo) {
     nvmlReturn_t (*function)(nvmlVgpuInstance_t, nvmlVgpuLicenseInfo_t *);
     *(void **)&function = table_resolve(358);
     return function ? function(c_vgpuInstance, c_licenseInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGetExcludedDeviceCount(unsigned int *c_deviceCount) {
+COLD static nvmlReturn_t thunk_nvmlGetExcludedDeviceCount(unsigned int *c_deviceCount) {
     nvmlReturn_t (*function)(unsigned int *);
     *(void **)&function = table_resolve(359);
     return function ? function(c_deviceCount) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGetExcludedDeviceInfoByIndex(unsigned int c_index, nvmlExcludedDeviceInfo_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlGetExcludedDeviceInfoByIndex(unsigned int c_index, nvmlExcludedDeviceInfo_t *c_info) {
     nvmlReturn_t (*function)(unsigned int, nvmlExcludedDeviceInfo_t *);
     *(void **)&function = table_resolve(360);
     return function ? function(c_index, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceReadWritePRM_v1(nvmlDevice_t c_device, nvmlPRMTLV_v1_t *c_buffer) {
+COLD static nvmlReturn_t thunk_nvmlDeviceReadWritePRM_v1(nvmlDevice_t c_device, nvmlPRMTLV_v1_t *c_buffer) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPRMTLV_v1_t *);
     *(void **)&function = table_resolve(361);
     return function ? function(c_device, c_buffer) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceReadPRMCounters_v1(nvmlDevice_t c_device, nvmlPRMCounterList_v1_t *c_counterList) {
+COLD static nvmlReturn_t thunk_nvmlDeviceReadPRMCounters_v1(nvmlDevice_t c_device, nvmlPRMCounterList_v1_t *c_counterList) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPRMCounterList_v1_t *);
     *(void **)&function = table_resolve(362);
     return function ? function(c_device, c_counterList) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetMigMode(nvmlDevice_t c_device, unsigned int c_mode, nvmlReturn_t *c_activationStatus) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetMigMode(nvmlDevice_t c_device, unsigned int c_mode, nvmlReturn_t *c_activationStatus) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlReturn_t *);
     *(void **)&function = table_resolve(363);
     return function ? function(c_device, c_mode, c_activationStatus) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMigMode(nvmlDevice_t c_device, unsigned int *c_currentMode, unsigned int *c_pendingMode) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMigMode(nvmlDevice_t c_device, unsigned int *c_currentMode, unsigned int *c_pendingMode) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *, unsigned int *);
     *(void **)&function = table_resolve(364);
     return function ? function(c_device, c_currentMode, c_pendingMode) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t c_device, unsigned int c_profile, nvmlGpuInstanceProfileInfo_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t c_device, unsigned int c_profile, nvmlGpuInstanceProfileInfo_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_t *);
     *(void **)&function = table_resolve(365);
     return function ? function(c_device, c_profile, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t c_device, unsigned int c_profile, nvmlGpuInstanceProfileInfo_v2_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t c_device, unsigned int c_profile, nvmlGpuInstanceProfileInfo_v2_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_v2_t *);
     *(void **)&function = table_resolve(366);
     return function ? function(c_device, c_profile, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstanceProfileInfo_v2_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstanceProfileInfo_v2_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_v2_t *);
     *(void **)&function = table_resolve(367);
     return function ? function(c_device, c_profileId, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstancePlacement_t *c_placements, unsigned int *c_count) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstancePlacement_t *c_placements, unsigned int *c_count) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuInstancePlacement_t *, unsigned int *);
     *(void **)&function = table_resolve(368);
     return function ? function(c_device, c_profileId, c_placements, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t c_device, unsigned int c_profileId, unsigned int *c_count) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t c_device, unsigned int c_profileId, unsigned int *c_count) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, unsigned int *);
     *(void **)&function = table_resolve(369);
     return function ? function(c_device, c_profileId, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceCreateGpuInstance(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstance_t *c_gpuInstance) {
+COLD static nvmlReturn_t thunk_nvmlDeviceCreateGpuInstance(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstance_t *c_gpuInstance) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *);
     *(void **)&function = table_resolve(370);
     return function ? function(c_device, c_profileId, c_gpuInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t c_device, unsigned int c_profileId, const nvmlGpuInstancePlacement_t *c_placement, nvmlGpuInstance_t *c_gpuInstance) {
+COLD static nvmlReturn_t thunk_nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t c_device, unsigned int c_profileId, const nvmlGpuInstancePlacement_t *c_placement, nvmlGpuInstance_t *c_gpuInstance) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, const nvmlGpuInstancePlacement_t *, nvmlGpuInstance_t *);
     *(void **)&function = table_resolve(371);
     return function ? function(c_device, c_profileId, c_placement, c_gpuInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceDestroy(nvmlGpuInstance_t c_gpuInstance) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceDestroy(nvmlGpuInstance_t c_gpuInstance) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t);
     *(void **)&function = table_resolve(372);
     return function ? function(c_gpuInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstances(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstance_t *c_gpuInstances, unsigned int *c_count) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstances(nvmlDevice_t c_device, unsigned int c_profileId, nvmlGpuInstance_t *c_gpuInstances, unsigned int *c_count) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *, unsigned int *);
     *(void **)&function = table_resolve(373);
     return function ? function(c_device, c_profileId, c_gpuInstances, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceById(nvmlDevice_t c_device, unsigned int c_id, nvmlGpuInstance_t *c_gpuInstance) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceById(nvmlDevice_t c_device, unsigned int c_id, nvmlGpuInstance_t *c_gpuInstance) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *);
     *(void **)&function = table_resolve(374);
     return function ? function(c_device, c_id, c_gpuInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetInfo(nvmlGpuInstance_t c_gpuInstance, nvmlGpuInstanceInfo_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetInfo(nvmlGpuInstance_t c_gpuInstance, nvmlGpuInstanceInfo_t *c_info) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, nvmlGpuInstanceInfo_t *);
     *(void **)&function = table_resolve(375);
     return function ? function(c_gpuInstance, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profile, unsigned int c_engProfile, nvmlComputeInstanceProfileInfo_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profile, unsigned int c_engProfile, nvmlComputeInstanceProfileInfo_t *c_info) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, unsigned int, nvmlComputeInstanceProfileInfo_t *);
     *(void **)&function = table_resolve(376);
     return function ? function(c_gpuInstance, c_profile, c_engProfile, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profile, unsigned int c_engProfile, nvmlComputeInstanceProfileInfo_v2_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profile, unsigned int c_engProfile, nvmlComputeInstanceProfileInfo_v2_t *c_info) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, unsigned int, nvmlComputeInstanceProfileInfo_v2_t *);
     *(void **)&function = table_resolve(377);
     return function ? function(c_gpuInstance, c_profile, c_engProfile, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, unsigned int *c_count) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, unsigned int *c_count) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, unsigned int *);
     *(void **)&function = table_resolve(378);
     return function ? function(c_gpuInstance, c_profileId, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, nvmlComputeInstancePlacement_t *c_placements, unsigned int *c_count) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, nvmlComputeInstancePlacement_t *c_placements, unsigned int *c_count) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstancePlacement_t *, unsigned int *);
     *(void **)&function = table_resolve(379);
     return function ? function(c_gpuInstance, c_profileId, c_placements, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, nvmlComputeInstance_t *c_computeInstance) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, nvmlComputeInstance_t *c_computeInstance) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *);
     *(void **)&function = table_resolve(380);
     return function ? function(c_gpuInstance, c_profileId, c_computeInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, const nvmlComputeInstancePlacement_t *c_placement, nvmlComputeInstance_t *c_computeInstance) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, const nvmlComputeInstancePlacement_t *c_placement, nvmlComputeInstance_t *c_computeInstance) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, const nvmlComputeInstancePlacement_t *, nvmlComputeInstance_t *);
     *(void **)&function = table_resolve(381);
     return function ? function(c_gpuInstance, c_profileId, c_placement, c_computeInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlComputeInstanceDestroy(nvmlComputeInstance_t c_computeInstance) {
+COLD static nvmlReturn_t thunk_nvmlComputeInstanceDestroy(nvmlComputeInstance_t c_computeInstance) {
     nvmlReturn_t (*function)(nvmlComputeInstance_t);
     *(void **)&function = table_resolve(382);
     return function ? function(c_computeInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, nvmlComputeInstance_t *c_computeInstances, unsigned int *c_count) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t c_gpuInstance, unsigned int c_profileId, nvmlComputeInstance_t *c_computeInstances, unsigned int *c_count) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *, unsigned int *);
     *(void **)&function = table_resolve(383);
     return function ? function(c_gpuInstance, c_profileId, c_computeInstances, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t c_gpuInstance, unsigned int c_id, nvmlComputeInstance_t *c_computeInstance) {
+COLD static nvmlReturn_t thunk_nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t c_gpuInstance, unsigned int c_id, nvmlComputeInstance_t *c_computeInstance) {
     nvmlReturn_t (*function)(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *);
     *(void **)&function = table_resolve(384);
     return function ? function(c_gpuInstance, c_id, c_computeInstance) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t c_computeInstance, nvmlComputeInstanceInfo_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t c_computeInstance, nvmlComputeInstanceInfo_t *c_info) {
     nvmlReturn_t (*function)(nvmlComputeInstance_t, nvmlComputeInstanceInfo_t *);
     *(void **)&function = table_resolve(385);
     return function ? function(c_computeInstance, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t c_device, unsigned int *c_isMigDevice) {
+COLD static nvmlReturn_t thunk_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t c_device, unsigned int *c_isMigDevice) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(386);
     return function ? function(c_device, c_isMigDevice) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceId(nvmlDevice_t c_device, unsigned int *c_id) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetGpuInstanceId(nvmlDevice_t c_device, unsigned int *c_id) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(387);
     return function ? function(c_device, c_id) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetComputeInstanceId(nvmlDevice_t c_device, unsigned int *c_id) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetComputeInstanceId(nvmlDevice_t c_device, unsigned int *c_id) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(388);
     return function ? function(c_device, c_id) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t c_device, unsigned int *c_count) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t c_device, unsigned int *c_count) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(389);
     return function ? function(c_device, c_count) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t c_device, unsigned int c_index, nvmlDevice_t *c_migDevice) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t c_device, unsigned int c_index, nvmlDevice_t *c_migDevice) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlDevice_t *);
     *(void **)&function = table_resolve(390);
     return function ? function(c_device, c_index, c_migDevice) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t c_migDevice, nvmlDevice_t *c_device) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t c_migDevice, nvmlDevice_t *c_device) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDevice_t *);
     *(void **)&function = table_resolve(391);
     return function ? function(c_migDevice, c_device) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *c_metricsGet) {
+COLD static nvmlReturn_t thunk_nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *c_metricsGet) {
     nvmlReturn_t (*function)(nvmlGpmMetricsGet_t *);
     *(void **)&function = table_resolve(392);
     return function ? function(c_metricsGet) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmSampleFree(nvmlGpmSample_t c_gpmSample) {
+COLD static nvmlReturn_t thunk_nvmlGpmSampleFree(nvmlGpmSample_t c_gpmSample) {
     nvmlReturn_t (*function)(nvmlGpmSample_t);
     *(void **)&function = table_resolve(393);
     return function ? function(c_gpmSample) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmSampleAlloc(nvmlGpmSample_t *c_gpmSample) {
+COLD static nvmlReturn_t thunk_nvmlGpmSampleAlloc(nvmlGpmSample_t *c_gpmSample) {
     nvmlReturn_t (*function)(nvmlGpmSample_t *);
     *(void **)&function = table_resolve(394);
     return function ? function(c_gpmSample) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmSampleGet(nvmlDevice_t c_device, nvmlGpmSample_t c_gpmSample) {
+COLD static nvmlReturn_t thunk_nvmlGpmSampleGet(nvmlDevice_t c_device, nvmlGpmSample_t c_gpmSample) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpmSample_t);
     *(void **)&function = table_resolve(395);
     return function ? function(c_device, c_gpmSample) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmMigSampleGet(nvmlDevice_t c_device, unsigned int c_gpuInstanceId, nvmlGpmSample_t c_gpmSample) {
+COLD static nvmlReturn_t thunk_nvmlGpmMigSampleGet(nvmlDevice_t c_device, unsigned int c_gpuInstanceId, nvmlGpmSample_t c_gpmSample) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int, nvmlGpmSample_t);
     *(void **)&function = table_resolve(396);
     return function ? function(c_device, c_gpuInstanceId, c_gpmSample) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmQueryDeviceSupport(nvmlDevice_t c_device, nvmlGpmSupport_t *c_gpmSupport) {
+COLD static nvmlReturn_t thunk_nvmlGpmQueryDeviceSupport(nvmlDevice_t c_device, nvmlGpmSupport_t *c_gpmSupport) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlGpmSupport_t *);
     *(void **)&function = table_resolve(397);
     return function ? function(c_device, c_gpmSupport) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmQueryIfStreamingEnabled(nvmlDevice_t c_device, unsigned int *c_state) {
+COLD static nvmlReturn_t thunk_nvmlGpmQueryIfStreamingEnabled(nvmlDevice_t c_device, unsigned int *c_state) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int *);
     *(void **)&function = table_resolve(398);
     return function ? function(c_device, c_state) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlGpmSetStreamingEnabled(nvmlDevice_t c_device, unsigned int c_state) {
+COLD static nvmlReturn_t thunk_nvmlGpmSetStreamingEnabled(nvmlDevice_t c_device, unsigned int c_state) {
     nvmlReturn_t (*function)(nvmlDevice_t, unsigned int);
     *(void **)&function = table_resolve(399);
     return function ? function(c_device, c_state) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetCapabilities(nvmlDevice_t c_device, nvmlDeviceCapabilities_t *c_caps) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetCapabilities(nvmlDevice_t c_device, nvmlDeviceCapabilities_t *c_caps) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlDeviceCapabilities_t *);
     *(void **)&function = table_resolve(400);
     return function ? function(c_device, c_caps) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileGetProfilesInfo(nvmlDevice_t c_device, nvmlWorkloadPowerProfileProfilesInfo_t *c_profilesInfo) {
+COLD static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileGetProfilesInfo(nvmlDevice_t c_device, nvmlWorkloadPowerProfileProfilesInfo_t *c_profilesInfo) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlWorkloadPowerProfileProfilesInfo_t *);
     *(void **)&function = table_resolve(401);
     return function ? function(c_device, c_profilesInfo) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(nvmlDevice_t c_device, nvmlWorkloadPowerProfileCurrentProfiles_t *c_currentProfiles) {
+COLD static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(nvmlDevice_t c_device, nvmlWorkloadPowerProfileCurrentProfiles_t *c_currentProfiles) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlWorkloadPowerProfileCurrentProfiles_t *);
     *(void **)&function = table_resolve(402);
     return function ? function(c_device, c_currentProfiles) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(nvmlDevice_t c_device, nvmlWorkloadPowerProfileRequestedProfiles_t *c_requestedProfiles) {
+COLD static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(nvmlDevice_t c_device, nvmlWorkloadPowerProfileRequestedProfiles_t *c_requestedProfiles) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlWorkloadPowerProfileRequestedProfiles_t *);
     *(void **)&function = table_resolve(403);
     return function ? function(c_device, c_requestedProfiles) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(nvmlDevice_t c_device, nvmlWorkloadPowerProfileRequestedProfiles_t *c_requestedProfiles) {
+COLD static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(nvmlDevice_t c_device, nvmlWorkloadPowerProfileRequestedProfiles_t *c_requestedProfiles) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlWorkloadPowerProfileRequestedProfiles_t *);
     *(void **)&function = table_resolve(404);
     return function ? function(c_device, c_requestedProfiles) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(nvmlDevice_t c_device, nvmlWorkloadPowerProfileUpdateProfiles_v1_t *c_updateProfiles) {
+COLD static nvmlReturn_t thunk_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(nvmlDevice_t c_device, nvmlWorkloadPowerProfileUpdateProfiles_v1_t *c_updateProfiles) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlWorkloadPowerProfileUpdateProfiles_v1_t *);
     *(void **)&function = table_resolve(405);
     return function ? function(c_device, c_updateProfiles) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDevicePowerSmoothingActivatePresetProfile(nvmlDevice_t c_device, nvmlPowerSmoothingProfile_t *c_profile) {
+COLD static nvmlReturn_t thunk_nvmlDevicePowerSmoothingActivatePresetProfile(nvmlDevice_t c_device, nvmlPowerSmoothingProfile_t *c_profile) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPowerSmoothingProfile_t *);
     *(void **)&function = table_resolve(406);
     return function ? function(c_device, c_profile) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDevicePowerSmoothingUpdatePresetProfileParam(nvmlDevice_t c_device, nvmlPowerSmoothingProfile_t *c_profile) {
+COLD static nvmlReturn_t thunk_nvmlDevicePowerSmoothingUpdatePresetProfileParam(nvmlDevice_t c_device, nvmlPowerSmoothingProfile_t *c_profile) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPowerSmoothingProfile_t *);
     *(void **)&function = table_resolve(407);
     return function ? function(c_device, c_profile) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDevicePowerSmoothingSetState(nvmlDevice_t c_device, nvmlPowerSmoothingState_t *c_state) {
+COLD static nvmlReturn_t thunk_nvmlDevicePowerSmoothingSetState(nvmlDevice_t c_device, nvmlPowerSmoothingState_t *c_state) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlPowerSmoothingState_t *);
     *(void **)&function = table_resolve(408);
     return function ? function(c_device, c_state) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(nvmlDevice_t c_device, nvmlEccSramUniqueUncorrectedErrorCounts_t *c_errorCounts) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(nvmlDevice_t c_device, nvmlEccSramUniqueUncorrectedErrorCounts_t *c_errorCounts) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEccSramUniqueUncorrectedErrorCounts_t *);
     *(void **)&function = table_resolve(409);
     return function ? function(c_device, c_errorCounts) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetRemappedRows_v2(nvmlDevice_t c_device, nvmlRemappedRowsInfo_v2_t *c_info) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetRemappedRows_v2(nvmlDevice_t c_device, nvmlRemappedRowsInfo_v2_t *c_info) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlRemappedRowsInfo_v2_t *);
     *(void **)&function = table_resolve(410);
     return function ? function(c_device, c_info) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceSetRusdSettings_v1(nvmlDevice_t c_device, nvmlRusdSettings_v1_t *c_settings) {
+COLD static nvmlReturn_t thunk_nvmlDeviceSetRusdSettings_v1(nvmlDevice_t c_device, nvmlRusdSettings_v1_t *c_settings) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlRusdSettings_v1_t *);
     *(void **)&function = table_resolve(411);
     return function ? function(c_device, c_settings) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
-static nvmlReturn_t thunk_nvmlDeviceGetBankRemapperStatus_v1(nvmlDevice_t c_device, nvmlEccBankRemapperStatus_v1_t *c_pBankRemapperStatus) {
+COLD static nvmlReturn_t thunk_nvmlDeviceGetBankRemapperStatus_v1(nvmlDevice_t c_device, nvmlEccBankRemapperStatus_v1_t *c_pBankRemapperStatus) {
     nvmlReturn_t (*function)(nvmlDevice_t, nvmlEccBankRemapperStatus_v1_t *);
     *(void **)&function = table_resolve(412);
     return function ? function(c_device, c_pBankRemapperStatus) : NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -7550,7 +7550,7 @@ static const ErrorSubclass subclasses[] = {
     {"cupola.bindings.nvml.UnknownError", "", "//!< An internal driver error occurred", 999LL},
 };
 static const ErrorInfo error = {"cupola.bindings.nvml.NvmlError", "A function of NVML failed; `status` is the number of its status.", describe, subclasses, 31, NVML_ERROR_INSUFFICIENT_SIZE, false};
-static PyObject *call_nvmlInit_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlInit_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7564,7 +7564,7 @@ static PyObject *call_nvmlInit_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlInitWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlInitWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7579,7 +7579,7 @@ static PyObject *call_nvmlInitWithFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlShutdown(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlShutdown(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7593,7 +7593,7 @@ static PyObject *call_nvmlShutdown(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlErrorString(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlErrorString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7609,7 +7609,7 @@ static PyObject *call_nvmlErrorString(CALL_PARAMETERS) {
     if (!returned && table_raise_pending() < 0) return NULL;
     return PyUnicode_FromString(returned ? returned : "");
 }
-static PyObject *call_nvmlSystemGetDriverVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetDriverVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7632,7 +7632,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlSystemGetNVMLVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetNVMLVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7655,7 +7655,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlSystemGetCudaDriverVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetCudaDriverVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7671,7 +7671,7 @@ static PyObject *call_nvmlSystemGetCudaDriverVersion(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLongLong(c_cudaDriverVersion);
 }
-static PyObject *call_nvmlSystemGetCudaDriverVersion_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetCudaDriverVersion_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7687,7 +7687,7 @@ static PyObject *call_nvmlSystemGetCudaDriverVersion_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLongLong(c_cudaDriverVersion);
 }
-static PyObject *call_nvmlSystemGetProcessName(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetProcessName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7711,7 +7711,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlSystemGetHicVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetHicVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7745,7 +7745,7 @@ done:
     Py_XDECREF(c_hwbcEntries);
     return result;
 }
-static PyObject *call_nvmlSystemGetTopologyGpuSet(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetTopologyGpuSet(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7777,7 +7777,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlSystemGetDriverBranch(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetDriverBranch(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7801,7 +7801,7 @@ done:
     Py_XDECREF(c_branchInfo);
     return result;
 }
-static PyObject *call_nvmlSystemGetCPER_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetCPER_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7832,7 +7832,7 @@ done:
     Py_XDECREF(c_cper);
     return result;
 }
-static PyObject *call_nvmlUnitGetCount(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -7848,7 +7848,7 @@ static PyObject *call_nvmlUnitGetCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_unitCount);
 }
-static PyObject *call_nvmlUnitGetHandleByIndex(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetHandleByIndex(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7865,7 +7865,7 @@ static PyObject *call_nvmlUnitGetHandleByIndex(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_unit);
 }
-static PyObject *call_nvmlUnitGetUnitInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetUnitInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7887,7 +7887,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlUnitGetLedState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetLedState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7909,7 +7909,7 @@ done:
     Py_XDECREF(c_state);
     return result;
 }
-static PyObject *call_nvmlUnitGetPsuInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetPsuInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7931,7 +7931,7 @@ done:
     Py_XDECREF(c_psu);
     return result;
 }
-static PyObject *call_nvmlUnitGetTemperature(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetTemperature(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7950,7 +7950,7 @@ static PyObject *call_nvmlUnitGetTemperature(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_temp);
 }
-static PyObject *call_nvmlUnitGetFanSpeedInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetFanSpeedInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7972,7 +7972,7 @@ done:
     Py_XDECREF(c_fanSpeeds);
     return result;
 }
-static PyObject *call_nvmlUnitGetDevices(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitGetDevices(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8004,7 +8004,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetCount_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCount_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8020,7 +8020,7 @@ static PyObject *call_nvmlDeviceGetCount_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_deviceCount);
 }
-static PyObject *call_nvmlDeviceGetAttributes_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAttributes_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8042,7 +8042,7 @@ done:
     Py_XDECREF(c_attributes);
     return result;
 }
-static PyObject *call_nvmlDeviceGetHandleByIndex_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetHandleByIndex_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8059,7 +8059,7 @@ static PyObject *call_nvmlDeviceGetHandleByIndex_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_device);
 }
-static PyObject *call_nvmlDeviceGetHandleBySerial(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetHandleBySerial(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8076,7 +8076,7 @@ static PyObject *call_nvmlDeviceGetHandleBySerial(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_device);
 }
-static PyObject *call_nvmlDeviceGetHandleByUUID(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetHandleByUUID(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8093,7 +8093,7 @@ static PyObject *call_nvmlDeviceGetHandleByUUID(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_device);
 }
-static PyObject *call_nvmlDeviceGetHandleByUUIDV(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetHandleByUUIDV(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8122,7 +8122,7 @@ done:
     Py_XDECREF(c_uuid);
     return result;
 }
-static PyObject *call_nvmlDeviceGetHandleByPciBusId_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetHandleByPciBusId_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8139,7 +8139,7 @@ static PyObject *call_nvmlDeviceGetHandleByPciBusId_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_device);
 }
-static PyObject *call_nvmlDeviceGetName(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8163,7 +8163,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetBrand(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBrand(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8180,7 +8180,7 @@ static PyObject *call_nvmlDeviceGetBrand(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_type);
 }
-static PyObject *call_nvmlDeviceGetIndex(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetIndex(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8197,7 +8197,7 @@ static PyObject *call_nvmlDeviceGetIndex(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_index);
 }
-static PyObject *call_nvmlDeviceGetSerial(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSerial(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8221,7 +8221,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetModuleId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetModuleId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8238,7 +8238,7 @@ static PyObject *call_nvmlDeviceGetModuleId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_moduleId);
 }
-static PyObject *call_nvmlDeviceGetC2cModeInfoV(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetC2cModeInfoV(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8260,7 +8260,7 @@ done:
     Py_XDECREF(c_c2cModeInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetMemoryAffinity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemoryAffinity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8288,7 +8288,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetCpuAffinityWithinScope(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCpuAffinityWithinScope(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8316,7 +8316,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetCpuAffinity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCpuAffinity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8342,7 +8342,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceSetCpuAffinity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetCpuAffinity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8357,7 +8357,7 @@ static PyObject *call_nvmlDeviceSetCpuAffinity(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceClearCpuAffinity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceClearCpuAffinity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8372,7 +8372,7 @@ static PyObject *call_nvmlDeviceClearCpuAffinity(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetNumaNodeId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNumaNodeId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8389,7 +8389,7 @@ static PyObject *call_nvmlDeviceGetNumaNodeId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_node);
 }
-static PyObject *call_nvmlDeviceGetAddressingMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAddressingMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8412,7 +8412,7 @@ done:
     Py_XDECREF(c_mode);
     return result;
 }
-static PyObject *call_nvmlDeviceGetRepairStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRepairStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8435,7 +8435,7 @@ done:
     Py_XDECREF(c_repairStatus);
     return result;
 }
-static PyObject *call_nvmlDeviceGetUnrepairableMemoryFlag_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetUnrepairableMemoryFlag_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8459,7 +8459,7 @@ done:
     Py_XDECREF(c_unrepairableMemoryStatus);
     return result;
 }
-static PyObject *call_nvmlDeviceGetTopologyCommonAncestor(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTopologyCommonAncestor(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8478,7 +8478,7 @@ static PyObject *call_nvmlDeviceGetTopologyCommonAncestor(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_pathInfo);
 }
-static PyObject *call_nvmlDeviceGetTopologyNearestGpus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTopologyNearestGpus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8512,7 +8512,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetP2PStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetP2PStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8533,7 +8533,7 @@ static PyObject *call_nvmlDeviceGetP2PStatus(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_p2pStatus);
 }
-static PyObject *call_nvmlDeviceGetUUID(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetUUID(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8557,7 +8557,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetMinorNumber(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMinorNumber(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8574,7 +8574,7 @@ static PyObject *call_nvmlDeviceGetMinorNumber(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_minorNumber);
 }
-static PyObject *call_nvmlDeviceGetBoardPartNumber(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBoardPartNumber(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8598,7 +8598,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetInforomVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetInforomVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8624,7 +8624,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetInforomImageVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetInforomImageVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8648,7 +8648,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetInforomConfigurationChecksum(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetInforomConfigurationChecksum(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8665,7 +8665,7 @@ static PyObject *call_nvmlDeviceGetInforomConfigurationChecksum(CALL_PARAMETERS)
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_checksum);
 }
-static PyObject *call_nvmlDeviceValidateInforom(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceValidateInforom(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8680,7 +8680,7 @@ static PyObject *call_nvmlDeviceValidateInforom(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetLastBBXFlushTime(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetLastBBXFlushTime(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8698,7 +8698,7 @@ static PyObject *call_nvmlDeviceGetLastBBXFlushTime(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_timestamp), PyLong_FromUnsignedLongLong(c_durationUs)}, 2);
 }
-static PyObject *call_nvmlDeviceGetBBXTimeData_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBBXTimeData_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8720,7 +8720,7 @@ done:
     Py_XDECREF(c_timeData);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuUptime_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuUptime_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8742,7 +8742,7 @@ done:
     Py_XDECREF(c_uptime);
     return result;
 }
-static PyObject *call_nvmlDeviceGetDisplayMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDisplayMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8759,7 +8759,7 @@ static PyObject *call_nvmlDeviceGetDisplayMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_display);
 }
-static PyObject *call_nvmlDeviceGetDisplayActive(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDisplayActive(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8776,7 +8776,7 @@ static PyObject *call_nvmlDeviceGetDisplayActive(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_isActive);
 }
-static PyObject *call_nvmlDeviceGetPersistenceMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPersistenceMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8793,7 +8793,7 @@ static PyObject *call_nvmlDeviceGetPersistenceMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_mode);
 }
-static PyObject *call_nvmlDeviceGetPciInfoExt(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPciInfoExt(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8816,7 +8816,7 @@ done:
     Py_XDECREF(c_pci);
     return result;
 }
-static PyObject *call_nvmlDeviceGetPciInfo_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPciInfo_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8838,7 +8838,7 @@ done:
     Py_XDECREF(c_pci);
     return result;
 }
-static PyObject *call_nvmlDeviceGetMaxPcieLinkGeneration(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMaxPcieLinkGeneration(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8855,7 +8855,7 @@ static PyObject *call_nvmlDeviceGetMaxPcieLinkGeneration(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_maxLinkGen);
 }
-static PyObject *call_nvmlDeviceGetGpuMaxPcieLinkGeneration(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuMaxPcieLinkGeneration(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8872,7 +8872,7 @@ static PyObject *call_nvmlDeviceGetGpuMaxPcieLinkGeneration(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_maxLinkGenDevice);
 }
-static PyObject *call_nvmlDeviceGetMaxPcieLinkWidth(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMaxPcieLinkWidth(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8889,7 +8889,7 @@ static PyObject *call_nvmlDeviceGetMaxPcieLinkWidth(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_maxLinkWidth);
 }
-static PyObject *call_nvmlDeviceGetCurrPcieLinkGeneration(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCurrPcieLinkGeneration(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8906,7 +8906,7 @@ static PyObject *call_nvmlDeviceGetCurrPcieLinkGeneration(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_currLinkGen);
 }
-static PyObject *call_nvmlDeviceGetCurrPcieLinkWidth(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCurrPcieLinkWidth(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8923,7 +8923,7 @@ static PyObject *call_nvmlDeviceGetCurrPcieLinkWidth(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_currLinkWidth);
 }
-static PyObject *call_nvmlDeviceGetPcieThroughput(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPcieThroughput(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8942,7 +8942,7 @@ static PyObject *call_nvmlDeviceGetPcieThroughput(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_value);
 }
-static PyObject *call_nvmlDeviceGetPcieReplayCounter(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPcieReplayCounter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8959,7 +8959,7 @@ static PyObject *call_nvmlDeviceGetPcieReplayCounter(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_value);
 }
-static PyObject *call_nvmlDeviceGetClockInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetClockInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8978,7 +8978,7 @@ static PyObject *call_nvmlDeviceGetClockInfo(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clock);
 }
-static PyObject *call_nvmlDeviceGetMaxClockInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMaxClockInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8997,7 +8997,7 @@ static PyObject *call_nvmlDeviceGetMaxClockInfo(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clock);
 }
-static PyObject *call_nvmlDeviceGetGpcClkVfOffset(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpcClkVfOffset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9014,7 +9014,7 @@ static PyObject *call_nvmlDeviceGetGpcClkVfOffset(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLongLong(c_offset);
 }
-static PyObject *call_nvmlDeviceGetApplicationsClock(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetApplicationsClock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9033,7 +9033,7 @@ static PyObject *call_nvmlDeviceGetApplicationsClock(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clockMHz);
 }
-static PyObject *call_nvmlDeviceGetDefaultApplicationsClock(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDefaultApplicationsClock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9052,7 +9052,7 @@ static PyObject *call_nvmlDeviceGetDefaultApplicationsClock(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clockMHz);
 }
-static PyObject *call_nvmlDeviceGetClock(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetClock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9073,7 +9073,7 @@ static PyObject *call_nvmlDeviceGetClock(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clockMHz);
 }
-static PyObject *call_nvmlDeviceGetMaxCustomerBoostClock(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMaxCustomerBoostClock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9092,7 +9092,7 @@ static PyObject *call_nvmlDeviceGetMaxCustomerBoostClock(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clockMHz);
 }
-static PyObject *call_nvmlDeviceGetSupportedMemoryClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSupportedMemoryClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9124,7 +9124,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetSupportedGraphicsClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSupportedGraphicsClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9158,7 +9158,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9176,7 +9176,7 @@ static PyObject *call_nvmlDeviceGetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLong(c_isEnabled), PyLong_FromLong(c_defaultIsEnabled)}, 2);
 }
-static PyObject *call_nvmlDeviceGetFanSpeed(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetFanSpeed(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9193,7 +9193,7 @@ static PyObject *call_nvmlDeviceGetFanSpeed(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_speed);
 }
-static PyObject *call_nvmlDeviceGetFanSpeed_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetFanSpeed_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9212,7 +9212,7 @@ static PyObject *call_nvmlDeviceGetFanSpeed_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_speed);
 }
-static PyObject *call_nvmlDeviceGetFanSpeedRPM(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetFanSpeedRPM(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9240,7 +9240,7 @@ done:
     Py_XDECREF(c_fanSpeed);
     return result;
 }
-static PyObject *call_nvmlDeviceGetTargetFanSpeed(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTargetFanSpeed(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9259,7 +9259,7 @@ static PyObject *call_nvmlDeviceGetTargetFanSpeed(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_targetSpeed);
 }
-static PyObject *call_nvmlDeviceGetMinMaxFanSpeed(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMinMaxFanSpeed(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9277,7 +9277,7 @@ static PyObject *call_nvmlDeviceGetMinMaxFanSpeed(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_minSpeed), PyLong_FromUnsignedLongLong(c_maxSpeed)}, 2);
 }
-static PyObject *call_nvmlDeviceGetFanControlPolicy_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetFanControlPolicy_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9296,7 +9296,7 @@ static PyObject *call_nvmlDeviceGetFanControlPolicy_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_policy);
 }
-static PyObject *call_nvmlDeviceGetNumFans(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNumFans(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9313,7 +9313,7 @@ static PyObject *call_nvmlDeviceGetNumFans(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_numFans);
 }
-static PyObject *call_nvmlDeviceGetTemperature(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTemperature(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9332,7 +9332,7 @@ static PyObject *call_nvmlDeviceGetTemperature(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_temp);
 }
-static PyObject *call_nvmlDeviceGetCoolerInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCoolerInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9355,7 +9355,7 @@ done:
     Py_XDECREF(c_coolerInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetTemperatureV(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTemperatureV(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9383,7 +9383,7 @@ done:
     Py_XDECREF(c_temperature);
     return result;
 }
-static PyObject *call_nvmlDeviceGetTemperatureThreshold(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTemperatureThreshold(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9402,7 +9402,7 @@ static PyObject *call_nvmlDeviceGetTemperatureThreshold(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_temp);
 }
-static PyObject *call_nvmlDeviceGetMarginTemperature(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMarginTemperature(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9427,7 +9427,7 @@ done:
     Py_XDECREF(c_marginTempInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetThermalSettings(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetThermalSettings(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9451,7 +9451,7 @@ done:
     Py_XDECREF(c_pThermalSettings);
     return result;
 }
-static PyObject *call_nvmlDeviceGetPerformanceState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPerformanceState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9468,7 +9468,7 @@ static PyObject *call_nvmlDeviceGetPerformanceState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_pState);
 }
-static PyObject *call_nvmlDeviceGetCurrentClocksEventReasons(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCurrentClocksEventReasons(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9485,7 +9485,7 @@ static PyObject *call_nvmlDeviceGetCurrentClocksEventReasons(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clocksEventReasons);
 }
-static PyObject *call_nvmlDeviceGetCurrentClocksThrottleReasons(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCurrentClocksThrottleReasons(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9502,7 +9502,7 @@ static PyObject *call_nvmlDeviceGetCurrentClocksThrottleReasons(CALL_PARAMETERS)
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_clocksThrottleReasons);
 }
-static PyObject *call_nvmlDeviceGetSupportedClocksEventReasons(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSupportedClocksEventReasons(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9519,7 +9519,7 @@ static PyObject *call_nvmlDeviceGetSupportedClocksEventReasons(CALL_PARAMETERS) 
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_supportedClocksEventReasons);
 }
-static PyObject *call_nvmlDeviceGetSupportedClocksThrottleReasons(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSupportedClocksThrottleReasons(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9536,7 +9536,7 @@ static PyObject *call_nvmlDeviceGetSupportedClocksThrottleReasons(CALL_PARAMETER
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_supportedClocksThrottleReasons);
 }
-static PyObject *call_nvmlDeviceGetPowerState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9553,7 +9553,7 @@ static PyObject *call_nvmlDeviceGetPowerState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_pState);
 }
-static PyObject *call_nvmlDeviceGetDynamicPstatesInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDynamicPstatesInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9575,7 +9575,7 @@ done:
     Py_XDECREF(c_pDynamicPstatesInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetMemClkVfOffset(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemClkVfOffset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9592,7 +9592,7 @@ static PyObject *call_nvmlDeviceGetMemClkVfOffset(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLongLong(c_offset);
 }
-static PyObject *call_nvmlDeviceGetMinMaxClockOfPState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMinMaxClockOfPState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9614,7 +9614,7 @@ static PyObject *call_nvmlDeviceGetMinMaxClockOfPState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_minClockMHz), PyLong_FromUnsignedLongLong(c_maxClockMHz)}, 2);
 }
-static PyObject *call_nvmlDeviceGetSupportedPerformanceStates(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSupportedPerformanceStates(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9638,7 +9638,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpcClkMinMaxVfOffset(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpcClkMinMaxVfOffset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9656,7 +9656,7 @@ static PyObject *call_nvmlDeviceGetGpcClkMinMaxVfOffset(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLongLong(c_minOffset), PyLong_FromLongLong(c_maxOffset)}, 2);
 }
-static PyObject *call_nvmlDeviceGetMemClkMinMaxVfOffset(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemClkMinMaxVfOffset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9674,7 +9674,7 @@ static PyObject *call_nvmlDeviceGetMemClkMinMaxVfOffset(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLongLong(c_minOffset), PyLong_FromLongLong(c_maxOffset)}, 2);
 }
-static PyObject *call_nvmlDeviceGetClockOffsets(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetClockOffsets(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9705,7 +9705,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceSetClockOffsets(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetClockOffsets(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9722,7 +9722,7 @@ static PyObject *call_nvmlDeviceSetClockOffsets(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetPerformanceModes(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPerformanceModes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9747,7 +9747,7 @@ done:
     Py_XDECREF(c_perfModes);
     return result;
 }
-static PyObject *call_nvmlDeviceGetCurrentClockFreqs(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCurrentClockFreqs(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9772,7 +9772,7 @@ done:
     Py_XDECREF(c_currentClockFreqs);
     return result;
 }
-static PyObject *call_nvmlDeviceGetPowerManagementMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerManagementMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9789,7 +9789,7 @@ static PyObject *call_nvmlDeviceGetPowerManagementMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_mode);
 }
-static PyObject *call_nvmlDeviceGetPowerManagementLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerManagementLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9806,7 +9806,7 @@ static PyObject *call_nvmlDeviceGetPowerManagementLimit(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_limit);
 }
-static PyObject *call_nvmlDeviceGetPowerManagementLimitConstraints(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerManagementLimitConstraints(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9824,7 +9824,7 @@ static PyObject *call_nvmlDeviceGetPowerManagementLimitConstraints(CALL_PARAMETE
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_minLimit), PyLong_FromUnsignedLongLong(c_maxLimit)}, 2);
 }
-static PyObject *call_nvmlDeviceGetPowerManagementDefaultLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerManagementDefaultLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9841,7 +9841,7 @@ static PyObject *call_nvmlDeviceGetPowerManagementDefaultLimit(CALL_PARAMETERS) 
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_defaultLimit);
 }
-static PyObject *call_nvmlDeviceGetPowerUsage(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerUsage(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9858,7 +9858,7 @@ static PyObject *call_nvmlDeviceGetPowerUsage(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_power);
 }
-static PyObject *call_nvmlDeviceGetPowerMizerMode_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerMizerMode_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9880,7 +9880,7 @@ done:
     Py_XDECREF(c_powerMizerMode);
     return result;
 }
-static PyObject *call_nvmlDeviceSetPowerMizerMode_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetPowerMizerMode_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9897,7 +9897,7 @@ static PyObject *call_nvmlDeviceSetPowerMizerMode_v1(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetTotalEnergyConsumption(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTotalEnergyConsumption(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9914,7 +9914,7 @@ static PyObject *call_nvmlDeviceGetTotalEnergyConsumption(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_energy);
 }
-static PyObject *call_nvmlDeviceGetEnforcedPowerLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetEnforcedPowerLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9931,7 +9931,7 @@ static PyObject *call_nvmlDeviceGetEnforcedPowerLimit(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_limit);
 }
-static PyObject *call_nvmlDeviceSetAdaptiveTgpMode_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetAdaptiveTgpMode_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9948,7 +9948,7 @@ static PyObject *call_nvmlDeviceSetAdaptiveTgpMode_v1(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetAdaptiveTgpModeInfo_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAdaptiveTgpModeInfo_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9970,7 +9970,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuOperationMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuOperationMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9988,7 +9988,7 @@ static PyObject *call_nvmlDeviceGetGpuOperationMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLong(c_current), PyLong_FromLong(c_pending)}, 2);
 }
-static PyObject *call_nvmlDeviceGetMemoryInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemoryInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10010,7 +10010,7 @@ done:
     Py_XDECREF(c_memory);
     return result;
 }
-static PyObject *call_nvmlDeviceGetMemoryInfo_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemoryInfo_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10033,7 +10033,7 @@ done:
     Py_XDECREF(c_memory);
     return result;
 }
-static PyObject *call_nvmlDeviceSetMemoryLimits_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetMemoryLimits_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10050,7 +10050,7 @@ static PyObject *call_nvmlDeviceSetMemoryLimits_v1(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetMemoryLimits_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemoryLimits_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10072,7 +10072,7 @@ done:
     Py_XDECREF(c_limits);
     return result;
 }
-static PyObject *call_nvmlDeviceGetComputeMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetComputeMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10089,7 +10089,7 @@ static PyObject *call_nvmlDeviceGetComputeMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_mode);
 }
-static PyObject *call_nvmlDeviceGetCudaComputeCapability(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCudaComputeCapability(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10107,7 +10107,7 @@ static PyObject *call_nvmlDeviceGetCudaComputeCapability(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLongLong(c_major), PyLong_FromLongLong(c_minor)}, 2);
 }
-static PyObject *call_nvmlDeviceGetDramEncryptionMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDramEncryptionMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10138,7 +10138,7 @@ done:
     Py_XDECREF(c_pending);
     return result;
 }
-static PyObject *call_nvmlDeviceSetDramEncryptionMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetDramEncryptionMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10165,7 +10165,7 @@ done:
     Py_XDECREF(c_dramEncryption);
     return result;
 }
-static PyObject *call_nvmlDeviceGetEccMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetEccMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10183,7 +10183,7 @@ static PyObject *call_nvmlDeviceGetEccMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLong(c_current), PyLong_FromLong(c_pending)}, 2);
 }
-static PyObject *call_nvmlDeviceGetDefaultEccMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDefaultEccMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10200,7 +10200,7 @@ static PyObject *call_nvmlDeviceGetDefaultEccMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_defaultMode);
 }
-static PyObject *call_nvmlDeviceGetBoardId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBoardId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10217,7 +10217,7 @@ static PyObject *call_nvmlDeviceGetBoardId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_boardId);
 }
-static PyObject *call_nvmlDeviceGetMultiGpuBoard(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMultiGpuBoard(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10234,7 +10234,7 @@ static PyObject *call_nvmlDeviceGetMultiGpuBoard(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_multiGpuBool);
 }
-static PyObject *call_nvmlDeviceGetTotalEccErrors(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetTotalEccErrors(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10255,7 +10255,7 @@ static PyObject *call_nvmlDeviceGetTotalEccErrors(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_eccCounts);
 }
-static PyObject *call_nvmlDeviceGetDetailedEccErrors(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDetailedEccErrors(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10281,7 +10281,7 @@ done:
     Py_XDECREF(c_eccCounts);
     return result;
 }
-static PyObject *call_nvmlDeviceGetMemoryErrorCounter(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemoryErrorCounter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10304,7 +10304,7 @@ static PyObject *call_nvmlDeviceGetMemoryErrorCounter(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_count);
 }
-static PyObject *call_nvmlDeviceGetUtilizationRates(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetUtilizationRates(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10326,7 +10326,7 @@ done:
     Py_XDECREF(c_utilization);
     return result;
 }
-static PyObject *call_nvmlDeviceGetEncoderUtilization(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetEncoderUtilization(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10344,7 +10344,7 @@ static PyObject *call_nvmlDeviceGetEncoderUtilization(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_utilization), PyLong_FromUnsignedLongLong(c_samplingPeriodUs)}, 2);
 }
-static PyObject *call_nvmlDeviceGetEncoderCapacity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetEncoderCapacity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10363,7 +10363,7 @@ static PyObject *call_nvmlDeviceGetEncoderCapacity(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_encoderCapacity);
 }
-static PyObject *call_nvmlDeviceGetEncoderStats(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetEncoderStats(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10382,7 +10382,7 @@ static PyObject *call_nvmlDeviceGetEncoderStats(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_sessionCount), PyLong_FromUnsignedLongLong(c_averageFps), PyLong_FromUnsignedLongLong(c_averageLatency)}, 3);
 }
-static PyObject *call_nvmlDeviceGetEncoderSessions(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetEncoderSessions(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10417,7 +10417,7 @@ done:
     Py_XDECREF(c_sessionInfos);
     return result;
 }
-static PyObject *call_nvmlDeviceGetDecoderUtilization(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDecoderUtilization(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10435,7 +10435,7 @@ static PyObject *call_nvmlDeviceGetDecoderUtilization(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_utilization), PyLong_FromUnsignedLongLong(c_samplingPeriodUs)}, 2);
 }
-static PyObject *call_nvmlDeviceGetJpgUtilization(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetJpgUtilization(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10453,7 +10453,7 @@ static PyObject *call_nvmlDeviceGetJpgUtilization(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_utilization), PyLong_FromUnsignedLongLong(c_samplingPeriodUs)}, 2);
 }
-static PyObject *call_nvmlDeviceGetOfaUtilization(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetOfaUtilization(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10471,7 +10471,7 @@ static PyObject *call_nvmlDeviceGetOfaUtilization(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_utilization), PyLong_FromUnsignedLongLong(c_samplingPeriodUs)}, 2);
 }
-static PyObject *call_nvmlDeviceGetFBCStats(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetFBCStats(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10493,7 +10493,7 @@ done:
     Py_XDECREF(c_fbcStats);
     return result;
 }
-static PyObject *call_nvmlDeviceGetFBCSessions(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetFBCSessions(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10528,7 +10528,7 @@ done:
     Py_XDECREF(c_sessionInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetDriverModel_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDriverModel_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10546,7 +10546,7 @@ static PyObject *call_nvmlDeviceGetDriverModel_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLong(c_current), PyLong_FromLong(c_pending)}, 2);
 }
-static PyObject *call_nvmlDeviceGetVbiosVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVbiosVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10570,7 +10570,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetBridgeChipInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBridgeChipInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10592,7 +10592,7 @@ done:
     Py_XDECREF(c_bridgeHierarchy);
     return result;
 }
-static PyObject *call_nvmlDeviceGetComputeRunningProcesses_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetComputeRunningProcesses_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10627,7 +10627,7 @@ done:
     Py_XDECREF(c_infos);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGraphicsRunningProcesses_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGraphicsRunningProcesses_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10662,7 +10662,7 @@ done:
     Py_XDECREF(c_infos);
     return result;
 }
-static PyObject *call_nvmlDeviceGetMPSComputeRunningProcesses_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMPSComputeRunningProcesses_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10697,7 +10697,7 @@ done:
     Py_XDECREF(c_infos);
     return result;
 }
-static PyObject *call_nvmlDeviceGetRunningProcessDetailList(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRunningProcessDetailList(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10733,7 +10733,7 @@ done:
     Py_XDECREF(c_plist);
     return result;
 }
-static PyObject *call_nvmlDeviceOnSameBoard(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceOnSameBoard(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10752,7 +10752,7 @@ static PyObject *call_nvmlDeviceOnSameBoard(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLongLong(c_onSameBoard);
 }
-static PyObject *call_nvmlDeviceGetAPIRestriction(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAPIRestriction(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10771,7 +10771,7 @@ static PyObject *call_nvmlDeviceGetAPIRestriction(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_isRestricted);
 }
-static PyObject *call_nvmlDeviceGetSamples(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSamples(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10811,7 +10811,7 @@ done:
     Py_XDECREF(c_samples);
     return result;
 }
-static PyObject *call_nvmlDeviceGetBAR1MemoryInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBAR1MemoryInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10833,7 +10833,7 @@ done:
     Py_XDECREF(c_bar1Memory);
     return result;
 }
-static PyObject *call_nvmlDeviceGetViolationStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetViolationStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10857,7 +10857,7 @@ done:
     Py_XDECREF(c_violTime);
     return result;
 }
-static PyObject *call_nvmlDeviceGetIrqNum(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetIrqNum(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10874,7 +10874,7 @@ static PyObject *call_nvmlDeviceGetIrqNum(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_irqNum);
 }
-static PyObject *call_nvmlDeviceGetNumGpuCores(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNumGpuCores(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10891,7 +10891,7 @@ static PyObject *call_nvmlDeviceGetNumGpuCores(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_numCores);
 }
-static PyObject *call_nvmlDeviceGetPowerSource(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPowerSource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10908,7 +10908,7 @@ static PyObject *call_nvmlDeviceGetPowerSource(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_powerSource);
 }
-static PyObject *call_nvmlDeviceGetMemoryBusWidth(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMemoryBusWidth(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10925,7 +10925,7 @@ static PyObject *call_nvmlDeviceGetMemoryBusWidth(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_busWidth);
 }
-static PyObject *call_nvmlDeviceGetPcieLinkMaxSpeed(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPcieLinkMaxSpeed(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10942,7 +10942,7 @@ static PyObject *call_nvmlDeviceGetPcieLinkMaxSpeed(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_maxSpeed);
 }
-static PyObject *call_nvmlDeviceGetPcieSpeed(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPcieSpeed(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10959,7 +10959,7 @@ static PyObject *call_nvmlDeviceGetPcieSpeed(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_pcieSpeed);
 }
-static PyObject *call_nvmlDeviceGetAdaptiveClockInfoStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAdaptiveClockInfoStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10976,7 +10976,7 @@ static PyObject *call_nvmlDeviceGetAdaptiveClockInfoStatus(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_adaptiveClockStatus);
 }
-static PyObject *call_nvmlDeviceGetBusType(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBusType(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10993,7 +10993,7 @@ static PyObject *call_nvmlDeviceGetBusType(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_type);
 }
-static PyObject *call_nvmlDeviceGetGpuFabricInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuFabricInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11015,7 +11015,7 @@ done:
     Py_XDECREF(c_gpuFabricInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuFabricInfoV(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuFabricInfoV(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11038,7 +11038,7 @@ done:
     Py_XDECREF(c_gpuFabricInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuFabricInfo_v4(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuFabricInfo_v4(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11060,7 +11060,7 @@ done:
     Py_XDECREF(c_gpuFabricInfo);
     return result;
 }
-static PyObject *call_nvmlSystemGetConfComputeCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetConfComputeCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -11081,7 +11081,7 @@ done:
     Py_XDECREF(c_capabilities);
     return result;
 }
-static PyObject *call_nvmlSystemGetConfComputeState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetConfComputeState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -11102,7 +11102,7 @@ done:
     Py_XDECREF(c_state);
     return result;
 }
-static PyObject *call_nvmlDeviceGetConfComputeMemSizeInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetConfComputeMemSizeInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11124,7 +11124,7 @@ done:
     Py_XDECREF(c_memInfo);
     return result;
 }
-static PyObject *call_nvmlSystemGetConfComputeGpusReadyState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetConfComputeGpusReadyState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -11140,7 +11140,7 @@ static PyObject *call_nvmlSystemGetConfComputeGpusReadyState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_isAcceptingWork);
 }
-static PyObject *call_nvmlDeviceGetConfComputeProtectedMemoryUsage(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetConfComputeProtectedMemoryUsage(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11162,7 +11162,7 @@ done:
     Py_XDECREF(c_memory);
     return result;
 }
-static PyObject *call_nvmlDeviceGetConfComputeGpuCertificate(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetConfComputeGpuCertificate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11184,7 +11184,7 @@ done:
     Py_XDECREF(c_gpuCert);
     return result;
 }
-static PyObject *call_nvmlDeviceGetConfComputeGpuAttestationReport(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetConfComputeGpuAttestationReport(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11210,7 +11210,7 @@ done:
     Py_XDECREF(c_gpuAtstReport);
     return result;
 }
-static PyObject *call_nvmlSystemGetConfComputeKeyRotationThresholdInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetConfComputeKeyRotationThresholdInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -11234,7 +11234,7 @@ done:
     Py_XDECREF(c_pKeyRotationThrInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceSetConfComputeUnprotectedMemSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetConfComputeUnprotectedMemSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11251,7 +11251,7 @@ static PyObject *call_nvmlDeviceSetConfComputeUnprotectedMemSize(CALL_PARAMETERS
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlSystemSetConfComputeGpusReadyState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemSetConfComputeGpusReadyState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11266,7 +11266,7 @@ static PyObject *call_nvmlSystemSetConfComputeGpusReadyState(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlSystemSetConfComputeKeyRotationThresholdInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemSetConfComputeKeyRotationThresholdInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11291,7 +11291,7 @@ done:
     Py_XDECREF(c_pKeyRotationThrInfo);
     return result;
 }
-static PyObject *call_nvmlSystemGetConfComputeSettings(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetConfComputeSettings(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -11313,7 +11313,7 @@ done:
     Py_XDECREF(c_settings);
     return result;
 }
-static PyObject *call_nvmlSystemGetConfComputeSettings_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetConfComputeSettings_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -11335,7 +11335,7 @@ done:
     Py_XDECREF(c_settings);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGspFirmwareVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGspFirmwareVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11359,7 +11359,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGspFirmwareMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGspFirmwareMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11377,7 +11377,7 @@ static PyObject *call_nvmlDeviceGetGspFirmwareMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_isEnabled), PyLong_FromUnsignedLongLong(c_defaultMode)}, 2);
 }
-static PyObject *call_nvmlDeviceGetSramEccErrorStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSramEccErrorStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11400,7 +11400,7 @@ done:
     Py_XDECREF(c_status);
     return result;
 }
-static PyObject *call_nvmlDeviceSetPowerManagementLimit_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetPowerManagementLimit_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11430,7 +11430,7 @@ done:
     Py_XDECREF(c_powerValue);
     return result;
 }
-static PyObject *call_nvmlDeviceGetAccountingMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAccountingMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11447,7 +11447,7 @@ static PyObject *call_nvmlDeviceGetAccountingMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_mode);
 }
-static PyObject *call_nvmlDeviceGetAccountingStats(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAccountingStats(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11471,7 +11471,7 @@ done:
     Py_XDECREF(c_stats);
     return result;
 }
-static PyObject *call_nvmlDeviceGetAccountingPids(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAccountingPids(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11503,7 +11503,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetAccountingBufferSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAccountingBufferSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11520,7 +11520,7 @@ static PyObject *call_nvmlDeviceGetAccountingBufferSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_bufferSize);
 }
-static PyObject *call_nvmlDeviceGetAccountingStats_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetAccountingStats_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11542,7 +11542,7 @@ done:
     Py_XDECREF(c_stats);
     return result;
 }
-static PyObject *call_nvmlDeviceGetRetiredPages(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRetiredPages(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11576,7 +11576,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetRetiredPages_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRetiredPages_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11612,7 +11612,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetRetiredPagesPendingStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRetiredPagesPendingStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11629,7 +11629,7 @@ static PyObject *call_nvmlDeviceGetRetiredPagesPendingStatus(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_isPending);
 }
-static PyObject *call_nvmlDeviceGetRemappedRows(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRemappedRows(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11649,7 +11649,7 @@ static PyObject *call_nvmlDeviceGetRemappedRows(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_corrRows), PyLong_FromUnsignedLongLong(c_uncRows), PyLong_FromUnsignedLongLong(c_isPending), PyLong_FromUnsignedLongLong(c_failureOccurred)}, 4);
 }
-static PyObject *call_nvmlDeviceGetRowRemapperHistogram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRowRemapperHistogram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11671,7 +11671,7 @@ done:
     Py_XDECREF(c_values);
     return result;
 }
-static PyObject *call_nvmlDeviceGetArchitecture(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetArchitecture(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11688,7 +11688,7 @@ static PyObject *call_nvmlDeviceGetArchitecture(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_arch);
 }
-static PyObject *call_nvmlDeviceGetClkMonStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetClkMonStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11710,7 +11710,7 @@ done:
     Py_XDECREF(c_status);
     return result;
 }
-static PyObject *call_nvmlDeviceGetProcessUtilization(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetProcessUtilization(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11747,7 +11747,7 @@ done:
     Py_XDECREF(c_utilization);
     return result;
 }
-static PyObject *call_nvmlDeviceGetProcessesUtilizationInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetProcessesUtilizationInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11783,7 +11783,7 @@ done:
     Py_XDECREF(c_procesesUtilInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetPlatformInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPlatformInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11806,7 +11806,7 @@ done:
     Py_XDECREF(c_platformInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetPdi(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPdi(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11831,7 +11831,7 @@ done:
     Py_XDECREF(c_pdi);
     return result;
 }
-static PyObject *call_nvmlDeviceSetHostname_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetHostname_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11856,7 +11856,7 @@ done:
     Py_XDECREF(c_hostname);
     return result;
 }
-static PyObject *call_nvmlDeviceGetHostname_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetHostname_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11880,7 +11880,7 @@ done:
     Py_XDECREF(c_hostname);
     return result;
 }
-static PyObject *call_nvmlDevicePerfMetricsGetSamples_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDevicePerfMetricsGetSamples_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11902,7 +11902,7 @@ done:
     Py_XDECREF(c_samples);
     return result;
 }
-static PyObject *call_nvmlUnitSetLedState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlUnitSetLedState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11919,7 +11919,7 @@ static PyObject *call_nvmlUnitSetLedState(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetPersistenceMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetPersistenceMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11936,7 +11936,7 @@ static PyObject *call_nvmlDeviceSetPersistenceMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetComputeMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetComputeMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11953,7 +11953,7 @@ static PyObject *call_nvmlDeviceSetComputeMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetEccMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetEccMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11970,7 +11970,7 @@ static PyObject *call_nvmlDeviceSetEccMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceClearEccErrorCounts(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceClearEccErrorCounts(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11987,7 +11987,7 @@ static PyObject *call_nvmlDeviceClearEccErrorCounts(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetDriverModel(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetDriverModel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12006,7 +12006,7 @@ static PyObject *call_nvmlDeviceSetDriverModel(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetGpuLockedClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetGpuLockedClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12025,7 +12025,7 @@ static PyObject *call_nvmlDeviceSetGpuLockedClocks(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceResetGpuLockedClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceResetGpuLockedClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12040,7 +12040,7 @@ static PyObject *call_nvmlDeviceResetGpuLockedClocks(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetMemoryLockedClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetMemoryLockedClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12059,7 +12059,7 @@ static PyObject *call_nvmlDeviceSetMemoryLockedClocks(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceResetMemoryLockedClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceResetMemoryLockedClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12074,7 +12074,7 @@ static PyObject *call_nvmlDeviceResetMemoryLockedClocks(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetApplicationsClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetApplicationsClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12093,7 +12093,7 @@ static PyObject *call_nvmlDeviceSetApplicationsClocks(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceResetApplicationsClocks(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceResetApplicationsClocks(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12108,7 +12108,7 @@ static PyObject *call_nvmlDeviceResetApplicationsClocks(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12125,7 +12125,7 @@ static PyObject *call_nvmlDeviceSetAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetDefaultAutoBoostedClocksEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetDefaultAutoBoostedClocksEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12144,7 +12144,7 @@ static PyObject *call_nvmlDeviceSetDefaultAutoBoostedClocksEnabled(CALL_PARAMETE
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetDefaultFanSpeed_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetDefaultFanSpeed_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12161,7 +12161,7 @@ static PyObject *call_nvmlDeviceSetDefaultFanSpeed_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetFanControlPolicy(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetFanControlPolicy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12180,7 +12180,7 @@ static PyObject *call_nvmlDeviceSetFanControlPolicy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetTemperatureThreshold(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetTemperatureThreshold(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12201,7 +12201,7 @@ static PyObject *call_nvmlDeviceSetTemperatureThreshold(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetPowerManagementLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetPowerManagementLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12218,7 +12218,7 @@ static PyObject *call_nvmlDeviceSetPowerManagementLimit(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetGpuOperationMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetGpuOperationMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12235,7 +12235,7 @@ static PyObject *call_nvmlDeviceSetGpuOperationMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetAPIRestriction(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetAPIRestriction(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12254,7 +12254,7 @@ static PyObject *call_nvmlDeviceSetAPIRestriction(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetFanSpeed_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetFanSpeed_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12273,7 +12273,7 @@ static PyObject *call_nvmlDeviceSetFanSpeed_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetGpcClkVfOffset(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetGpcClkVfOffset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12290,7 +12290,7 @@ static PyObject *call_nvmlDeviceSetGpcClkVfOffset(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetMemClkVfOffset(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetMemClkVfOffset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12307,7 +12307,7 @@ static PyObject *call_nvmlDeviceSetMemClkVfOffset(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetAccountingMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetAccountingMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12324,7 +12324,7 @@ static PyObject *call_nvmlDeviceSetAccountingMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceClearAccountingPids(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceClearAccountingPids(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12339,7 +12339,7 @@ static PyObject *call_nvmlDeviceClearAccountingPids(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetNvLinkState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12358,7 +12358,7 @@ static PyObject *call_nvmlDeviceGetNvLinkState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_isActive);
 }
-static PyObject *call_nvmlDeviceGetNvLinkVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12377,7 +12377,7 @@ static PyObject *call_nvmlDeviceGetNvLinkVersion(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_version);
 }
-static PyObject *call_nvmlDeviceGetNvLinkCapability(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkCapability(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12398,7 +12398,7 @@ static PyObject *call_nvmlDeviceGetNvLinkCapability(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_capResult);
 }
-static PyObject *call_nvmlDeviceGetNvLinkRemotePciInfo_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkRemotePciInfo_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12422,7 +12422,7 @@ done:
     Py_XDECREF(c_pci);
     return result;
 }
-static PyObject *call_nvmlDeviceGetNvLinkErrorCounter(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkErrorCounter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12443,7 +12443,7 @@ static PyObject *call_nvmlDeviceGetNvLinkErrorCounter(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_counterValue);
 }
-static PyObject *call_nvmlDeviceResetNvLinkErrorCounters(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceResetNvLinkErrorCounters(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12460,7 +12460,7 @@ static PyObject *call_nvmlDeviceResetNvLinkErrorCounters(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetNvLinkUtilizationControl(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetNvLinkUtilizationControl(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12483,7 +12483,7 @@ static PyObject *call_nvmlDeviceSetNvLinkUtilizationControl(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetNvLinkUtilizationControl(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkUtilizationControl(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12509,7 +12509,7 @@ done:
     Py_XDECREF(c_control);
     return result;
 }
-static PyObject *call_nvmlDeviceGetNvLinkUtilizationCounter(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkUtilizationCounter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12531,7 +12531,7 @@ static PyObject *call_nvmlDeviceGetNvLinkUtilizationCounter(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_rxcounter), PyLong_FromUnsignedLongLong(c_txcounter)}, 2);
 }
-static PyObject *call_nvmlDeviceFreezeNvLinkUtilizationCounter(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceFreezeNvLinkUtilizationCounter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12552,7 +12552,7 @@ static PyObject *call_nvmlDeviceFreezeNvLinkUtilizationCounter(CALL_PARAMETERS) 
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceResetNvLinkUtilizationCounter(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceResetNvLinkUtilizationCounter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12571,7 +12571,7 @@ static PyObject *call_nvmlDeviceResetNvLinkUtilizationCounter(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetNvLinkRemoteDeviceType(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkRemoteDeviceType(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12590,7 +12590,7 @@ static PyObject *call_nvmlDeviceGetNvLinkRemoteDeviceType(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_pNvLinkDeviceType);
 }
-static PyObject *call_nvmlDeviceSetNvLinkDeviceLowPowerThreshold(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetNvLinkDeviceLowPowerThreshold(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12616,7 +12616,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlSystemSetNvlinkBwMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemSetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12631,7 +12631,7 @@ static PyObject *call_nvmlSystemSetNvlinkBwMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlSystemGetNvlinkBwMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemGetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -12647,7 +12647,7 @@ static PyObject *call_nvmlSystemGetNvlinkBwMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_nvlinkBwMode);
 }
-static PyObject *call_nvmlDeviceGetNvlinkSupportedBwModes(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvlinkSupportedBwModes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12670,7 +12670,7 @@ done:
     Py_XDECREF(c_supportedBwMode);
     return result;
 }
-static PyObject *call_nvmlDeviceGetNvlinkBwMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12693,7 +12693,7 @@ done:
     Py_XDECREF(c_getBwMode);
     return result;
 }
-static PyObject *call_nvmlDeviceSetNvlinkBwMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetNvlinkBwMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12710,7 +12710,7 @@ static PyObject *call_nvmlDeviceSetNvlinkBwMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetNvlinkBwModeAsync_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetNvlinkBwModeAsync_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12732,7 +12732,7 @@ done:
     Py_XDECREF(c_setBwModeAsync);
     return result;
 }
-static PyObject *call_nvmlDeviceGetNvLinkInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12755,7 +12755,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceGetNvLinkInfo_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkInfo_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12777,7 +12777,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceGetNvLinkTelemetrySamples_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvLinkTelemetrySamples_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12794,7 +12794,7 @@ static PyObject *call_nvmlDeviceGetNvLinkTelemetrySamples_v1(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetNvlinkRemapTableInfo_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvlinkRemapTableInfo_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12816,7 +12816,7 @@ done:
     Py_XDECREF(c_remapTableInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceSetNvlinkNvleReady_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetNvlinkNvleReady_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12833,7 +12833,7 @@ static PyObject *call_nvmlDeviceSetNvlinkNvleReady_v1(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceLockNvlinkRemapTable_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceLockNvlinkRemapTable_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12850,7 +12850,7 @@ static PyObject *call_nvmlDeviceLockNvlinkRemapTable_v1(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12867,7 +12867,7 @@ static PyObject *call_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(CALL_PARAMETERS)
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetNvlinkNvlePrivateInfo_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetNvlinkNvlePrivateInfo_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12889,7 +12889,7 @@ done:
     Py_XDECREF(c_privateInfo);
     return result;
 }
-static PyObject *call_nvmlEventSetCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -12905,7 +12905,7 @@ static PyObject *call_nvmlEventSetCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_set);
 }
-static PyObject *call_nvmlDeviceRegisterEvents(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceRegisterEvents(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12924,7 +12924,7 @@ static PyObject *call_nvmlDeviceRegisterEvents(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetSupportedEventTypes(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSupportedEventTypes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12941,7 +12941,7 @@ static PyObject *call_nvmlDeviceGetSupportedEventTypes(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_eventTypes);
 }
-static PyObject *call_nvmlEventSetWait_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetWait_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12965,7 +12965,7 @@ done:
     Py_XDECREF(c_data);
     return result;
 }
-static PyObject *call_nvmlEventSetRegisterGpuOperationalEvents_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetRegisterGpuOperationalEvents_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12982,7 +12982,7 @@ static PyObject *call_nvmlEventSetRegisterGpuOperationalEvents_v1(CALL_PARAMETER
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlEventSetWait_v3(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetWait_v3(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13009,7 +13009,7 @@ done:
     Py_XDECREF(c_params);
     return result;
 }
-static PyObject *call_nvmlEventSetGetContextCount_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetGetContextCount_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13033,7 +13033,7 @@ done:
     Py_XDECREF(c_params);
     return result;
 }
-static PyObject *call_nvmlEventSetGetContextInfo_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetGetContextInfo_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13060,7 +13060,7 @@ done:
     Py_XDECREF(c_params);
     return result;
 }
-static PyObject *call_nvmlEventSetGetContextData_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetGetContextData_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13095,7 +13095,7 @@ done:
     Py_XDECREF(c_params);
     return result;
 }
-static PyObject *call_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13122,7 +13122,7 @@ done:
     Py_XDECREF(c_params);
     return result;
 }
-static PyObject *call_nvmlEventSetFree(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlEventSetFree(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13137,7 +13137,7 @@ static PyObject *call_nvmlEventSetFree(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlSystemEventSetCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemEventSetCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -13161,7 +13161,7 @@ done:
     Py_XDECREF(c_request);
     return result;
 }
-static PyObject *call_nvmlSystemEventSetFree(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemEventSetFree(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13186,7 +13186,7 @@ done:
     Py_XDECREF(c_request);
     return result;
 }
-static PyObject *call_nvmlSystemRegisterEvents(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemRegisterEvents(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13214,7 +13214,7 @@ done:
     Py_XDECREF(c_request);
     return result;
 }
-static PyObject *call_nvmlSystemEventSetWait(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSystemEventSetWait(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13247,7 +13247,7 @@ done:
     Py_XDECREF(c_request);
     return result;
 }
-static PyObject *call_nvmlDeviceModifyDrainState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceModifyDrainState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13264,7 +13264,7 @@ static PyObject *call_nvmlDeviceModifyDrainState(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceQueryDrainState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceQueryDrainState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13281,7 +13281,7 @@ static PyObject *call_nvmlDeviceQueryDrainState(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_currentState);
 }
-static PyObject *call_nvmlDeviceRemoveGpu_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceRemoveGpu_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13300,7 +13300,7 @@ static PyObject *call_nvmlDeviceRemoveGpu_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceDiscoverGpus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceDiscoverGpus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13315,7 +13315,7 @@ static PyObject *call_nvmlDeviceDiscoverGpus(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetFieldValues(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetFieldValues(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13334,7 +13334,7 @@ static PyObject *call_nvmlDeviceGetFieldValues(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return Py_NewRef(args[1]);
 }
-static PyObject *call_nvmlDeviceClearFieldValues(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceClearFieldValues(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13352,7 +13352,7 @@ static PyObject *call_nvmlDeviceClearFieldValues(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetVirtualizationMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVirtualizationMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13369,7 +13369,7 @@ static PyObject *call_nvmlDeviceGetVirtualizationMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_pVirtualMode);
 }
-static PyObject *call_nvmlDeviceGetHostVgpuMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetHostVgpuMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13386,7 +13386,7 @@ static PyObject *call_nvmlDeviceGetHostVgpuMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_pHostVgpuMode);
 }
-static PyObject *call_nvmlDeviceSetVirtualizationMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetVirtualizationMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13403,7 +13403,7 @@ static PyObject *call_nvmlDeviceSetVirtualizationMode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetVgpuHeterogeneousMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13428,7 +13428,7 @@ done:
     Py_XDECREF(c_pHeterogeneousMode);
     return result;
 }
-static PyObject *call_nvmlDeviceSetVgpuHeterogeneousMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13455,7 +13455,7 @@ done:
     Py_XDECREF(c_pHeterogeneousMode);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetPlacementId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetPlacementId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13480,7 +13480,7 @@ done:
     Py_XDECREF(c_pPlacement);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuTypeSupportedPlacements(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuTypeSupportedPlacements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13518,7 +13518,7 @@ done:
     Py_XDECREF(c_pPlacementList);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuTypeCreatablePlacements(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuTypeCreatablePlacements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13556,7 +13556,7 @@ done:
     Py_XDECREF(c_pPlacementList);
     return result;
 }
-static PyObject *call_nvmlVgpuTypeGetGspHeapSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetGspHeapSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13573,7 +13573,7 @@ static PyObject *call_nvmlVgpuTypeGetGspHeapSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_gspHeapSize);
 }
-static PyObject *call_nvmlVgpuTypeGetFbReservation(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetFbReservation(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13590,7 +13590,7 @@ static PyObject *call_nvmlVgpuTypeGetFbReservation(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_fbReservation);
 }
-static PyObject *call_nvmlVgpuInstanceGetRuntimeStateSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetRuntimeStateSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13615,7 +13615,7 @@ done:
     Py_XDECREF(c_pState);
     return result;
 }
-static PyObject *call_nvmlDeviceSetVgpuCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetVgpuCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13634,7 +13634,7 @@ static PyObject *call_nvmlDeviceSetVgpuCapabilities(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceVgpuForceGspUnload(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceVgpuForceGspUnload(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13649,7 +13649,7 @@ static PyObject *call_nvmlDeviceVgpuForceGspUnload(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetGridLicensableFeatures_v4(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGridLicensableFeatures_v4(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13671,7 +13671,7 @@ done:
     Py_XDECREF(c_pGridLicensableFeatures);
     return result;
 }
-static PyObject *call_nvmlGetVgpuDriverCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGetVgpuDriverCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13688,7 +13688,7 @@ static PyObject *call_nvmlGetVgpuDriverCapabilities(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_capResult);
 }
-static PyObject *call_nvmlDeviceGetVgpuCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13707,7 +13707,7 @@ static PyObject *call_nvmlDeviceGetVgpuCapabilities(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_capResult);
 }
-static PyObject *call_nvmlDeviceGetSupportedVgpus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSupportedVgpus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13739,7 +13739,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetCreatableVgpus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCreatableVgpus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13771,7 +13771,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuTypeGetClass(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetClass(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13796,7 +13796,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuTypeGetName(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13821,7 +13821,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuTypeGetGpuInstanceProfileId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetGpuInstanceProfileId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13838,7 +13838,7 @@ static PyObject *call_nvmlVgpuTypeGetGpuInstanceProfileId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_gpuInstanceProfileId);
 }
-static PyObject *call_nvmlVgpuTypeGetDeviceID(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetDeviceID(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13856,7 +13856,7 @@ static PyObject *call_nvmlVgpuTypeGetDeviceID(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_deviceID), PyLong_FromUnsignedLongLong(c_subsystemID)}, 2);
 }
-static PyObject *call_nvmlVgpuTypeGetFramebufferSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetFramebufferSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13873,7 +13873,7 @@ static PyObject *call_nvmlVgpuTypeGetFramebufferSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_fbSize);
 }
-static PyObject *call_nvmlVgpuTypeGetNumDisplayHeads(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetNumDisplayHeads(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13890,7 +13890,7 @@ static PyObject *call_nvmlVgpuTypeGetNumDisplayHeads(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_numDisplayHeads);
 }
-static PyObject *call_nvmlVgpuTypeGetResolution(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetResolution(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13910,7 +13910,7 @@ static PyObject *call_nvmlVgpuTypeGetResolution(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_xdim), PyLong_FromUnsignedLongLong(c_ydim)}, 2);
 }
-static PyObject *call_nvmlVgpuTypeGetLicense(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetLicense(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13934,7 +13934,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuTypeGetFrameRateLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetFrameRateLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13951,7 +13951,7 @@ static PyObject *call_nvmlVgpuTypeGetFrameRateLimit(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_frameRateLimit);
 }
-static PyObject *call_nvmlVgpuTypeGetMaxInstances(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetMaxInstances(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13970,7 +13970,7 @@ static PyObject *call_nvmlVgpuTypeGetMaxInstances(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_vgpuInstanceCount);
 }
-static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerVm(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerVm(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13987,7 +13987,7 @@ static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerVm(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_vgpuInstanceCountPerVm);
 }
-static PyObject *call_nvmlVgpuTypeGetBAR1Info(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetBAR1Info(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14010,7 +14010,7 @@ done:
     Py_XDECREF(c_bar1Info);
     return result;
 }
-static PyObject *call_nvmlDeviceGetActiveVgpus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetActiveVgpus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14042,7 +14042,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetVmID(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetVmID(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14067,7 +14067,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetUUID(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetUUID(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14091,7 +14091,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetVmDriverVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetVmDriverVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14115,7 +14115,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetFbUsage(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetFbUsage(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14132,7 +14132,7 @@ static PyObject *call_nvmlVgpuInstanceGetFbUsage(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_fbUsage);
 }
-static PyObject *call_nvmlVgpuInstanceGetLicenseStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetLicenseStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14149,7 +14149,7 @@ static PyObject *call_nvmlVgpuInstanceGetLicenseStatus(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_licensed);
 }
-static PyObject *call_nvmlVgpuInstanceGetType(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetType(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14166,7 +14166,7 @@ static PyObject *call_nvmlVgpuInstanceGetType(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_vgpuTypeId);
 }
-static PyObject *call_nvmlVgpuInstanceGetFrameRateLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetFrameRateLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14183,7 +14183,7 @@ static PyObject *call_nvmlVgpuInstanceGetFrameRateLimit(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_frameRateLimit);
 }
-static PyObject *call_nvmlVgpuInstanceGetEccMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetEccMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14200,7 +14200,7 @@ static PyObject *call_nvmlVgpuInstanceGetEccMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_eccMode);
 }
-static PyObject *call_nvmlVgpuInstanceGetEncoderCapacity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetEncoderCapacity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14217,7 +14217,7 @@ static PyObject *call_nvmlVgpuInstanceGetEncoderCapacity(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_encoderCapacity);
 }
-static PyObject *call_nvmlVgpuInstanceSetEncoderCapacity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceSetEncoderCapacity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14234,7 +14234,7 @@ static PyObject *call_nvmlVgpuInstanceSetEncoderCapacity(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlVgpuInstanceGetEncoderStats(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetEncoderStats(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14253,7 +14253,7 @@ static PyObject *call_nvmlVgpuInstanceGetEncoderStats(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_sessionCount), PyLong_FromUnsignedLongLong(c_averageFps), PyLong_FromUnsignedLongLong(c_averageLatency)}, 3);
 }
-static PyObject *call_nvmlVgpuInstanceGetEncoderSessions(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetEncoderSessions(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14288,7 +14288,7 @@ done:
     Py_XDECREF(c_sessionInfo);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetFBCStats(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetFBCStats(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14310,7 +14310,7 @@ done:
     Py_XDECREF(c_fbcStats);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetFBCSessions(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetFBCSessions(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14345,7 +14345,7 @@ done:
     Py_XDECREF(c_sessionInfo);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetGpuInstanceId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetGpuInstanceId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14362,7 +14362,7 @@ static PyObject *call_nvmlVgpuInstanceGetGpuInstanceId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_gpuInstanceId);
 }
-static PyObject *call_nvmlVgpuInstanceGetGpuPciId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetGpuPciId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14387,7 +14387,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuTypeGetCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14406,7 +14406,7 @@ static PyObject *call_nvmlVgpuTypeGetCapabilities(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_capResult);
 }
-static PyObject *call_nvmlVgpuInstanceGetMdevUUID(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetMdevUUID(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14430,7 +14430,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetCreatableVgpus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetCreatableVgpus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14463,7 +14463,7 @@ done:
     Py_XDECREF(c_pVgpus);
     return result;
 }
-static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerGpuInstance(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuTypeGetMaxInstancesPerGpuInstance(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14489,7 +14489,7 @@ done:
     Py_XDECREF(c_pMaxInstance);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetActiveVgpus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetActiveVgpus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14522,7 +14522,7 @@ done:
     Py_XDECREF(c_pVgpuInstanceInfo);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14539,7 +14539,7 @@ static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14562,7 +14562,7 @@ done:
     Py_XDECREF(c_pSchedulerStateInfo);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerLog(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerLog(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14585,7 +14585,7 @@ done:
     Py_XDECREF(c_pSchedulerLogInfo);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14621,7 +14621,7 @@ done:
     Py_XDECREF(c_pCreatablePlacementInfo);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetVgpuHeterogeneousMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14646,7 +14646,7 @@ done:
     Py_XDECREF(c_pHeterogeneousMode);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceSetVgpuHeterogeneousMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceSetVgpuHeterogeneousMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14673,7 +14673,7 @@ done:
     Py_XDECREF(c_pHeterogeneousMode);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuSchedulerState_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14695,7 +14695,7 @@ done:
     Py_XDECREF(c_pSchedulerStateInfo);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerState_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14717,7 +14717,7 @@ done:
     Py_XDECREF(c_pSchedulerStateInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuSchedulerLog_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuSchedulerLog_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14739,7 +14739,7 @@ done:
     Py_XDECREF(c_pSchedulerLogInfo);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerLog_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetVgpuSchedulerLog_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14761,7 +14761,7 @@ done:
     Py_XDECREF(c_pSchedulerLogInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14778,7 +14778,7 @@ static PyObject *call_nvmlDeviceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14795,7 +14795,7 @@ static PyObject *call_nvmlGpuInstanceSetVgpuSchedulerState_v2(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlVgpuInstanceGetMetadata(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetMetadata(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14826,7 +14826,7 @@ done:
     Py_XDECREF(c_vgpuMetadata);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuMetadata(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuMetadata(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14857,7 +14857,7 @@ done:
     Py_XDECREF(c_pgpuMetadata);
     return result;
 }
-static PyObject *call_nvmlGetVgpuCompatibility(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGetVgpuCompatibility(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14881,7 +14881,7 @@ done:
     Py_XDECREF(c_compatibilityInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetPgpuMetadataString(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetPgpuMetadataString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14913,7 +14913,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuSchedulerLog(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuSchedulerLog(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14935,7 +14935,7 @@ done:
     Py_XDECREF(c_pSchedulerLog);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuSchedulerState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14957,7 +14957,7 @@ done:
     Py_XDECREF(c_pSchedulerState);
     return result;
 }
-static PyObject *call_nvmlDeviceSetVgpuSchedulerState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetVgpuSchedulerState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -14974,7 +14974,7 @@ static PyObject *call_nvmlDeviceSetVgpuSchedulerState(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetVgpuSchedulerCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuSchedulerCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -14996,7 +14996,7 @@ done:
     Py_XDECREF(c_pCapabilities);
     return result;
 }
-static PyObject *call_nvmlGetVgpuVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGetVgpuVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -15020,7 +15020,7 @@ done:
     Py_XDECREF(c_current);
     return result;
 }
-static PyObject *call_nvmlSetVgpuVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlSetVgpuVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15035,7 +15035,7 @@ static PyObject *call_nvmlSetVgpuVersion(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetVgpuUtilization(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuUtilization(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15073,7 +15073,7 @@ done:
     Py_XDECREF(c_utilizationSamples);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuInstancesUtilizationInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuInstancesUtilizationInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15106,7 +15106,7 @@ done:
     Py_XDECREF(c_vgpuUtilInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuProcessUtilization(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuProcessUtilization(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15143,7 +15143,7 @@ done:
     Py_XDECREF(c_utilizationSamples);
     return result;
 }
-static PyObject *call_nvmlDeviceGetVgpuProcessesUtilizationInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetVgpuProcessesUtilizationInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15179,7 +15179,7 @@ done:
     Py_XDECREF(c_vgpuProcUtilInfo);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetAccountingMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetAccountingMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15196,7 +15196,7 @@ static PyObject *call_nvmlVgpuInstanceGetAccountingMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_mode);
 }
-static PyObject *call_nvmlVgpuInstanceGetAccountingPids(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetAccountingPids(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15228,7 +15228,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceGetAccountingStats(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetAccountingStats(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15252,7 +15252,7 @@ done:
     Py_XDECREF(c_stats);
     return result;
 }
-static PyObject *call_nvmlVgpuInstanceClearAccountingPids(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceClearAccountingPids(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15267,7 +15267,7 @@ static PyObject *call_nvmlVgpuInstanceClearAccountingPids(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlVgpuInstanceGetLicenseInfo_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlVgpuInstanceGetLicenseInfo_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15289,7 +15289,7 @@ done:
     Py_XDECREF(c_licenseInfo);
     return result;
 }
-static PyObject *call_nvmlGetExcludedDeviceCount(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGetExcludedDeviceCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -15305,7 +15305,7 @@ static PyObject *call_nvmlGetExcludedDeviceCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_deviceCount);
 }
-static PyObject *call_nvmlGetExcludedDeviceInfoByIndex(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGetExcludedDeviceInfoByIndex(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15327,7 +15327,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceReadWritePRM_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceReadWritePRM_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15354,7 +15354,7 @@ done:
     Py_XDECREF(c_buffer);
     return result;
 }
-static PyObject *call_nvmlDeviceReadPRMCounters_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceReadPRMCounters_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15382,7 +15382,7 @@ done:
     Py_XDECREF(c_counterList);
     return result;
 }
-static PyObject *call_nvmlDeviceSetMigMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetMigMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15401,7 +15401,7 @@ static PyObject *call_nvmlDeviceSetMigMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLong(c_activationStatus);
 }
-static PyObject *call_nvmlDeviceGetMigMode(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMigMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15419,7 +15419,7 @@ static PyObject *call_nvmlDeviceGetMigMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromUnsignedLongLong(c_currentMode), PyLong_FromUnsignedLongLong(c_pendingMode)}, 2);
 }
-static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15443,7 +15443,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfoV(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfoV(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15468,7 +15468,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfoByIdV(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstanceProfileInfoByIdV(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15493,7 +15493,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuInstancePossiblePlacements_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstancePossiblePlacements_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15530,7 +15530,7 @@ done:
     Py_XDECREF(c_placements);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuInstanceRemainingCapacity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstanceRemainingCapacity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15549,7 +15549,7 @@ static PyObject *call_nvmlDeviceGetGpuInstanceRemainingCapacity(CALL_PARAMETERS)
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_count);
 }
-static PyObject *call_nvmlDeviceCreateGpuInstance(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceCreateGpuInstance(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15568,7 +15568,7 @@ static PyObject *call_nvmlDeviceCreateGpuInstance(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_gpuInstance);
 }
-static PyObject *call_nvmlDeviceCreateGpuInstanceWithPlacement(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceCreateGpuInstanceWithPlacement(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15589,7 +15589,7 @@ static PyObject *call_nvmlDeviceCreateGpuInstanceWithPlacement(CALL_PARAMETERS) 
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_gpuInstance);
 }
-static PyObject *call_nvmlGpuInstanceDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15604,7 +15604,7 @@ static PyObject *call_nvmlGpuInstanceDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetGpuInstances(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstances(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15638,7 +15638,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlDeviceGetGpuInstanceById(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstanceById(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15657,7 +15657,7 @@ static PyObject *call_nvmlDeviceGetGpuInstanceById(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_gpuInstance);
 }
-static PyObject *call_nvmlGpuInstanceGetInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15679,7 +15679,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetComputeInstanceProfileInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetComputeInstanceProfileInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15705,7 +15705,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetComputeInstanceProfileInfoV(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetComputeInstanceProfileInfoV(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15732,7 +15732,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15751,7 +15751,7 @@ static PyObject *call_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(CALL_PA
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_count);
 }
-static PyObject *call_nvmlGpuInstanceGetComputeInstancePossiblePlacements(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetComputeInstancePossiblePlacements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15788,7 +15788,7 @@ done:
     Py_XDECREF(c_placements);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceCreateComputeInstance(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceCreateComputeInstance(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15807,7 +15807,7 @@ static PyObject *call_nvmlGpuInstanceCreateComputeInstance(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_computeInstance);
 }
-static PyObject *call_nvmlGpuInstanceCreateComputeInstanceWithPlacement(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceCreateComputeInstanceWithPlacement(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -15828,7 +15828,7 @@ static PyObject *call_nvmlGpuInstanceCreateComputeInstanceWithPlacement(CALL_PAR
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_computeInstance);
 }
-static PyObject *call_nvmlComputeInstanceDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlComputeInstanceDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15843,7 +15843,7 @@ static PyObject *call_nvmlComputeInstanceDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlGpuInstanceGetComputeInstances(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetComputeInstances(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15877,7 +15877,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvmlGpuInstanceGetComputeInstanceById(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpuInstanceGetComputeInstanceById(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -15896,7 +15896,7 @@ static PyObject *call_nvmlGpuInstanceGetComputeInstanceById(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_computeInstance);
 }
-static PyObject *call_nvmlComputeInstanceGetInfo_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlComputeInstanceGetInfo_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15918,7 +15918,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceIsMigDeviceHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceIsMigDeviceHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15935,7 +15935,7 @@ static PyObject *call_nvmlDeviceIsMigDeviceHandle(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_isMigDevice);
 }
-static PyObject *call_nvmlDeviceGetGpuInstanceId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetGpuInstanceId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15952,7 +15952,7 @@ static PyObject *call_nvmlDeviceGetGpuInstanceId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_id);
 }
-static PyObject *call_nvmlDeviceGetComputeInstanceId(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetComputeInstanceId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15969,7 +15969,7 @@ static PyObject *call_nvmlDeviceGetComputeInstanceId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_id);
 }
-static PyObject *call_nvmlDeviceGetMaxMigDeviceCount(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMaxMigDeviceCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -15986,7 +15986,7 @@ static PyObject *call_nvmlDeviceGetMaxMigDeviceCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_count);
 }
-static PyObject *call_nvmlDeviceGetMigDeviceHandleByIndex(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetMigDeviceHandleByIndex(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16005,7 +16005,7 @@ static PyObject *call_nvmlDeviceGetMigDeviceHandleByIndex(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_migDevice);
 }
-static PyObject *call_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16022,7 +16022,7 @@ static PyObject *call_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(CALL_PARAMETE
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_device);
 }
-static PyObject *call_nvmlGpmMetricsGet(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmMetricsGet(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16037,7 +16037,7 @@ static PyObject *call_nvmlGpmMetricsGet(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlGpmSampleFree(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmSampleFree(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16052,7 +16052,7 @@ static PyObject *call_nvmlGpmSampleFree(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlGpmSampleAlloc(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmSampleAlloc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -16068,7 +16068,7 @@ static PyObject *call_nvmlGpmSampleAlloc(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_gpmSample);
 }
-static PyObject *call_nvmlGpmSampleGet(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmSampleGet(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16085,7 +16085,7 @@ static PyObject *call_nvmlGpmSampleGet(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlGpmMigSampleGet(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmMigSampleGet(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -16104,7 +16104,7 @@ static PyObject *call_nvmlGpmMigSampleGet(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlGpmQueryDeviceSupport(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmQueryDeviceSupport(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16127,7 +16127,7 @@ done:
     Py_XDECREF(c_gpmSupport);
     return result;
 }
-static PyObject *call_nvmlGpmQueryIfStreamingEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmQueryIfStreamingEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16144,7 +16144,7 @@ static PyObject *call_nvmlGpmQueryIfStreamingEnabled(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong(c_state);
 }
-static PyObject *call_nvmlGpmSetStreamingEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlGpmSetStreamingEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16161,7 +16161,7 @@ static PyObject *call_nvmlGpmSetStreamingEnabled(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16184,7 +16184,7 @@ done:
     Py_XDECREF(c_caps);
     return result;
 }
-static PyObject *call_nvmlDeviceWorkloadPowerProfileGetProfilesInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceWorkloadPowerProfileGetProfilesInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16207,7 +16207,7 @@ done:
     Py_XDECREF(c_profilesInfo);
     return result;
 }
-static PyObject *call_nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16230,7 +16230,7 @@ done:
     Py_XDECREF(c_currentProfiles);
     return result;
 }
-static PyObject *call_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16247,7 +16247,7 @@ static PyObject *call_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(CALL_PA
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16264,7 +16264,7 @@ static PyObject *call_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(CALL_
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16281,7 +16281,7 @@ static PyObject *call_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(CALL_PARAM
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDevicePowerSmoothingActivatePresetProfile(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDevicePowerSmoothingActivatePresetProfile(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16298,7 +16298,7 @@ static PyObject *call_nvmlDevicePowerSmoothingActivatePresetProfile(CALL_PARAMET
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDevicePowerSmoothingUpdatePresetProfileParam(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDevicePowerSmoothingUpdatePresetProfileParam(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16315,7 +16315,7 @@ static PyObject *call_nvmlDevicePowerSmoothingUpdatePresetProfileParam(CALL_PARA
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDevicePowerSmoothingSetState(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDevicePowerSmoothingSetState(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16332,7 +16332,7 @@ static PyObject *call_nvmlDevicePowerSmoothingSetState(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16365,7 +16365,7 @@ done:
     Py_XDECREF(c_errorCounts);
     return result;
 }
-static PyObject *call_nvmlDeviceGetRemappedRows_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetRemappedRows_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -16387,7 +16387,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvmlDeviceSetRusdSettings_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceSetRusdSettings_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -16414,7 +16414,7 @@ done:
     Py_XDECREF(c_settings);
     return result;
 }
-static PyObject *call_nvmlDeviceGetBankRemapperStatus_v1(CALL_PARAMETERS) {
+COLD static PyObject *call_nvmlDeviceGetBankRemapperStatus_v1(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {

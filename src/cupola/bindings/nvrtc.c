@@ -97,157 +97,157 @@ static const FunctionInfo function_infos[] = {
 static const Adapter adapters[] = {
     {0}};
 static const char *const function_aliases[] = {NULL};
-static const char *thunk_nvrtcGetErrorString(nvrtcResult c_result) {
+COLD static const char *thunk_nvrtcGetErrorString(nvrtcResult c_result) {
     const char *(*function)(nvrtcResult);
     *(void **)&function = table_resolve(0);
     return function ? function(c_result) : NULL;
 }
-static nvrtcResult thunk_nvrtcVersion(int *c_major, int *c_minor) {
+COLD static nvrtcResult thunk_nvrtcVersion(int *c_major, int *c_minor) {
     nvrtcResult (*function)(int *, int *);
     *(void **)&function = table_resolve(1);
     return function ? function(c_major, c_minor) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetNumSupportedArchs(int *c_numArchs) {
+COLD static nvrtcResult thunk_nvrtcGetNumSupportedArchs(int *c_numArchs) {
     nvrtcResult (*function)(int *);
     *(void **)&function = table_resolve(2);
     return function ? function(c_numArchs) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetSupportedArchs(int *c_supportedArchs) {
+COLD static nvrtcResult thunk_nvrtcGetSupportedArchs(int *c_supportedArchs) {
     nvrtcResult (*function)(int *);
     *(void **)&function = table_resolve(3);
     return function ? function(c_supportedArchs) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcCreateProgram(nvrtcProgram *c_prog, const char *c_src, const char *c_name, int c_numHeaders, const char *const *c_headers, const char *const *c_includeNames) {
+COLD static nvrtcResult thunk_nvrtcCreateProgram(nvrtcProgram *c_prog, const char *c_src, const char *c_name, int c_numHeaders, const char *const *c_headers, const char *const *c_includeNames) {
     nvrtcResult (*function)(nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *);
     *(void **)&function = table_resolve(4);
     return function ? function(c_prog, c_src, c_name, c_numHeaders, c_headers, c_includeNames) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcDestroyProgram(nvrtcProgram *c_prog) {
+COLD static nvrtcResult thunk_nvrtcDestroyProgram(nvrtcProgram *c_prog) {
     nvrtcResult (*function)(nvrtcProgram *);
     *(void **)&function = table_resolve(5);
     return function ? function(c_prog) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcCompileProgram(nvrtcProgram c_prog, int c_numOptions, const char *const *c_options) {
+COLD static nvrtcResult thunk_nvrtcCompileProgram(nvrtcProgram c_prog, int c_numOptions, const char *const *c_options) {
     nvrtcResult (*function)(nvrtcProgram, int, const char *const *);
     *(void **)&function = table_resolve(6);
     return function ? function(c_prog, c_numOptions, c_options) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetPTXSize(nvrtcProgram c_prog, size_t *c_ptxSizeRet) {
+COLD static nvrtcResult thunk_nvrtcGetPTXSize(nvrtcProgram c_prog, size_t *c_ptxSizeRet) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(7);
     return function ? function(c_prog, c_ptxSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetPTX(nvrtcProgram c_prog, char *c_ptx) {
+COLD static nvrtcResult thunk_nvrtcGetPTX(nvrtcProgram c_prog, char *c_ptx) {
     nvrtcResult (*function)(nvrtcProgram, char *);
     *(void **)&function = table_resolve(8);
     return function ? function(c_prog, c_ptx) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetCUBINSize(nvrtcProgram c_prog, size_t *c_cubinSizeRet) {
+COLD static nvrtcResult thunk_nvrtcGetCUBINSize(nvrtcProgram c_prog, size_t *c_cubinSizeRet) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(9);
     return function ? function(c_prog, c_cubinSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetCUBIN(nvrtcProgram c_prog, char *c_cubin) {
+COLD static nvrtcResult thunk_nvrtcGetCUBIN(nvrtcProgram c_prog, char *c_cubin) {
     nvrtcResult (*function)(nvrtcProgram, char *);
     *(void **)&function = table_resolve(10);
     return function ? function(c_prog, c_cubin) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetLTOIRSize(nvrtcProgram c_prog, size_t *c_LTOIRSizeRet) {
+COLD static nvrtcResult thunk_nvrtcGetLTOIRSize(nvrtcProgram c_prog, size_t *c_LTOIRSizeRet) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(11);
     return function ? function(c_prog, c_LTOIRSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetLTOIR(nvrtcProgram c_prog, char *c_LTOIR) {
+COLD static nvrtcResult thunk_nvrtcGetLTOIR(nvrtcProgram c_prog, char *c_LTOIR) {
     nvrtcResult (*function)(nvrtcProgram, char *);
     *(void **)&function = table_resolve(12);
     return function ? function(c_prog, c_LTOIR) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetOptiXIRSize(nvrtcProgram c_prog, size_t *c_optixirSizeRet) {
+COLD static nvrtcResult thunk_nvrtcGetOptiXIRSize(nvrtcProgram c_prog, size_t *c_optixirSizeRet) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(13);
     return function ? function(c_prog, c_optixirSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetOptiXIR(nvrtcProgram c_prog, char *c_optixir) {
+COLD static nvrtcResult thunk_nvrtcGetOptiXIR(nvrtcProgram c_prog, char *c_optixir) {
     nvrtcResult (*function)(nvrtcProgram, char *);
     *(void **)&function = table_resolve(14);
     return function ? function(c_prog, c_optixir) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetProgramLogSize(nvrtcProgram c_prog, size_t *c_logSizeRet) {
+COLD static nvrtcResult thunk_nvrtcGetProgramLogSize(nvrtcProgram c_prog, size_t *c_logSizeRet) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(15);
     return function ? function(c_prog, c_logSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetProgramLog(nvrtcProgram c_prog, char *c_log) {
+COLD static nvrtcResult thunk_nvrtcGetProgramLog(nvrtcProgram c_prog, char *c_log) {
     nvrtcResult (*function)(nvrtcProgram, char *);
     *(void **)&function = table_resolve(16);
     return function ? function(c_prog, c_log) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcAddNameExpression(nvrtcProgram c_prog, const char *const c_name_expression) {
+COLD static nvrtcResult thunk_nvrtcAddNameExpression(nvrtcProgram c_prog, const char *const c_name_expression) {
     nvrtcResult (*function)(nvrtcProgram, const char *const);
     *(void **)&function = table_resolve(17);
     return function ? function(c_prog, c_name_expression) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetLoweredName(nvrtcProgram c_prog, const char *const c_name_expression, const char **c_lowered_name) {
+COLD static nvrtcResult thunk_nvrtcGetLoweredName(nvrtcProgram c_prog, const char *const c_name_expression, const char **c_lowered_name) {
     nvrtcResult (*function)(nvrtcProgram, const char *const, const char **);
     *(void **)&function = table_resolve(18);
     return function ? function(c_prog, c_name_expression, c_lowered_name) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetPCHHeapSize(size_t *c_ret) {
+COLD static nvrtcResult thunk_nvrtcGetPCHHeapSize(size_t *c_ret) {
     nvrtcResult (*function)(size_t *);
     *(void **)&function = table_resolve(19);
     return function ? function(c_ret) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcSetPCHHeapSize(size_t c_size) {
+COLD static nvrtcResult thunk_nvrtcSetPCHHeapSize(size_t c_size) {
     nvrtcResult (*function)(size_t);
     *(void **)&function = table_resolve(20);
     return function ? function(c_size) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetPCHCreateStatus(nvrtcProgram c_prog) {
+COLD static nvrtcResult thunk_nvrtcGetPCHCreateStatus(nvrtcProgram c_prog) {
     nvrtcResult (*function)(nvrtcProgram);
     *(void **)&function = table_resolve(21);
     return function ? function(c_prog) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetPCHHeapSizeRequired(nvrtcProgram c_prog, size_t *c_size) {
+COLD static nvrtcResult thunk_nvrtcGetPCHHeapSizeRequired(nvrtcProgram c_prog, size_t *c_size) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(22);
     return function ? function(c_prog, c_size) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcSetFlowCallback(nvrtcProgram c_prog, int (*c_callback)(void *, void *), void *c_payload) {
+COLD static nvrtcResult thunk_nvrtcSetFlowCallback(nvrtcProgram c_prog, int (*c_callback)(void *, void *), void *c_payload) {
     nvrtcResult (*function)(nvrtcProgram, int (*)(void *, void *), void *);
     *(void **)&function = table_resolve(23);
     return function ? function(c_prog, c_callback, c_payload) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetTileIRSize(nvrtcProgram c_prog, size_t *c_TileIRSizeRet) {
+COLD static nvrtcResult thunk_nvrtcGetTileIRSize(nvrtcProgram c_prog, size_t *c_TileIRSizeRet) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(24);
     return function ? function(c_prog, c_TileIRSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetTileIR(nvrtcProgram c_prog, char *c_TileIR) {
+COLD static nvrtcResult thunk_nvrtcGetTileIR(nvrtcProgram c_prog, char *c_TileIR) {
     nvrtcResult (*function)(nvrtcProgram, char *);
     *(void **)&function = table_resolve(25);
     return function ? function(c_prog, c_TileIR) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcInstallBundledHeaders(const char *c_installPath, unsigned int c_flags, const char **c_errorLog) {
+COLD static nvrtcResult thunk_nvrtcInstallBundledHeaders(const char *c_installPath, unsigned int c_flags, const char **c_errorLog) {
     nvrtcResult (*function)(const char *, unsigned int, const char **);
     *(void **)&function = table_resolve(26);
     return function ? function(c_installPath, c_flags, c_errorLog) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetBundledHeadersInfo(nvrtcBundledHeadersInfo *c_info, const char **c_errorLog) {
+COLD static nvrtcResult thunk_nvrtcGetBundledHeadersInfo(nvrtcBundledHeadersInfo *c_info, const char **c_errorLog) {
     nvrtcResult (*function)(nvrtcBundledHeadersInfo *, const char **);
     *(void **)&function = table_resolve(27);
     return function ? function(c_info, c_errorLog) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcRemoveBundledHeaders(const char *c_installPath, const char **c_errorLog) {
+COLD static nvrtcResult thunk_nvrtcRemoveBundledHeaders(const char *c_installPath, const char **c_errorLog) {
     nvrtcResult (*function)(const char *, const char **);
     *(void **)&function = table_resolve(28);
     return function ? function(c_installPath, c_errorLog) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetNVVMSize(nvrtcProgram c_prog, size_t *c_nvvmSizeRet) {
+COLD static nvrtcResult thunk_nvrtcGetNVVMSize(nvrtcProgram c_prog, size_t *c_nvvmSizeRet) {
     nvrtcResult (*function)(nvrtcProgram, size_t *);
     *(void **)&function = table_resolve(29);
     return function ? function(c_prog, c_nvvmSizeRet) : NVRTC_ERROR_INTERNAL_ERROR;
 }
-static nvrtcResult thunk_nvrtcGetNVVM(nvrtcProgram c_prog, char *c_nvvm) {
+COLD static nvrtcResult thunk_nvrtcGetNVVM(nvrtcProgram c_prog, char *c_nvvm) {
     nvrtcResult (*function)(nvrtcProgram, char *);
     *(void **)&function = table_resolve(30);
     return function ? function(c_prog, c_nvvm) : NVRTC_ERROR_INTERNAL_ERROR;
@@ -286,7 +286,7 @@ static cupola_nvrtc_table table = {
     .nvrtcGetNVVMSize = thunk_nvrtcGetNVVMSize,
     .nvrtcGetNVVM = thunk_nvrtcGetNVVM,
 };
-static PyObject *call_nvrtcGetErrorString(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetErrorString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -300,7 +300,7 @@ static PyObject *call_nvrtcGetErrorString(CALL_PARAMETERS) {
     if (!returned && table_raise_pending() < 0) return NULL;
     return result_pair(text_from(returned));
 }
-static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -315,7 +315,7 @@ static PyObject *call_nvrtcVersion(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_major), PyLong_FromLongLong(c_minor)}, 2);
 }
-static PyObject *call_nvrtcGetNumSupportedArchs(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetNumSupportedArchs(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -331,7 +331,7 @@ static PyObject *call_nvrtcGetNumSupportedArchs(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_numArchs));
 }
-static PyObject *call_nvrtcGetSupportedArchs(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetSupportedArchs(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -357,7 +357,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcCreateProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcCreateProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -388,7 +388,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcDestroyProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcDestroyProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -409,7 +409,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcCompileProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcCompileProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -434,7 +434,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetPTXSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetPTXSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -451,7 +451,7 @@ static PyObject *call_nvrtcGetPTXSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_ptxSizeRet));
 }
-static PyObject *call_nvrtcGetPTX(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetPTX(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -474,7 +474,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetCUBINSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetCUBINSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -491,7 +491,7 @@ static PyObject *call_nvrtcGetCUBINSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_cubinSizeRet));
 }
-static PyObject *call_nvrtcGetCUBIN(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetCUBIN(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -514,7 +514,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetLTOIRSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetLTOIRSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -531,7 +531,7 @@ static PyObject *call_nvrtcGetLTOIRSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_LTOIRSizeRet));
 }
-static PyObject *call_nvrtcGetLTOIR(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetLTOIR(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -554,7 +554,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetOptiXIRSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetOptiXIRSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -571,7 +571,7 @@ static PyObject *call_nvrtcGetOptiXIRSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_optixirSizeRet));
 }
-static PyObject *call_nvrtcGetOptiXIR(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetOptiXIR(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -594,7 +594,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetProgramLogSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetProgramLogSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -611,7 +611,7 @@ static PyObject *call_nvrtcGetProgramLogSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_logSizeRet));
 }
-static PyObject *call_nvrtcGetProgramLog(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetProgramLog(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -634,7 +634,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcAddNameExpression(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcAddNameExpression(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -657,7 +657,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetLoweredName(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetLoweredName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -682,7 +682,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetPCHHeapSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetPCHHeapSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -698,7 +698,7 @@ static PyObject *call_nvrtcGetPCHHeapSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_ret));
 }
-static PyObject *call_nvrtcSetPCHHeapSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcSetPCHHeapSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -713,7 +713,7 @@ static PyObject *call_nvrtcSetPCHHeapSize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_nvrtcGetPCHCreateStatus(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetPCHCreateStatus(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -728,7 +728,7 @@ static PyObject *call_nvrtcGetPCHCreateStatus(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_nvrtcGetPCHHeapSizeRequired(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetPCHHeapSizeRequired(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -745,7 +745,7 @@ static PyObject *call_nvrtcGetPCHHeapSizeRequired(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_size));
 }
-static PyObject *call_nvrtcSetFlowCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcSetFlowCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -770,7 +770,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetTileIRSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetTileIRSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -787,7 +787,7 @@ static PyObject *call_nvrtcGetTileIRSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_TileIRSizeRet));
 }
-static PyObject *call_nvrtcGetTileIR(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetTileIR(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -810,7 +810,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcInstallBundledHeaders(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcInstallBundledHeaders(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -835,7 +835,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetBundledHeadersInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetBundledHeadersInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -857,7 +857,7 @@ done:
     Py_XDECREF(c_info);
     return result;
 }
-static PyObject *call_nvrtcRemoveBundledHeaders(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcRemoveBundledHeaders(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -880,7 +880,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvrtcGetNVVMSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetNVVMSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -897,7 +897,7 @@ static PyObject *call_nvrtcGetNVVMSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_nvvmSizeRet));
 }
-static PyObject *call_nvrtcGetNVVM(CALL_PARAMETERS) {
+COLD static PyObject *call_nvrtcGetNVVM(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {

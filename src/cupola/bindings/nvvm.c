@@ -49,72 +49,72 @@ static const FunctionInfo function_infos[] = {
 static const Adapter adapters[] = {
     {0}};
 static const char *const function_aliases[] = {NULL};
-static const char *thunk_nvvmGetErrorString(nvvmResult c_result) {
+COLD static const char *thunk_nvvmGetErrorString(nvvmResult c_result) {
     const char *(*function)(nvvmResult);
     *(void **)&function = table_resolve(0);
     return function ? function(c_result) : NULL;
 }
-static nvvmResult thunk_nvvmVersion(int *c_major, int *c_minor) {
+COLD static nvvmResult thunk_nvvmVersion(int *c_major, int *c_minor) {
     nvvmResult (*function)(int *, int *);
     *(void **)&function = table_resolve(1);
     return function ? function(c_major, c_minor) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmIRVersion(int *c_majorIR, int *c_minorIR, int *c_majorDbg, int *c_minorDbg) {
+COLD static nvvmResult thunk_nvvmIRVersion(int *c_majorIR, int *c_minorIR, int *c_majorDbg, int *c_minorDbg) {
     nvvmResult (*function)(int *, int *, int *, int *);
     *(void **)&function = table_resolve(2);
     return function ? function(c_majorIR, c_minorIR, c_majorDbg, c_minorDbg) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmLLVMVersion(const char *c_arch, int *c_major) {
+COLD static nvvmResult thunk_nvvmLLVMVersion(const char *c_arch, int *c_major) {
     nvvmResult (*function)(const char *, int *);
     *(void **)&function = table_resolve(3);
     return function ? function(c_arch, c_major) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmCreateProgram(nvvmProgram *c_prog) {
+COLD static nvvmResult thunk_nvvmCreateProgram(nvvmProgram *c_prog) {
     nvvmResult (*function)(nvvmProgram *);
     *(void **)&function = table_resolve(4);
     return function ? function(c_prog) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmDestroyProgram(nvvmProgram *c_prog) {
+COLD static nvvmResult thunk_nvvmDestroyProgram(nvvmProgram *c_prog) {
     nvvmResult (*function)(nvvmProgram *);
     *(void **)&function = table_resolve(5);
     return function ? function(c_prog) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmAddModuleToProgram(nvvmProgram c_prog, const char *c_buffer, size_t c_size, const char *c_name) {
+COLD static nvvmResult thunk_nvvmAddModuleToProgram(nvvmProgram c_prog, const char *c_buffer, size_t c_size, const char *c_name) {
     nvvmResult (*function)(nvvmProgram, const char *, size_t, const char *);
     *(void **)&function = table_resolve(6);
     return function ? function(c_prog, c_buffer, c_size, c_name) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmLazyAddModuleToProgram(nvvmProgram c_prog, const char *c_buffer, size_t c_size, const char *c_name) {
+COLD static nvvmResult thunk_nvvmLazyAddModuleToProgram(nvvmProgram c_prog, const char *c_buffer, size_t c_size, const char *c_name) {
     nvvmResult (*function)(nvvmProgram, const char *, size_t, const char *);
     *(void **)&function = table_resolve(7);
     return function ? function(c_prog, c_buffer, c_size, c_name) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmCompileProgram(nvvmProgram c_prog, int c_numOptions, const char **c_options) {
+COLD static nvvmResult thunk_nvvmCompileProgram(nvvmProgram c_prog, int c_numOptions, const char **c_options) {
     nvvmResult (*function)(nvvmProgram, int, const char **);
     *(void **)&function = table_resolve(8);
     return function ? function(c_prog, c_numOptions, c_options) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmVerifyProgram(nvvmProgram c_prog, int c_numOptions, const char **c_options) {
+COLD static nvvmResult thunk_nvvmVerifyProgram(nvvmProgram c_prog, int c_numOptions, const char **c_options) {
     nvvmResult (*function)(nvvmProgram, int, const char **);
     *(void **)&function = table_resolve(9);
     return function ? function(c_prog, c_numOptions, c_options) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmGetCompiledResultSize(nvvmProgram c_prog, size_t *c_bufferSizeRet) {
+COLD static nvvmResult thunk_nvvmGetCompiledResultSize(nvvmProgram c_prog, size_t *c_bufferSizeRet) {
     nvvmResult (*function)(nvvmProgram, size_t *);
     *(void **)&function = table_resolve(10);
     return function ? function(c_prog, c_bufferSizeRet) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmGetCompiledResult(nvvmProgram c_prog, char *c_buffer) {
+COLD static nvvmResult thunk_nvvmGetCompiledResult(nvvmProgram c_prog, char *c_buffer) {
     nvvmResult (*function)(nvvmProgram, char *);
     *(void **)&function = table_resolve(11);
     return function ? function(c_prog, c_buffer) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmGetProgramLogSize(nvvmProgram c_prog, size_t *c_bufferSizeRet) {
+COLD static nvvmResult thunk_nvvmGetProgramLogSize(nvvmProgram c_prog, size_t *c_bufferSizeRet) {
     nvvmResult (*function)(nvvmProgram, size_t *);
     *(void **)&function = table_resolve(12);
     return function ? function(c_prog, c_bufferSizeRet) : NVVM_ERROR_INVALID_INPUT;
 }
-static nvvmResult thunk_nvvmGetProgramLog(nvvmProgram c_prog, char *c_buffer) {
+COLD static nvvmResult thunk_nvvmGetProgramLog(nvvmProgram c_prog, char *c_buffer) {
     nvvmResult (*function)(nvvmProgram, char *);
     *(void **)&function = table_resolve(13);
     return function ? function(c_prog, c_buffer) : NVVM_ERROR_INVALID_INPUT;
@@ -146,7 +146,7 @@ static PyObject *raise_with_log(long long status, nvvmProgram handle) {
     PyMem_Free(log);
     return NULL;
 }
-static PyObject *call_nvvmGetErrorString(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmGetErrorString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -162,7 +162,7 @@ static PyObject *call_nvvmGetErrorString(CALL_PARAMETERS) {
     if (!returned && table_raise_pending() < 0) return NULL;
     return PyUnicode_FromString(returned ? returned : "");
 }
-static PyObject *call_nvvmVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -179,7 +179,7 @@ static PyObject *call_nvvmVersion(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLongLong(c_major), PyLong_FromLongLong(c_minor)}, 2);
 }
-static PyObject *call_nvvmIRVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmIRVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -198,7 +198,7 @@ static PyObject *call_nvvmIRVersion(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return pack((PyObject *[]){PyLong_FromLongLong(c_majorIR), PyLong_FromLongLong(c_minorIR), PyLong_FromLongLong(c_majorDbg), PyLong_FromLongLong(c_minorDbg)}, 4);
 }
-static PyObject *call_nvvmLLVMVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmLLVMVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -215,7 +215,7 @@ static PyObject *call_nvvmLLVMVersion(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromLongLong(c_major);
 }
-static PyObject *call_nvvmCreateProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmCreateProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -231,7 +231,7 @@ static PyObject *call_nvvmCreateProgram(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_status(status);
     return PyLong_FromUnsignedLongLong((uint64_t)c_prog);
 }
-static PyObject *call_nvvmDestroyProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmDestroyProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -248,7 +248,7 @@ static PyObject *call_nvvmDestroyProgram(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? Py_NewRef(Py_None) : raise_status(status);
 }
-static PyObject *call_nvvmAddModuleToProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmAddModuleToProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -275,7 +275,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvvmLazyAddModuleToProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmLazyAddModuleToProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -302,7 +302,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvvmCompileProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmCompileProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -327,7 +327,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvvmVerifyProgram(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmVerifyProgram(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -352,7 +352,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvvmGetCompiledResultSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmGetCompiledResultSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -369,7 +369,7 @@ static PyObject *call_nvvmGetCompiledResultSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_with_log(status, (nvvmProgram)c_prog);
     return PyLong_FromUnsignedLongLong(c_bufferSizeRet);
 }
-static PyObject *call_nvvmGetCompiledResult(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmGetCompiledResult(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -395,7 +395,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_nvvmGetProgramLogSize(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmGetProgramLogSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -412,7 +412,7 @@ static PyObject *call_nvvmGetProgramLogSize(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return raise_with_log(status, (nvvmProgram)c_prog);
     return PyLong_FromUnsignedLongLong(c_bufferSizeRet);
 }
-static PyObject *call_nvvmGetProgramLog(CALL_PARAMETERS) {
+COLD static PyObject *call_nvvmGetProgramLog(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {

@@ -21,7 +21,7 @@ static int to_number(PyObject *object, void **out) {
     return 0;
 }
 
-int to_address(PyObject *object, Scratch *scratch, void **out) {
+int to_address_slow(PyObject *object, Scratch *scratch, void **out) {
     if (object == Py_None) {
         *out = NULL;
         return 0;

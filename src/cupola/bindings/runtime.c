@@ -3387,1882 +3387,1882 @@ static const Adapter adapters[] = {
     {139, "cudaMemcpy3DBatchAsync", (void (*)(void))adapt_cudaMemcpy3DBatchAsync, (void **)&older_cudaMemcpy3DBatchAsync},
     {0}};
 static const char *const function_aliases[] = {"cudaStreamGetCaptureInfo_v3", "cudaStreamGetCaptureInfo", "cudaStreamUpdateCaptureDependencies_v2", "cudaStreamUpdateCaptureDependencies", "cudaEventElapsedTime_v2", "cudaEventElapsedTime", "cudaMemPrefetchAsync_v2", "cudaMemPrefetchAsync", "cudaMemAdvise_v2", "cudaMemAdvise", "cudaGraphGetEdges_v2", "cudaGraphGetEdges", "cudaGraphNodeGetDependencies_v2", "cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependentNodes_v2", "cudaGraphNodeGetDependentNodes", "cudaGraphAddDependencies_v2", "cudaGraphAddDependencies", "cudaGraphRemoveDependencies_v2", "cudaGraphRemoveDependencies", "cudaGraphAddNode_v2", "cudaGraphAddNode", NULL};
-static cudaError_t thunk_cudaDeviceReset(void) {
+COLD static cudaError_t thunk_cudaDeviceReset(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(0);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceSynchronize(void) {
+COLD static cudaError_t thunk_cudaDeviceSynchronize(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(1);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceSetLimit(enum cudaLimit c_limit, size_t c_value) {
+COLD static cudaError_t thunk_cudaDeviceSetLimit(enum cudaLimit c_limit, size_t c_value) {
     cudaError_t (*function)(enum cudaLimit, size_t);
     *(void **)&function = table_resolve(2);
     return function ? function(c_limit, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetLimit(size_t *c_pValue, enum cudaLimit c_limit) {
+COLD static cudaError_t thunk_cudaDeviceGetLimit(size_t *c_pValue, enum cudaLimit c_limit) {
     cudaError_t (*function)(size_t *, enum cudaLimit);
     *(void **)&function = table_resolve(3);
     return function ? function(c_pValue, c_limit) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetTexture1DLinearMaxWidth(size_t *c_maxWidthInElements, const struct cudaChannelFormatDesc *c_fmtDesc, int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGetTexture1DLinearMaxWidth(size_t *c_maxWidthInElements, const struct cudaChannelFormatDesc *c_fmtDesc, int c_device) {
     cudaError_t (*function)(size_t *, const struct cudaChannelFormatDesc *, int);
     *(void **)&function = table_resolve(4);
     return function ? function(c_maxWidthInElements, c_fmtDesc, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetCacheConfig(enum cudaFuncCache *c_pCacheConfig) {
+COLD static cudaError_t thunk_cudaDeviceGetCacheConfig(enum cudaFuncCache *c_pCacheConfig) {
     cudaError_t (*function)(enum cudaFuncCache *);
     *(void **)&function = table_resolve(5);
     return function ? function(c_pCacheConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetStreamPriorityRange(int *c_leastPriority, int *c_greatestPriority) {
+COLD static cudaError_t thunk_cudaDeviceGetStreamPriorityRange(int *c_leastPriority, int *c_greatestPriority) {
     cudaError_t (*function)(int *, int *);
     *(void **)&function = table_resolve(6);
     return function ? function(c_leastPriority, c_greatestPriority) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceSetCacheConfig(enum cudaFuncCache c_cacheConfig) {
+COLD static cudaError_t thunk_cudaDeviceSetCacheConfig(enum cudaFuncCache c_cacheConfig) {
     cudaError_t (*function)(enum cudaFuncCache);
     *(void **)&function = table_resolve(7);
     return function ? function(c_cacheConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetByPCIBusId(int *c_device, const char *c_pciBusId) {
+COLD static cudaError_t thunk_cudaDeviceGetByPCIBusId(int *c_device, const char *c_pciBusId) {
     cudaError_t (*function)(int *, const char *);
     *(void **)&function = table_resolve(8);
     return function ? function(c_device, c_pciBusId) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetPCIBusId(char *c_pciBusId, int c_len, int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGetPCIBusId(char *c_pciBusId, int c_len, int c_device) {
     cudaError_t (*function)(char *, int, int);
     *(void **)&function = table_resolve(9);
     return function ? function(c_pciBusId, c_len, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaIpcGetEventHandle(cudaIpcEventHandle_t *c_handle, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaIpcGetEventHandle(cudaIpcEventHandle_t *c_handle, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaIpcEventHandle_t *, cudaEvent_t);
     *(void **)&function = table_resolve(10);
     return function ? function(c_handle, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaIpcOpenEventHandle(cudaEvent_t *c_event, cudaIpcEventHandle_t c_handle) {
+COLD static cudaError_t thunk_cudaIpcOpenEventHandle(cudaEvent_t *c_event, cudaIpcEventHandle_t c_handle) {
     cudaError_t (*function)(cudaEvent_t *, cudaIpcEventHandle_t);
     *(void **)&function = table_resolve(11);
     return function ? function(c_event, c_handle) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaIpcGetMemHandle(cudaIpcMemHandle_t *c_handle, void *c_devPtr) {
+COLD static cudaError_t thunk_cudaIpcGetMemHandle(cudaIpcMemHandle_t *c_handle, void *c_devPtr) {
     cudaError_t (*function)(cudaIpcMemHandle_t *, void *);
     *(void **)&function = table_resolve(12);
     return function ? function(c_handle, c_devPtr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaIpcOpenMemHandle(void **c_devPtr, cudaIpcMemHandle_t c_handle, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaIpcOpenMemHandle(void **c_devPtr, cudaIpcMemHandle_t c_handle, unsigned int c_flags) {
     cudaError_t (*function)(void **, cudaIpcMemHandle_t, unsigned int);
     *(void **)&function = table_resolve(13);
     return function ? function(c_devPtr, c_handle, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaIpcCloseMemHandle(void *c_devPtr) {
+COLD static cudaError_t thunk_cudaIpcCloseMemHandle(void *c_devPtr) {
     cudaError_t (*function)(void *);
     *(void **)&function = table_resolve(14);
     return function ? function(c_devPtr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget c_target, enum cudaFlushGPUDirectRDMAWritesScope c_scope) {
+COLD static cudaError_t thunk_cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget c_target, enum cudaFlushGPUDirectRDMAWritesScope c_scope) {
     cudaError_t (*function)(enum cudaFlushGPUDirectRDMAWritesTarget, enum cudaFlushGPUDirectRDMAWritesScope);
     *(void **)&function = table_resolve(15);
     return function ? function(c_target, c_scope) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceRegisterAsyncNotification(int c_device, cudaAsyncCallback c_callbackFunc, void *c_userData, cudaAsyncCallbackHandle_t *c_callback) {
+COLD static cudaError_t thunk_cudaDeviceRegisterAsyncNotification(int c_device, cudaAsyncCallback c_callbackFunc, void *c_userData, cudaAsyncCallbackHandle_t *c_callback) {
     cudaError_t (*function)(int, cudaAsyncCallback, void *, cudaAsyncCallbackHandle_t *);
     *(void **)&function = table_resolve(16);
     return function ? function(c_device, c_callbackFunc, c_userData, c_callback) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceUnregisterAsyncNotification(int c_device, cudaAsyncCallbackHandle_t c_callback) {
+COLD static cudaError_t thunk_cudaDeviceUnregisterAsyncNotification(int c_device, cudaAsyncCallbackHandle_t c_callback) {
     cudaError_t (*function)(int, cudaAsyncCallbackHandle_t);
     *(void **)&function = table_resolve(17);
     return function ? function(c_device, c_callback) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *c_pConfig) {
+COLD static cudaError_t thunk_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *c_pConfig) {
     cudaError_t (*function)(enum cudaSharedMemConfig *);
     *(void **)&function = table_resolve(18);
     return function ? function(c_pConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig c_config) {
+COLD static cudaError_t thunk_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig c_config) {
     cudaError_t (*function)(enum cudaSharedMemConfig);
     *(void **)&function = table_resolve(19);
     return function ? function(c_config) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetLastError(void) {
+COLD static cudaError_t thunk_cudaGetLastError(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(20);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaPeekAtLastError(void) {
+COLD static cudaError_t thunk_cudaPeekAtLastError(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(21);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static const char *thunk_cudaGetErrorName(cudaError_t c_error) {
+COLD static const char *thunk_cudaGetErrorName(cudaError_t c_error) {
     const char *(*function)(cudaError_t);
     *(void **)&function = table_resolve(22);
     return function ? function(c_error) : NULL;
 }
-static const char *thunk_cudaGetErrorString(cudaError_t c_error) {
+COLD static const char *thunk_cudaGetErrorString(cudaError_t c_error) {
     const char *(*function)(cudaError_t);
     *(void **)&function = table_resolve(23);
     return function ? function(c_error) : NULL;
 }
-static cudaError_t thunk_cudaGetDeviceCount(int *c_count) {
+COLD static cudaError_t thunk_cudaGetDeviceCount(int *c_count) {
     cudaError_t (*function)(int *);
     *(void **)&function = table_resolve(24);
     return function ? function(c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetDeviceProperties(struct cudaDeviceProp *c_prop, int c_device) {
+COLD static cudaError_t thunk_cudaGetDeviceProperties(struct cudaDeviceProp *c_prop, int c_device) {
     cudaError_t (*function)(struct cudaDeviceProp *, int);
     *(void **)&function = table_resolve(25);
     return function ? function(c_prop, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetAttribute(int *c_value, enum cudaDeviceAttr c_attr, int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGetAttribute(int *c_value, enum cudaDeviceAttr c_attr, int c_device) {
     cudaError_t (*function)(int *, enum cudaDeviceAttr, int);
     *(void **)&function = table_resolve(26);
     return function ? function(c_value, c_attr, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetHostAtomicCapabilities(unsigned int *c_capabilities, const enum cudaAtomicOperation *c_operations, unsigned int c_count, int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGetHostAtomicCapabilities(unsigned int *c_capabilities, const enum cudaAtomicOperation *c_operations, unsigned int c_count, int c_device) {
     cudaError_t (*function)(unsigned int *, const enum cudaAtomicOperation *, unsigned int, int);
     *(void **)&function = table_resolve(27);
     return function ? function(c_capabilities, c_operations, c_count, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetDefaultMemPool(cudaMemPool_t *c_memPool, int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGetDefaultMemPool(cudaMemPool_t *c_memPool, int c_device) {
     cudaError_t (*function)(cudaMemPool_t *, int);
     *(void **)&function = table_resolve(28);
     return function ? function(c_memPool, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceSetMemPool(int c_device, cudaMemPool_t c_memPool) {
+COLD static cudaError_t thunk_cudaDeviceSetMemPool(int c_device, cudaMemPool_t c_memPool) {
     cudaError_t (*function)(int, cudaMemPool_t);
     *(void **)&function = table_resolve(29);
     return function ? function(c_device, c_memPool) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetMemPool(cudaMemPool_t *c_memPool, int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGetMemPool(cudaMemPool_t *c_memPool, int c_device) {
     cudaError_t (*function)(cudaMemPool_t *, int);
     *(void **)&function = table_resolve(30);
     return function ? function(c_memPool, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetNvSciSyncAttributes(void *c_nvSciSyncAttrList, int c_device, int c_flags) {
+COLD static cudaError_t thunk_cudaDeviceGetNvSciSyncAttributes(void *c_nvSciSyncAttrList, int c_device, int c_flags) {
     cudaError_t (*function)(void *, int, int);
     *(void **)&function = table_resolve(31);
     return function ? function(c_nvSciSyncAttrList, c_device, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetP2PAttribute(int *c_value, enum cudaDeviceP2PAttr c_attr, int c_srcDevice, int c_dstDevice) {
+COLD static cudaError_t thunk_cudaDeviceGetP2PAttribute(int *c_value, enum cudaDeviceP2PAttr c_attr, int c_srcDevice, int c_dstDevice) {
     cudaError_t (*function)(int *, enum cudaDeviceP2PAttr, int, int);
     *(void **)&function = table_resolve(32);
     return function ? function(c_value, c_attr, c_srcDevice, c_dstDevice) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetP2PAtomicCapabilities(unsigned int *c_capabilities, const enum cudaAtomicOperation *c_operations, unsigned int c_count, int c_srcDevice, int c_dstDevice) {
+COLD static cudaError_t thunk_cudaDeviceGetP2PAtomicCapabilities(unsigned int *c_capabilities, const enum cudaAtomicOperation *c_operations, unsigned int c_count, int c_srcDevice, int c_dstDevice) {
     cudaError_t (*function)(unsigned int *, const enum cudaAtomicOperation *, unsigned int, int, int);
     *(void **)&function = table_resolve(33);
     return function ? function(c_capabilities, c_operations, c_count, c_srcDevice, c_dstDevice) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaChooseDevice(int *c_device, const struct cudaDeviceProp *c_prop) {
+COLD static cudaError_t thunk_cudaChooseDevice(int *c_device, const struct cudaDeviceProp *c_prop) {
     cudaError_t (*function)(int *, const struct cudaDeviceProp *);
     *(void **)&function = table_resolve(34);
     return function ? function(c_device, c_prop) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaInitDevice(int c_device, unsigned int c_deviceFlags, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaInitDevice(int c_device, unsigned int c_deviceFlags, unsigned int c_flags) {
     cudaError_t (*function)(int, unsigned int, unsigned int);
     *(void **)&function = table_resolve(35);
     return function ? function(c_device, c_deviceFlags, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaSetDevice(int c_device) {
+COLD static cudaError_t thunk_cudaSetDevice(int c_device) {
     cudaError_t (*function)(int);
     *(void **)&function = table_resolve(36);
     return function ? function(c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetDevice(int *c_device) {
+COLD static cudaError_t thunk_cudaGetDevice(int *c_device) {
     cudaError_t (*function)(int *);
     *(void **)&function = table_resolve(37);
     return function ? function(c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaSetValidDevices(int *c_device_arr, int c_len) {
+COLD static cudaError_t thunk_cudaSetValidDevices(int *c_device_arr, int c_len) {
     cudaError_t (*function)(int *, int);
     *(void **)&function = table_resolve(38);
     return function ? function(c_device_arr, c_len) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaSetDeviceFlags(unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaSetDeviceFlags(unsigned int c_flags) {
     cudaError_t (*function)(unsigned int);
     *(void **)&function = table_resolve(39);
     return function ? function(c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetDeviceFlags(unsigned int *c_flags) {
+COLD static cudaError_t thunk_cudaGetDeviceFlags(unsigned int *c_flags) {
     cudaError_t (*function)(unsigned int *);
     *(void **)&function = table_resolve(40);
     return function ? function(c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamCreate(cudaStream_t *c_pStream) {
+COLD static cudaError_t thunk_cudaStreamCreate(cudaStream_t *c_pStream) {
     cudaError_t (*function)(cudaStream_t *);
     *(void **)&function = table_resolve(41);
     return function ? function(c_pStream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamCreateWithFlags(cudaStream_t *c_pStream, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaStreamCreateWithFlags(cudaStream_t *c_pStream, unsigned int c_flags) {
     cudaError_t (*function)(cudaStream_t *, unsigned int);
     *(void **)&function = table_resolve(42);
     return function ? function(c_pStream, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamCreateWithPriority(cudaStream_t *c_pStream, unsigned int c_flags, int c_priority) {
+COLD static cudaError_t thunk_cudaStreamCreateWithPriority(cudaStream_t *c_pStream, unsigned int c_flags, int c_priority) {
     cudaError_t (*function)(cudaStream_t *, unsigned int, int);
     *(void **)&function = table_resolve(43);
     return function ? function(c_pStream, c_flags, c_priority) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamGetPriority(cudaStream_t c_hStream, int *c_priority) {
+COLD static cudaError_t thunk_cudaStreamGetPriority(cudaStream_t c_hStream, int *c_priority) {
     cudaError_t (*function)(cudaStream_t, int *);
     *(void **)&function = table_resolve(44);
     return function ? function(c_hStream, c_priority) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamGetFlags(cudaStream_t c_hStream, unsigned int *c_flags) {
+COLD static cudaError_t thunk_cudaStreamGetFlags(cudaStream_t c_hStream, unsigned int *c_flags) {
     cudaError_t (*function)(cudaStream_t, unsigned int *);
     *(void **)&function = table_resolve(45);
     return function ? function(c_hStream, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamGetId(cudaStream_t c_hStream, unsigned long long *c_streamId) {
+COLD static cudaError_t thunk_cudaStreamGetId(cudaStream_t c_hStream, unsigned long long *c_streamId) {
     cudaError_t (*function)(cudaStream_t, unsigned long long *);
     *(void **)&function = table_resolve(46);
     return function ? function(c_hStream, c_streamId) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamGetDevice(cudaStream_t c_hStream, int *c_device) {
+COLD static cudaError_t thunk_cudaStreamGetDevice(cudaStream_t c_hStream, int *c_device) {
     cudaError_t (*function)(cudaStream_t, int *);
     *(void **)&function = table_resolve(47);
     return function ? function(c_hStream, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaCtxResetPersistingL2Cache(void) {
+COLD static cudaError_t thunk_cudaCtxResetPersistingL2Cache(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(48);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamCopyAttributes(cudaStream_t c_dst, cudaStream_t c_src) {
+COLD static cudaError_t thunk_cudaStreamCopyAttributes(cudaStream_t c_dst, cudaStream_t c_src) {
     cudaError_t (*function)(cudaStream_t, cudaStream_t);
     *(void **)&function = table_resolve(49);
     return function ? function(c_dst, c_src) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamGetAttribute(cudaStream_t c_hStream, cudaLaunchAttributeID c_attr, cudaLaunchAttributeValue *c_value_out) {
+COLD static cudaError_t thunk_cudaStreamGetAttribute(cudaStream_t c_hStream, cudaLaunchAttributeID c_attr, cudaLaunchAttributeValue *c_value_out) {
     cudaError_t (*function)(cudaStream_t, cudaLaunchAttributeID, cudaLaunchAttributeValue *);
     *(void **)&function = table_resolve(50);
     return function ? function(c_hStream, c_attr, c_value_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamSetAttribute(cudaStream_t c_hStream, cudaLaunchAttributeID c_attr, const cudaLaunchAttributeValue *c_value) {
+COLD static cudaError_t thunk_cudaStreamSetAttribute(cudaStream_t c_hStream, cudaLaunchAttributeID c_attr, const cudaLaunchAttributeValue *c_value) {
     cudaError_t (*function)(cudaStream_t, cudaLaunchAttributeID, const cudaLaunchAttributeValue *);
     *(void **)&function = table_resolve(51);
     return function ? function(c_hStream, c_attr, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamDestroy(cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaStreamDestroy(cudaStream_t c_stream) {
     cudaError_t (*function)(cudaStream_t);
     *(void **)&function = table_resolve(52);
     return function ? function(c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamWaitEvent(cudaStream_t c_stream, cudaEvent_t c_event, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaStreamWaitEvent(cudaStream_t c_stream, cudaEvent_t c_event, unsigned int c_flags) {
     cudaError_t (*function)(cudaStream_t, cudaEvent_t, unsigned int);
     *(void **)&function = table_resolve(53);
     return function ? function(c_stream, c_event, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamAddCallback(cudaStream_t c_stream, cudaStreamCallback_t c_callback, void *c_userData, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaStreamAddCallback(cudaStream_t c_stream, cudaStreamCallback_t c_callback, void *c_userData, unsigned int c_flags) {
     cudaError_t (*function)(cudaStream_t, cudaStreamCallback_t, void *, unsigned int);
     *(void **)&function = table_resolve(54);
     return function ? function(c_stream, c_callback, c_userData, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamSynchronize(cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaStreamSynchronize(cudaStream_t c_stream) {
     cudaError_t (*function)(cudaStream_t);
     *(void **)&function = table_resolve(55);
     return function ? function(c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamQuery(cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaStreamQuery(cudaStream_t c_stream) {
     cudaError_t (*function)(cudaStream_t);
     *(void **)&function = table_resolve(56);
     return function ? function(c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamAttachMemAsync(cudaStream_t c_stream, void *c_devPtr, size_t c_length, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaStreamAttachMemAsync(cudaStream_t c_stream, void *c_devPtr, size_t c_length, unsigned int c_flags) {
     cudaError_t (*function)(cudaStream_t, void *, size_t, unsigned int);
     *(void **)&function = table_resolve(57);
     return function ? function(c_stream, c_devPtr, c_length, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamBeginCapture(cudaStream_t c_stream, enum cudaStreamCaptureMode c_mode) {
+COLD static cudaError_t thunk_cudaStreamBeginCapture(cudaStream_t c_stream, enum cudaStreamCaptureMode c_mode) {
     cudaError_t (*function)(cudaStream_t, enum cudaStreamCaptureMode);
     *(void **)&function = table_resolve(58);
     return function ? function(c_stream, c_mode) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamBeginRecaptureToGraph(cudaStream_t c_stream, enum cudaStreamCaptureMode c_mode, cudaGraph_t c_graph, struct cudaGraphRecaptureCallbackData *c_callbackData) {
+COLD static cudaError_t thunk_cudaStreamBeginRecaptureToGraph(cudaStream_t c_stream, enum cudaStreamCaptureMode c_mode, cudaGraph_t c_graph, struct cudaGraphRecaptureCallbackData *c_callbackData) {
     cudaError_t (*function)(cudaStream_t, enum cudaStreamCaptureMode, cudaGraph_t, struct cudaGraphRecaptureCallbackData *);
     *(void **)&function = table_resolve(59);
     return function ? function(c_stream, c_mode, c_graph, c_callbackData) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamBeginCaptureToGraph(cudaStream_t c_stream, cudaGraph_t c_graph, const cudaGraphNode_t *c_dependencies, const cudaGraphEdgeData *c_dependencyData, size_t c_numDependencies, enum cudaStreamCaptureMode c_mode) {
+COLD static cudaError_t thunk_cudaStreamBeginCaptureToGraph(cudaStream_t c_stream, cudaGraph_t c_graph, const cudaGraphNode_t *c_dependencies, const cudaGraphEdgeData *c_dependencyData, size_t c_numDependencies, enum cudaStreamCaptureMode c_mode) {
     cudaError_t (*function)(cudaStream_t, cudaGraph_t, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t, enum cudaStreamCaptureMode);
     *(void **)&function = table_resolve(60);
     return function ? function(c_stream, c_graph, c_dependencies, c_dependencyData, c_numDependencies, c_mode) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *c_mode) {
+COLD static cudaError_t thunk_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *c_mode) {
     cudaError_t (*function)(enum cudaStreamCaptureMode *);
     *(void **)&function = table_resolve(61);
     return function ? function(c_mode) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamEndCapture(cudaStream_t c_stream, cudaGraph_t *c_pGraph) {
+COLD static cudaError_t thunk_cudaStreamEndCapture(cudaStream_t c_stream, cudaGraph_t *c_pGraph) {
     cudaError_t (*function)(cudaStream_t, cudaGraph_t *);
     *(void **)&function = table_resolve(62);
     return function ? function(c_stream, c_pGraph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamIsCapturing(cudaStream_t c_stream, enum cudaStreamCaptureStatus *c_pCaptureStatus) {
+COLD static cudaError_t thunk_cudaStreamIsCapturing(cudaStream_t c_stream, enum cudaStreamCaptureStatus *c_pCaptureStatus) {
     cudaError_t (*function)(cudaStream_t, enum cudaStreamCaptureStatus *);
     *(void **)&function = table_resolve(63);
     return function ? function(c_stream, c_pCaptureStatus) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamGetCaptureInfo(cudaStream_t c_stream, enum cudaStreamCaptureStatus *c_captureStatus_out, unsigned long long *c_id_out, cudaGraph_t *c_graph_out, const cudaGraphNode_t **c_dependencies_out, const cudaGraphEdgeData **c_edgeData_out, size_t *c_numDependencies_out) {
+COLD static cudaError_t thunk_cudaStreamGetCaptureInfo(cudaStream_t c_stream, enum cudaStreamCaptureStatus *c_captureStatus_out, unsigned long long *c_id_out, cudaGraph_t *c_graph_out, const cudaGraphNode_t **c_dependencies_out, const cudaGraphEdgeData **c_edgeData_out, size_t *c_numDependencies_out) {
     cudaError_t (*function)(cudaStream_t, enum cudaStreamCaptureStatus *, unsigned long long *, cudaGraph_t *, const cudaGraphNode_t **, const cudaGraphEdgeData **, size_t *);
     *(void **)&function = table_resolve(64);
     return function ? function(c_stream, c_captureStatus_out, c_id_out, c_graph_out, c_dependencies_out, c_edgeData_out, c_numDependencies_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamUpdateCaptureDependencies(cudaStream_t c_stream, cudaGraphNode_t *c_dependencies, const cudaGraphEdgeData *c_dependencyData, size_t c_numDependencies, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaStreamUpdateCaptureDependencies(cudaStream_t c_stream, cudaGraphNode_t *c_dependencies, const cudaGraphEdgeData *c_dependencyData, size_t c_numDependencies, unsigned int c_flags) {
     cudaError_t (*function)(cudaStream_t, cudaGraphNode_t *, const cudaGraphEdgeData *, size_t, unsigned int);
     *(void **)&function = table_resolve(65);
     return function ? function(c_stream, c_dependencies, c_dependencyData, c_numDependencies, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventCreate(cudaEvent_t *c_event) {
+COLD static cudaError_t thunk_cudaEventCreate(cudaEvent_t *c_event) {
     cudaError_t (*function)(cudaEvent_t *);
     *(void **)&function = table_resolve(66);
     return function ? function(c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventCreateWithFlags(cudaEvent_t *c_event, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaEventCreateWithFlags(cudaEvent_t *c_event, unsigned int c_flags) {
     cudaError_t (*function)(cudaEvent_t *, unsigned int);
     *(void **)&function = table_resolve(67);
     return function ? function(c_event, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventRecord(cudaEvent_t c_event, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaEventRecord(cudaEvent_t c_event, cudaStream_t c_stream) {
     cudaError_t (*function)(cudaEvent_t, cudaStream_t);
     *(void **)&function = table_resolve(68);
     return function ? function(c_event, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventRecordWithFlags(cudaEvent_t c_event, cudaStream_t c_stream, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaEventRecordWithFlags(cudaEvent_t c_event, cudaStream_t c_stream, unsigned int c_flags) {
     cudaError_t (*function)(cudaEvent_t, cudaStream_t, unsigned int);
     *(void **)&function = table_resolve(69);
     return function ? function(c_event, c_stream, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventQuery(cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaEventQuery(cudaEvent_t c_event) {
     cudaError_t (*function)(cudaEvent_t);
     *(void **)&function = table_resolve(70);
     return function ? function(c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventSynchronize(cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaEventSynchronize(cudaEvent_t c_event) {
     cudaError_t (*function)(cudaEvent_t);
     *(void **)&function = table_resolve(71);
     return function ? function(c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventDestroy(cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaEventDestroy(cudaEvent_t c_event) {
     cudaError_t (*function)(cudaEvent_t);
     *(void **)&function = table_resolve(72);
     return function ? function(c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventElapsedTime(float *c_ms, cudaEvent_t c_start, cudaEvent_t c_end) {
+COLD static cudaError_t thunk_cudaEventElapsedTime(float *c_ms, cudaEvent_t c_start, cudaEvent_t c_end) {
     cudaError_t (*function)(float *, cudaEvent_t, cudaEvent_t);
     *(void **)&function = table_resolve(73);
     return function ? function(c_ms, c_start, c_end) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaImportExternalMemory(cudaExternalMemory_t *c_extMem_out, const struct cudaExternalMemoryHandleDesc *c_memHandleDesc) {
+COLD static cudaError_t thunk_cudaImportExternalMemory(cudaExternalMemory_t *c_extMem_out, const struct cudaExternalMemoryHandleDesc *c_memHandleDesc) {
     cudaError_t (*function)(cudaExternalMemory_t *, const struct cudaExternalMemoryHandleDesc *);
     *(void **)&function = table_resolve(74);
     return function ? function(c_extMem_out, c_memHandleDesc) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExternalMemoryGetMappedBuffer(void **c_devPtr, cudaExternalMemory_t c_extMem, const struct cudaExternalMemoryBufferDesc *c_bufferDesc) {
+COLD static cudaError_t thunk_cudaExternalMemoryGetMappedBuffer(void **c_devPtr, cudaExternalMemory_t c_extMem, const struct cudaExternalMemoryBufferDesc *c_bufferDesc) {
     cudaError_t (*function)(void **, cudaExternalMemory_t, const struct cudaExternalMemoryBufferDesc *);
     *(void **)&function = table_resolve(75);
     return function ? function(c_devPtr, c_extMem, c_bufferDesc) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExternalMemoryGetMappedMipmappedArray(cudaMipmappedArray_t *c_mipmap, cudaExternalMemory_t c_extMem, const struct cudaExternalMemoryMipmappedArrayDesc *c_mipmapDesc) {
+COLD static cudaError_t thunk_cudaExternalMemoryGetMappedMipmappedArray(cudaMipmappedArray_t *c_mipmap, cudaExternalMemory_t c_extMem, const struct cudaExternalMemoryMipmappedArrayDesc *c_mipmapDesc) {
     cudaError_t (*function)(cudaMipmappedArray_t *, cudaExternalMemory_t, const struct cudaExternalMemoryMipmappedArrayDesc *);
     *(void **)&function = table_resolve(76);
     return function ? function(c_mipmap, c_extMem, c_mipmapDesc) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDestroyExternalMemory(cudaExternalMemory_t c_extMem) {
+COLD static cudaError_t thunk_cudaDestroyExternalMemory(cudaExternalMemory_t c_extMem) {
     cudaError_t (*function)(cudaExternalMemory_t);
     *(void **)&function = table_resolve(77);
     return function ? function(c_extMem) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaImportExternalSemaphore(cudaExternalSemaphore_t *c_extSem_out, const struct cudaExternalSemaphoreHandleDesc *c_semHandleDesc) {
+COLD static cudaError_t thunk_cudaImportExternalSemaphore(cudaExternalSemaphore_t *c_extSem_out, const struct cudaExternalSemaphoreHandleDesc *c_semHandleDesc) {
     cudaError_t (*function)(cudaExternalSemaphore_t *, const struct cudaExternalSemaphoreHandleDesc *);
     *(void **)&function = table_resolve(78);
     return function ? function(c_extSem_out, c_semHandleDesc) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaSignalExternalSemaphoresAsync(const cudaExternalSemaphore_t *c_extSemArray, const struct cudaExternalSemaphoreSignalParams *c_paramsArray, unsigned int c_numExtSems, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaSignalExternalSemaphoresAsync(const cudaExternalSemaphore_t *c_extSemArray, const struct cudaExternalSemaphoreSignalParams *c_paramsArray, unsigned int c_numExtSems, cudaStream_t c_stream) {
     cudaError_t (*function)(const cudaExternalSemaphore_t *, const struct cudaExternalSemaphoreSignalParams *, unsigned int, cudaStream_t);
     *(void **)&function = table_resolve(79);
     return function ? function(c_extSemArray, c_paramsArray, c_numExtSems, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaWaitExternalSemaphoresAsync(const cudaExternalSemaphore_t *c_extSemArray, const struct cudaExternalSemaphoreWaitParams *c_paramsArray, unsigned int c_numExtSems, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaWaitExternalSemaphoresAsync(const cudaExternalSemaphore_t *c_extSemArray, const struct cudaExternalSemaphoreWaitParams *c_paramsArray, unsigned int c_numExtSems, cudaStream_t c_stream) {
     cudaError_t (*function)(const cudaExternalSemaphore_t *, const struct cudaExternalSemaphoreWaitParams *, unsigned int, cudaStream_t);
     *(void **)&function = table_resolve(80);
     return function ? function(c_extSemArray, c_paramsArray, c_numExtSems, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDestroyExternalSemaphore(cudaExternalSemaphore_t c_extSem) {
+COLD static cudaError_t thunk_cudaDestroyExternalSemaphore(cudaExternalSemaphore_t c_extSem) {
     cudaError_t (*function)(cudaExternalSemaphore_t);
     *(void **)&function = table_resolve(81);
     return function ? function(c_extSem) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLaunchKernel(const void *c_func, dim3 c_gridDim, dim3 c_blockDim, void **c_args, size_t c_sharedMem, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaLaunchKernel(const void *c_func, dim3 c_gridDim, dim3 c_blockDim, void **c_args, size_t c_sharedMem, cudaStream_t c_stream) {
     cudaError_t (*function)(const void *, dim3, dim3, void **, size_t, cudaStream_t);
     *(void **)&function = table_resolve(82);
     return function ? function(c_func, c_gridDim, c_blockDim, c_args, c_sharedMem, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLaunchKernelExC(const cudaLaunchConfig_t *c_config, const void *c_func, void **c_args) {
+COLD static cudaError_t thunk_cudaLaunchKernelExC(const cudaLaunchConfig_t *c_config, const void *c_func, void **c_args) {
     cudaError_t (*function)(const cudaLaunchConfig_t *, const void *, void **);
     *(void **)&function = table_resolve(83);
     return function ? function(c_config, c_func, c_args) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLaunchCooperativeKernel(const void *c_func, dim3 c_gridDim, dim3 c_blockDim, void **c_args, size_t c_sharedMem, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaLaunchCooperativeKernel(const void *c_func, dim3 c_gridDim, dim3 c_blockDim, void **c_args, size_t c_sharedMem, cudaStream_t c_stream) {
     cudaError_t (*function)(const void *, dim3, dim3, void **, size_t, cudaStream_t);
     *(void **)&function = table_resolve(84);
     return function ? function(c_func, c_gridDim, c_blockDim, c_args, c_sharedMem, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFuncSetCacheConfig(const void *c_func, enum cudaFuncCache c_cacheConfig) {
+COLD static cudaError_t thunk_cudaFuncSetCacheConfig(const void *c_func, enum cudaFuncCache c_cacheConfig) {
     cudaError_t (*function)(const void *, enum cudaFuncCache);
     *(void **)&function = table_resolve(85);
     return function ? function(c_func, c_cacheConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFuncGetAttributes(struct cudaFuncAttributes *c_attr, const void *c_func) {
+COLD static cudaError_t thunk_cudaFuncGetAttributes(struct cudaFuncAttributes *c_attr, const void *c_func) {
     cudaError_t (*function)(struct cudaFuncAttributes *, const void *);
     *(void **)&function = table_resolve(86);
     return function ? function(c_attr, c_func) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFuncSetAttribute(const void *c_func, enum cudaFuncAttribute c_attr, int c_value) {
+COLD static cudaError_t thunk_cudaFuncSetAttribute(const void *c_func, enum cudaFuncAttribute c_attr, int c_value) {
     cudaError_t (*function)(const void *, enum cudaFuncAttribute, int);
     *(void **)&function = table_resolve(87);
     return function ? function(c_func, c_attr, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFuncGetName(const char **c_name, const void *c_func) {
+COLD static cudaError_t thunk_cudaFuncGetName(const char **c_name, const void *c_func) {
     cudaError_t (*function)(const char **, const void *);
     *(void **)&function = table_resolve(88);
     return function ? function(c_name, c_func) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFuncGetParamInfo(const void *c_func, size_t c_paramIndex, size_t *c_paramOffset, size_t *c_paramSize) {
+COLD static cudaError_t thunk_cudaFuncGetParamInfo(const void *c_func, size_t c_paramIndex, size_t *c_paramOffset, size_t *c_paramSize) {
     cudaError_t (*function)(const void *, size_t, size_t *, size_t *);
     *(void **)&function = table_resolve(89);
     return function ? function(c_func, c_paramIndex, c_paramOffset, c_paramSize) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFuncGetParamCount(const void *c_func, size_t *c_paramCount) {
+COLD static cudaError_t thunk_cudaFuncGetParamCount(const void *c_func, size_t *c_paramCount) {
     cudaError_t (*function)(const void *, size_t *);
     *(void **)&function = table_resolve(90);
     return function ? function(c_func, c_paramCount) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLaunchHostFunc(cudaStream_t c_stream, cudaHostFn_t c_fn, void *c_userData) {
+COLD static cudaError_t thunk_cudaLaunchHostFunc(cudaStream_t c_stream, cudaHostFn_t c_fn, void *c_userData) {
     cudaError_t (*function)(cudaStream_t, cudaHostFn_t, void *);
     *(void **)&function = table_resolve(91);
     return function ? function(c_stream, c_fn, c_userData) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLaunchHostFunc_v2(cudaStream_t c_stream, cudaHostFn_t c_fn, void *c_userData, unsigned int c_syncMode) {
+COLD static cudaError_t thunk_cudaLaunchHostFunc_v2(cudaStream_t c_stream, cudaHostFn_t c_fn, void *c_userData, unsigned int c_syncMode) {
     cudaError_t (*function)(cudaStream_t, cudaHostFn_t, void *, unsigned int);
     *(void **)&function = table_resolve(92);
     return function ? function(c_stream, c_fn, c_userData, c_syncMode) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFuncSetSharedMemConfig(const void *c_func, enum cudaSharedMemConfig c_config) {
+COLD static cudaError_t thunk_cudaFuncSetSharedMemConfig(const void *c_func, enum cudaSharedMemConfig c_config) {
     cudaError_t (*function)(const void *, enum cudaSharedMemConfig);
     *(void **)&function = table_resolve(93);
     return function ? function(c_func, c_config) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *c_numBlocks, const void *c_func, int c_blockSize, size_t c_dynamicSMemSize) {
+COLD static cudaError_t thunk_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *c_numBlocks, const void *c_func, int c_blockSize, size_t c_dynamicSMemSize) {
     cudaError_t (*function)(int *, const void *, int, size_t);
     *(void **)&function = table_resolve(94);
     return function ? function(c_numBlocks, c_func, c_blockSize, c_dynamicSMemSize) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *c_dynamicSmemSize, const void *c_func, int c_numBlocks, int c_blockSize) {
+COLD static cudaError_t thunk_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *c_dynamicSmemSize, const void *c_func, int c_numBlocks, int c_blockSize) {
     cudaError_t (*function)(size_t *, const void *, int, int);
     *(void **)&function = table_resolve(95);
     return function ? function(c_dynamicSmemSize, c_func, c_numBlocks, c_blockSize) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *c_numBlocks, const void *c_func, int c_blockSize, size_t c_dynamicSMemSize, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *c_numBlocks, const void *c_func, int c_blockSize, size_t c_dynamicSMemSize, unsigned int c_flags) {
     cudaError_t (*function)(int *, const void *, int, size_t, unsigned int);
     *(void **)&function = table_resolve(96);
     return function ? function(c_numBlocks, c_func, c_blockSize, c_dynamicSMemSize, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaOccupancyMaxPotentialClusterSize(int *c_clusterSize, const void *c_func, const cudaLaunchConfig_t *c_launchConfig) {
+COLD static cudaError_t thunk_cudaOccupancyMaxPotentialClusterSize(int *c_clusterSize, const void *c_func, const cudaLaunchConfig_t *c_launchConfig) {
     cudaError_t (*function)(int *, const void *, const cudaLaunchConfig_t *);
     *(void **)&function = table_resolve(97);
     return function ? function(c_clusterSize, c_func, c_launchConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaOccupancyMaxActiveClusters(int *c_numClusters, const void *c_func, const cudaLaunchConfig_t *c_launchConfig) {
+COLD static cudaError_t thunk_cudaOccupancyMaxActiveClusters(int *c_numClusters, const void *c_func, const cudaLaunchConfig_t *c_launchConfig) {
     cudaError_t (*function)(int *, const void *, const cudaLaunchConfig_t *);
     *(void **)&function = table_resolve(98);
     return function ? function(c_numClusters, c_func, c_launchConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMallocManaged(void **c_devPtr, size_t c_size, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaMallocManaged(void **c_devPtr, size_t c_size, unsigned int c_flags) {
     cudaError_t (*function)(void **, size_t, unsigned int);
     *(void **)&function = table_resolve(99);
     return function ? function(c_devPtr, c_size, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMalloc(void **c_devPtr, size_t c_size) {
+COLD static cudaError_t thunk_cudaMalloc(void **c_devPtr, size_t c_size) {
     cudaError_t (*function)(void **, size_t);
     *(void **)&function = table_resolve(100);
     return function ? function(c_devPtr, c_size) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMallocHost(void **c_ptr, size_t c_size) {
+COLD static cudaError_t thunk_cudaMallocHost(void **c_ptr, size_t c_size) {
     cudaError_t (*function)(void **, size_t);
     *(void **)&function = table_resolve(101);
     return function ? function(c_ptr, c_size) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMallocPitch(void **c_devPtr, size_t *c_pitch, size_t c_width, size_t c_height) {
+COLD static cudaError_t thunk_cudaMallocPitch(void **c_devPtr, size_t *c_pitch, size_t c_width, size_t c_height) {
     cudaError_t (*function)(void **, size_t *, size_t, size_t);
     *(void **)&function = table_resolve(102);
     return function ? function(c_devPtr, c_pitch, c_width, c_height) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMallocArray(cudaArray_t *c_array, const struct cudaChannelFormatDesc *c_desc, size_t c_width, size_t c_height, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaMallocArray(cudaArray_t *c_array, const struct cudaChannelFormatDesc *c_desc, size_t c_width, size_t c_height, unsigned int c_flags) {
     cudaError_t (*function)(cudaArray_t *, const struct cudaChannelFormatDesc *, size_t, size_t, unsigned int);
     *(void **)&function = table_resolve(103);
     return function ? function(c_array, c_desc, c_width, c_height, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFree(void *c_devPtr) {
+COLD static cudaError_t thunk_cudaFree(void *c_devPtr) {
     cudaError_t (*function)(void *);
     *(void **)&function = table_resolve(104);
     return function ? function(c_devPtr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFreeHost(void *c_ptr) {
+COLD static cudaError_t thunk_cudaFreeHost(void *c_ptr) {
     cudaError_t (*function)(void *);
     *(void **)&function = table_resolve(105);
     return function ? function(c_ptr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFreeArray(cudaArray_t c_array) {
+COLD static cudaError_t thunk_cudaFreeArray(cudaArray_t c_array) {
     cudaError_t (*function)(cudaArray_t);
     *(void **)&function = table_resolve(106);
     return function ? function(c_array) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFreeMipmappedArray(cudaMipmappedArray_t c_mipmappedArray) {
+COLD static cudaError_t thunk_cudaFreeMipmappedArray(cudaMipmappedArray_t c_mipmappedArray) {
     cudaError_t (*function)(cudaMipmappedArray_t);
     *(void **)&function = table_resolve(107);
     return function ? function(c_mipmappedArray) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaHostAlloc(void **c_pHost, size_t c_size, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaHostAlloc(void **c_pHost, size_t c_size, unsigned int c_flags) {
     cudaError_t (*function)(void **, size_t, unsigned int);
     *(void **)&function = table_resolve(108);
     return function ? function(c_pHost, c_size, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaHostRegister(void *c_ptr, size_t c_size, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaHostRegister(void *c_ptr, size_t c_size, unsigned int c_flags) {
     cudaError_t (*function)(void *, size_t, unsigned int);
     *(void **)&function = table_resolve(109);
     return function ? function(c_ptr, c_size, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaHostUnregister(void *c_ptr) {
+COLD static cudaError_t thunk_cudaHostUnregister(void *c_ptr) {
     cudaError_t (*function)(void *);
     *(void **)&function = table_resolve(110);
     return function ? function(c_ptr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaHostGetDevicePointer(void **c_pDevice, void *c_pHost, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaHostGetDevicePointer(void **c_pDevice, void *c_pHost, unsigned int c_flags) {
     cudaError_t (*function)(void **, void *, unsigned int);
     *(void **)&function = table_resolve(111);
     return function ? function(c_pDevice, c_pHost, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaHostGetFlags(unsigned int *c_pFlags, void *c_pHost) {
+COLD static cudaError_t thunk_cudaHostGetFlags(unsigned int *c_pFlags, void *c_pHost) {
     cudaError_t (*function)(unsigned int *, void *);
     *(void **)&function = table_resolve(112);
     return function ? function(c_pFlags, c_pHost) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMalloc3D(struct cudaPitchedPtr *c_pitchedDevPtr, struct cudaExtent c_extent) {
+COLD static cudaError_t thunk_cudaMalloc3D(struct cudaPitchedPtr *c_pitchedDevPtr, struct cudaExtent c_extent) {
     cudaError_t (*function)(struct cudaPitchedPtr *, struct cudaExtent);
     *(void **)&function = table_resolve(113);
     return function ? function(c_pitchedDevPtr, c_extent) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMalloc3DArray(cudaArray_t *c_array, const struct cudaChannelFormatDesc *c_desc, struct cudaExtent c_extent, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaMalloc3DArray(cudaArray_t *c_array, const struct cudaChannelFormatDesc *c_desc, struct cudaExtent c_extent, unsigned int c_flags) {
     cudaError_t (*function)(cudaArray_t *, const struct cudaChannelFormatDesc *, struct cudaExtent, unsigned int);
     *(void **)&function = table_resolve(114);
     return function ? function(c_array, c_desc, c_extent, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMallocMipmappedArray(cudaMipmappedArray_t *c_mipmappedArray, const struct cudaChannelFormatDesc *c_desc, struct cudaExtent c_extent, unsigned int c_numLevels, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaMallocMipmappedArray(cudaMipmappedArray_t *c_mipmappedArray, const struct cudaChannelFormatDesc *c_desc, struct cudaExtent c_extent, unsigned int c_numLevels, unsigned int c_flags) {
     cudaError_t (*function)(cudaMipmappedArray_t *, const struct cudaChannelFormatDesc *, struct cudaExtent, unsigned int, unsigned int);
     *(void **)&function = table_resolve(115);
     return function ? function(c_mipmappedArray, c_desc, c_extent, c_numLevels, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetMipmappedArrayLevel(cudaArray_t *c_levelArray, cudaMipmappedArray_const_t c_mipmappedArray, unsigned int c_level) {
+COLD static cudaError_t thunk_cudaGetMipmappedArrayLevel(cudaArray_t *c_levelArray, cudaMipmappedArray_const_t c_mipmappedArray, unsigned int c_level) {
     cudaError_t (*function)(cudaArray_t *, cudaMipmappedArray_const_t, unsigned int);
     *(void **)&function = table_resolve(116);
     return function ? function(c_levelArray, c_mipmappedArray, c_level) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy3D(const struct cudaMemcpy3DParms *c_p) {
+COLD static cudaError_t thunk_cudaMemcpy3D(const struct cudaMemcpy3DParms *c_p) {
     cudaError_t (*function)(const struct cudaMemcpy3DParms *);
     *(void **)&function = table_resolve(117);
     return function ? function(c_p) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *c_p) {
+COLD static cudaError_t thunk_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *c_p) {
     cudaError_t (*function)(const struct cudaMemcpy3DPeerParms *);
     *(void **)&function = table_resolve(118);
     return function ? function(c_p) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *c_p, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *c_p, cudaStream_t c_stream) {
     cudaError_t (*function)(const struct cudaMemcpy3DParms *, cudaStream_t);
     *(void **)&function = table_resolve(119);
     return function ? function(c_p, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *c_p, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *c_p, cudaStream_t c_stream) {
     cudaError_t (*function)(const struct cudaMemcpy3DPeerParms *, cudaStream_t);
     *(void **)&function = table_resolve(120);
     return function ? function(c_p, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemGetInfo(size_t *c_free, size_t *c_total) {
+COLD static cudaError_t thunk_cudaMemGetInfo(size_t *c_free, size_t *c_total) {
     cudaError_t (*function)(size_t *, size_t *);
     *(void **)&function = table_resolve(121);
     return function ? function(c_free, c_total) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaArrayGetInfo(struct cudaChannelFormatDesc *c_desc, struct cudaExtent *c_extent, unsigned int *c_flags, cudaArray_t c_array) {
+COLD static cudaError_t thunk_cudaArrayGetInfo(struct cudaChannelFormatDesc *c_desc, struct cudaExtent *c_extent, unsigned int *c_flags, cudaArray_t c_array) {
     cudaError_t (*function)(struct cudaChannelFormatDesc *, struct cudaExtent *, unsigned int *, cudaArray_t);
     *(void **)&function = table_resolve(122);
     return function ? function(c_desc, c_extent, c_flags, c_array) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaArrayGetPlane(cudaArray_t *c_pPlaneArray, cudaArray_t c_hArray, unsigned int c_planeIdx) {
+COLD static cudaError_t thunk_cudaArrayGetPlane(cudaArray_t *c_pPlaneArray, cudaArray_t c_hArray, unsigned int c_planeIdx) {
     cudaError_t (*function)(cudaArray_t *, cudaArray_t, unsigned int);
     *(void **)&function = table_resolve(123);
     return function ? function(c_pPlaneArray, c_hArray, c_planeIdx) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *c_memoryRequirements, cudaArray_t c_array, int c_device) {
+COLD static cudaError_t thunk_cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *c_memoryRequirements, cudaArray_t c_array, int c_device) {
     cudaError_t (*function)(struct cudaArrayMemoryRequirements *, cudaArray_t, int);
     *(void **)&function = table_resolve(124);
     return function ? function(c_memoryRequirements, c_array, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *c_memoryRequirements, cudaMipmappedArray_t c_mipmap, int c_device) {
+COLD static cudaError_t thunk_cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *c_memoryRequirements, cudaMipmappedArray_t c_mipmap, int c_device) {
     cudaError_t (*function)(struct cudaArrayMemoryRequirements *, cudaMipmappedArray_t, int);
     *(void **)&function = table_resolve(125);
     return function ? function(c_memoryRequirements, c_mipmap, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaArrayGetSparseProperties(struct cudaArraySparseProperties *c_sparseProperties, cudaArray_t c_array) {
+COLD static cudaError_t thunk_cudaArrayGetSparseProperties(struct cudaArraySparseProperties *c_sparseProperties, cudaArray_t c_array) {
     cudaError_t (*function)(struct cudaArraySparseProperties *, cudaArray_t);
     *(void **)&function = table_resolve(126);
     return function ? function(c_sparseProperties, c_array) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *c_sparseProperties, cudaMipmappedArray_t c_mipmap) {
+COLD static cudaError_t thunk_cudaMipmappedArrayGetSparseProperties(struct cudaArraySparseProperties *c_sparseProperties, cudaMipmappedArray_t c_mipmap) {
     cudaError_t (*function)(struct cudaArraySparseProperties *, cudaMipmappedArray_t);
     *(void **)&function = table_resolve(127);
     return function ? function(c_sparseProperties, c_mipmap) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy(void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpy(void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(void *, const void *, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(128);
     return function ? function(c_dst, c_src, c_count, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyPeer(void *c_dst, int c_dstDevice, const void *c_src, int c_srcDevice, size_t c_count) {
+COLD static cudaError_t thunk_cudaMemcpyPeer(void *c_dst, int c_dstDevice, const void *c_src, int c_srcDevice, size_t c_count) {
     cudaError_t (*function)(void *, int, const void *, int, size_t);
     *(void **)&function = table_resolve(129);
     return function ? function(c_dst, c_dstDevice, c_src, c_srcDevice, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy2D(void *c_dst, size_t c_dpitch, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpy2D(void *c_dst, size_t c_dpitch, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(void *, size_t, const void *, size_t, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(130);
     return function ? function(c_dst, c_dpitch, c_src, c_spitch, c_width, c_height, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy2DToArray(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpy2DToArray(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaArray_t, size_t, size_t, const void *, size_t, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(131);
     return function ? function(c_dst, c_wOffset, c_hOffset, c_src, c_spitch, c_width, c_height, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy2DFromArray(void *c_dst, size_t c_dpitch, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpy2DFromArray(void *c_dst, size_t c_dpitch, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(void *, size_t, cudaArray_const_t, size_t, size_t, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(132);
     return function ? function(c_dst, c_dpitch, c_src, c_wOffset, c_hOffset, c_width, c_height, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy2DArrayToArray(cudaArray_t c_dst, size_t c_wOffsetDst, size_t c_hOffsetDst, cudaArray_const_t c_src, size_t c_wOffsetSrc, size_t c_hOffsetSrc, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpy2DArrayToArray(cudaArray_t c_dst, size_t c_wOffsetDst, size_t c_hOffsetDst, cudaArray_const_t c_src, size_t c_wOffsetSrc, size_t c_hOffsetSrc, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaArray_t, size_t, size_t, cudaArray_const_t, size_t, size_t, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(133);
     return function ? function(c_dst, c_wOffsetDst, c_hOffsetDst, c_src, c_wOffsetSrc, c_hOffsetSrc, c_width, c_height, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyToSymbol(const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpyToSymbol(const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(const void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(134);
     return function ? function(c_symbol, c_src, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyFromSymbol(void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpyFromSymbol(void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(135);
     return function ? function(c_dst, c_symbol, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyAsync(void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyAsync(void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, const void *, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(136);
     return function ? function(c_dst, c_src, c_count, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyPeerAsync(void *c_dst, int c_dstDevice, const void *c_src, int c_srcDevice, size_t c_count, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyPeerAsync(void *c_dst, int c_dstDevice, const void *c_src, int c_srcDevice, size_t c_count, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, int, const void *, int, size_t, cudaStream_t);
     *(void **)&function = table_resolve(137);
     return function ? function(c_dst, c_dstDevice, c_src, c_srcDevice, c_count, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyBatchAsync(void *const *c_dsts, const void *const *c_srcs, const size_t *c_sizes, size_t c_count, struct cudaMemcpyAttributes *c_attrs, size_t *c_attrsIdxs, size_t c_numAttrs, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyBatchAsync(void *const *c_dsts, const void *const *c_srcs, const size_t *c_sizes, size_t c_count, struct cudaMemcpyAttributes *c_attrs, size_t *c_attrsIdxs, size_t c_numAttrs, cudaStream_t c_stream) {
     cudaError_t (*function)(void *const *, const void *const *, const size_t *, size_t, struct cudaMemcpyAttributes *, size_t *, size_t, cudaStream_t);
     *(void **)&function = table_resolve(138);
     return function ? function(c_dsts, c_srcs, c_sizes, c_count, c_attrs, c_attrsIdxs, c_numAttrs, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy3DBatchAsync(size_t c_numOps, struct cudaMemcpy3DBatchOp *c_opList, unsigned long long c_flags, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpy3DBatchAsync(size_t c_numOps, struct cudaMemcpy3DBatchOp *c_opList, unsigned long long c_flags, cudaStream_t c_stream) {
     cudaError_t (*function)(size_t, struct cudaMemcpy3DBatchOp *, unsigned long long, cudaStream_t);
     *(void **)&function = table_resolve(139);
     return function ? function(c_numOps, c_opList, c_flags, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyWithAttributesAsync(void *c_dst, const void *c_src, size_t c_size, struct cudaMemcpyAttributes *c_attr, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyWithAttributesAsync(void *c_dst, const void *c_src, size_t c_size, struct cudaMemcpyAttributes *c_attr, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, const void *, size_t, struct cudaMemcpyAttributes *, cudaStream_t);
     *(void **)&function = table_resolve(140);
     return function ? function(c_dst, c_src, c_size, c_attr, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy3DWithAttributesAsync(struct cudaMemcpy3DBatchOp *c_op, unsigned long long c_flags, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpy3DWithAttributesAsync(struct cudaMemcpy3DBatchOp *c_op, unsigned long long c_flags, cudaStream_t c_stream) {
     cudaError_t (*function)(struct cudaMemcpy3DBatchOp *, unsigned long long, cudaStream_t);
     *(void **)&function = table_resolve(141);
     return function ? function(c_op, c_flags, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy2DAsync(void *c_dst, size_t c_dpitch, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpy2DAsync(void *c_dst, size_t c_dpitch, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, size_t, const void *, size_t, size_t, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(142);
     return function ? function(c_dst, c_dpitch, c_src, c_spitch, c_width, c_height, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy2DToArrayAsync(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpy2DToArrayAsync(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_spitch, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(cudaArray_t, size_t, size_t, const void *, size_t, size_t, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(143);
     return function ? function(c_dst, c_wOffset, c_hOffset, c_src, c_spitch, c_width, c_height, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpy2DFromArrayAsync(void *c_dst, size_t c_dpitch, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpy2DFromArrayAsync(void *c_dst, size_t c_dpitch, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_width, size_t c_height, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, size_t, cudaArray_const_t, size_t, size_t, size_t, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(144);
     return function ? function(c_dst, c_dpitch, c_src, c_wOffset, c_hOffset, c_width, c_height, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyToSymbolAsync(const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyToSymbolAsync(const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(const void *, const void *, size_t, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(145);
     return function ? function(c_symbol, c_src, c_count, c_offset, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyFromSymbolAsync(void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyFromSymbolAsync(void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, const void *, size_t, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(146);
     return function ? function(c_dst, c_symbol, c_count, c_offset, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemset(void *c_devPtr, int c_value, size_t c_count) {
+COLD static cudaError_t thunk_cudaMemset(void *c_devPtr, int c_value, size_t c_count) {
     cudaError_t (*function)(void *, int, size_t);
     *(void **)&function = table_resolve(147);
     return function ? function(c_devPtr, c_value, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemset2D(void *c_devPtr, size_t c_pitch, int c_value, size_t c_width, size_t c_height) {
+COLD static cudaError_t thunk_cudaMemset2D(void *c_devPtr, size_t c_pitch, int c_value, size_t c_width, size_t c_height) {
     cudaError_t (*function)(void *, size_t, int, size_t, size_t);
     *(void **)&function = table_resolve(148);
     return function ? function(c_devPtr, c_pitch, c_value, c_width, c_height) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemset3D(struct cudaPitchedPtr c_pitchedDevPtr, int c_value, struct cudaExtent c_extent) {
+COLD static cudaError_t thunk_cudaMemset3D(struct cudaPitchedPtr c_pitchedDevPtr, int c_value, struct cudaExtent c_extent) {
     cudaError_t (*function)(struct cudaPitchedPtr, int, struct cudaExtent);
     *(void **)&function = table_resolve(149);
     return function ? function(c_pitchedDevPtr, c_value, c_extent) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemsetAsync(void *c_devPtr, int c_value, size_t c_count, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemsetAsync(void *c_devPtr, int c_value, size_t c_count, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, int, size_t, cudaStream_t);
     *(void **)&function = table_resolve(150);
     return function ? function(c_devPtr, c_value, c_count, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemset2DAsync(void *c_devPtr, size_t c_pitch, int c_value, size_t c_width, size_t c_height, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemset2DAsync(void *c_devPtr, size_t c_pitch, int c_value, size_t c_width, size_t c_height, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, size_t, int, size_t, size_t, cudaStream_t);
     *(void **)&function = table_resolve(151);
     return function ? function(c_devPtr, c_pitch, c_value, c_width, c_height, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemset3DAsync(struct cudaPitchedPtr c_pitchedDevPtr, int c_value, struct cudaExtent c_extent, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemset3DAsync(struct cudaPitchedPtr c_pitchedDevPtr, int c_value, struct cudaExtent c_extent, cudaStream_t c_stream) {
     cudaError_t (*function)(struct cudaPitchedPtr, int, struct cudaExtent, cudaStream_t);
     *(void **)&function = table_resolve(152);
     return function ? function(c_pitchedDevPtr, c_value, c_extent, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetSymbolAddress(void **c_devPtr, const void *c_symbol) {
+COLD static cudaError_t thunk_cudaGetSymbolAddress(void **c_devPtr, const void *c_symbol) {
     cudaError_t (*function)(void **, const void *);
     *(void **)&function = table_resolve(153);
     return function ? function(c_devPtr, c_symbol) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetSymbolSize(size_t *c_size, const void *c_symbol) {
+COLD static cudaError_t thunk_cudaGetSymbolSize(size_t *c_size, const void *c_symbol) {
     cudaError_t (*function)(size_t *, const void *);
     *(void **)&function = table_resolve(154);
     return function ? function(c_size, c_symbol) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPrefetchAsync(const void *c_devPtr, size_t c_count, struct cudaMemLocation c_location, unsigned int c_flags, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemPrefetchAsync(const void *c_devPtr, size_t c_count, struct cudaMemLocation c_location, unsigned int c_flags, cudaStream_t c_stream) {
     cudaError_t (*function)(const void *, size_t, struct cudaMemLocation, unsigned int, cudaStream_t);
     *(void **)&function = table_resolve(155);
     return function ? function(c_devPtr, c_count, c_location, c_flags, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPrefetchBatchAsync(void **c_dptrs, size_t *c_sizes, size_t c_count, struct cudaMemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemPrefetchBatchAsync(void **c_dptrs, size_t *c_sizes, size_t c_count, struct cudaMemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, cudaStream_t c_stream) {
     cudaError_t (*function)(void **, size_t *, size_t, struct cudaMemLocation *, size_t *, size_t, unsigned long long, cudaStream_t);
     *(void **)&function = table_resolve(156);
     return function ? function(c_dptrs, c_sizes, c_count, c_prefetchLocs, c_prefetchLocIdxs, c_numPrefetchLocs, c_flags, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemDiscardBatchAsync(void **c_dptrs, size_t *c_sizes, size_t c_count, unsigned long long c_flags, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemDiscardBatchAsync(void **c_dptrs, size_t *c_sizes, size_t c_count, unsigned long long c_flags, cudaStream_t c_stream) {
     cudaError_t (*function)(void **, size_t *, size_t, unsigned long long, cudaStream_t);
     *(void **)&function = table_resolve(157);
     return function ? function(c_dptrs, c_sizes, c_count, c_flags, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemDiscardAndPrefetchBatchAsync(void **c_dptrs, size_t *c_sizes, size_t c_count, struct cudaMemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemDiscardAndPrefetchBatchAsync(void **c_dptrs, size_t *c_sizes, size_t c_count, struct cudaMemLocation *c_prefetchLocs, size_t *c_prefetchLocIdxs, size_t c_numPrefetchLocs, unsigned long long c_flags, cudaStream_t c_stream) {
     cudaError_t (*function)(void **, size_t *, size_t, struct cudaMemLocation *, size_t *, size_t, unsigned long long, cudaStream_t);
     *(void **)&function = table_resolve(158);
     return function ? function(c_dptrs, c_sizes, c_count, c_prefetchLocs, c_prefetchLocIdxs, c_numPrefetchLocs, c_flags, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemGetLocationInfo(void *c_devPtr, size_t c_size, size_t c_summaryGranularity, size_t c_samplingGranularity, struct cudaMemLocation *c_location_out) {
+COLD static cudaError_t thunk_cudaMemGetLocationInfo(void *c_devPtr, size_t c_size, size_t c_summaryGranularity, size_t c_samplingGranularity, struct cudaMemLocation *c_location_out) {
     cudaError_t (*function)(void *, size_t, size_t, size_t, struct cudaMemLocation *);
     *(void **)&function = table_resolve(159);
     return function ? function(c_devPtr, c_size, c_summaryGranularity, c_samplingGranularity, c_location_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemAdvise(const void *c_devPtr, size_t c_count, enum cudaMemoryAdvise c_advice, struct cudaMemLocation c_location) {
+COLD static cudaError_t thunk_cudaMemAdvise(const void *c_devPtr, size_t c_count, enum cudaMemoryAdvise c_advice, struct cudaMemLocation c_location) {
     cudaError_t (*function)(const void *, size_t, enum cudaMemoryAdvise, struct cudaMemLocation);
     *(void **)&function = table_resolve(160);
     return function ? function(c_devPtr, c_count, c_advice, c_location) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemRangeGetAttribute(void *c_data, size_t c_dataSize, enum cudaMemRangeAttribute c_attribute, const void *c_devPtr, size_t c_count) {
+COLD static cudaError_t thunk_cudaMemRangeGetAttribute(void *c_data, size_t c_dataSize, enum cudaMemRangeAttribute c_attribute, const void *c_devPtr, size_t c_count) {
     cudaError_t (*function)(void *, size_t, enum cudaMemRangeAttribute, const void *, size_t);
     *(void **)&function = table_resolve(161);
     return function ? function(c_data, c_dataSize, c_attribute, c_devPtr, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemRangeGetAttributes(void **c_data, size_t *c_dataSizes, enum cudaMemRangeAttribute *c_attributes, size_t c_numAttributes, const void *c_devPtr, size_t c_count) {
+COLD static cudaError_t thunk_cudaMemRangeGetAttributes(void **c_data, size_t *c_dataSizes, enum cudaMemRangeAttribute *c_attributes, size_t c_numAttributes, const void *c_devPtr, size_t c_count) {
     cudaError_t (*function)(void **, size_t *, enum cudaMemRangeAttribute *, size_t, const void *, size_t);
     *(void **)&function = table_resolve(162);
     return function ? function(c_data, c_dataSizes, c_attributes, c_numAttributes, c_devPtr, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyToArray(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpyToArray(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaArray_t, size_t, size_t, const void *, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(163);
     return function ? function(c_dst, c_wOffset, c_hOffset, c_src, c_count, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyFromArray(void *c_dst, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_count, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpyFromArray(void *c_dst, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_count, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(void *, cudaArray_const_t, size_t, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(164);
     return function ? function(c_dst, c_src, c_wOffset, c_hOffset, c_count, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyArrayToArray(cudaArray_t c_dst, size_t c_wOffsetDst, size_t c_hOffsetDst, cudaArray_const_t c_src, size_t c_wOffsetSrc, size_t c_hOffsetSrc, size_t c_count, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaMemcpyArrayToArray(cudaArray_t c_dst, size_t c_wOffsetDst, size_t c_hOffsetDst, cudaArray_const_t c_src, size_t c_wOffsetSrc, size_t c_hOffsetSrc, size_t c_count, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaArray_t, size_t, size_t, cudaArray_const_t, size_t, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(165);
     return function ? function(c_dst, c_wOffsetDst, c_hOffsetDst, c_src, c_wOffsetSrc, c_hOffsetSrc, c_count, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyToArrayAsync(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyToArrayAsync(cudaArray_t c_dst, size_t c_wOffset, size_t c_hOffset, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(cudaArray_t, size_t, size_t, const void *, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(166);
     return function ? function(c_dst, c_wOffset, c_hOffset, c_src, c_count, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemcpyFromArrayAsync(void *c_dst, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_count, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMemcpyFromArrayAsync(void *c_dst, cudaArray_const_t c_src, size_t c_wOffset, size_t c_hOffset, size_t c_count, enum cudaMemcpyKind c_kind, cudaStream_t c_stream) {
     cudaError_t (*function)(void *, cudaArray_const_t, size_t, size_t, size_t, enum cudaMemcpyKind, cudaStream_t);
     *(void **)&function = table_resolve(167);
     return function ? function(c_dst, c_src, c_wOffset, c_hOffset, c_count, c_kind, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMallocAsync(void **c_devPtr, size_t c_size, cudaStream_t c_hStream) {
+COLD static cudaError_t thunk_cudaMallocAsync(void **c_devPtr, size_t c_size, cudaStream_t c_hStream) {
     cudaError_t (*function)(void **, size_t, cudaStream_t);
     *(void **)&function = table_resolve(168);
     return function ? function(c_devPtr, c_size, c_hStream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaFreeAsync(void *c_devPtr, cudaStream_t c_hStream) {
+COLD static cudaError_t thunk_cudaFreeAsync(void *c_devPtr, cudaStream_t c_hStream) {
     cudaError_t (*function)(void *, cudaStream_t);
     *(void **)&function = table_resolve(169);
     return function ? function(c_devPtr, c_hStream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolTrimTo(cudaMemPool_t c_memPool, size_t c_minBytesToKeep) {
+COLD static cudaError_t thunk_cudaMemPoolTrimTo(cudaMemPool_t c_memPool, size_t c_minBytesToKeep) {
     cudaError_t (*function)(cudaMemPool_t, size_t);
     *(void **)&function = table_resolve(170);
     return function ? function(c_memPool, c_minBytesToKeep) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolSetAttribute(cudaMemPool_t c_memPool, enum cudaMemPoolAttr c_attr, void *c_value) {
+COLD static cudaError_t thunk_cudaMemPoolSetAttribute(cudaMemPool_t c_memPool, enum cudaMemPoolAttr c_attr, void *c_value) {
     cudaError_t (*function)(cudaMemPool_t, enum cudaMemPoolAttr, void *);
     *(void **)&function = table_resolve(171);
     return function ? function(c_memPool, c_attr, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolGetAttribute(cudaMemPool_t c_memPool, enum cudaMemPoolAttr c_attr, void *c_value) {
+COLD static cudaError_t thunk_cudaMemPoolGetAttribute(cudaMemPool_t c_memPool, enum cudaMemPoolAttr c_attr, void *c_value) {
     cudaError_t (*function)(cudaMemPool_t, enum cudaMemPoolAttr, void *);
     *(void **)&function = table_resolve(172);
     return function ? function(c_memPool, c_attr, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolSetAccess(cudaMemPool_t c_memPool, const struct cudaMemAccessDesc *c_descList, size_t c_count) {
+COLD static cudaError_t thunk_cudaMemPoolSetAccess(cudaMemPool_t c_memPool, const struct cudaMemAccessDesc *c_descList, size_t c_count) {
     cudaError_t (*function)(cudaMemPool_t, const struct cudaMemAccessDesc *, size_t);
     *(void **)&function = table_resolve(173);
     return function ? function(c_memPool, c_descList, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolGetAccess(enum cudaMemAccessFlags *c_flags, cudaMemPool_t c_memPool, struct cudaMemLocation *c_location) {
+COLD static cudaError_t thunk_cudaMemPoolGetAccess(enum cudaMemAccessFlags *c_flags, cudaMemPool_t c_memPool, struct cudaMemLocation *c_location) {
     cudaError_t (*function)(enum cudaMemAccessFlags *, cudaMemPool_t, struct cudaMemLocation *);
     *(void **)&function = table_resolve(174);
     return function ? function(c_flags, c_memPool, c_location) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolCreate(cudaMemPool_t *c_memPool, const struct cudaMemPoolProps *c_poolProps) {
+COLD static cudaError_t thunk_cudaMemPoolCreate(cudaMemPool_t *c_memPool, const struct cudaMemPoolProps *c_poolProps) {
     cudaError_t (*function)(cudaMemPool_t *, const struct cudaMemPoolProps *);
     *(void **)&function = table_resolve(175);
     return function ? function(c_memPool, c_poolProps) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolDestroy(cudaMemPool_t c_memPool) {
+COLD static cudaError_t thunk_cudaMemPoolDestroy(cudaMemPool_t c_memPool) {
     cudaError_t (*function)(cudaMemPool_t);
     *(void **)&function = table_resolve(176);
     return function ? function(c_memPool) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemGetDefaultMemPool(cudaMemPool_t *c_memPool, struct cudaMemLocation *c_location, enum cudaMemAllocationType c_type) {
+COLD static cudaError_t thunk_cudaMemGetDefaultMemPool(cudaMemPool_t *c_memPool, struct cudaMemLocation *c_location, enum cudaMemAllocationType c_type) {
     cudaError_t (*function)(cudaMemPool_t *, struct cudaMemLocation *, enum cudaMemAllocationType);
     *(void **)&function = table_resolve(177);
     return function ? function(c_memPool, c_location, c_type) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemGetMemPool(cudaMemPool_t *c_memPool, struct cudaMemLocation *c_location, enum cudaMemAllocationType c_type) {
+COLD static cudaError_t thunk_cudaMemGetMemPool(cudaMemPool_t *c_memPool, struct cudaMemLocation *c_location, enum cudaMemAllocationType c_type) {
     cudaError_t (*function)(cudaMemPool_t *, struct cudaMemLocation *, enum cudaMemAllocationType);
     *(void **)&function = table_resolve(178);
     return function ? function(c_memPool, c_location, c_type) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemSetMemPool(struct cudaMemLocation *c_location, enum cudaMemAllocationType c_type, cudaMemPool_t c_memPool) {
+COLD static cudaError_t thunk_cudaMemSetMemPool(struct cudaMemLocation *c_location, enum cudaMemAllocationType c_type, cudaMemPool_t c_memPool) {
     cudaError_t (*function)(struct cudaMemLocation *, enum cudaMemAllocationType, cudaMemPool_t);
     *(void **)&function = table_resolve(179);
     return function ? function(c_location, c_type, c_memPool) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMallocFromPoolAsync(void **c_ptr, size_t c_size, cudaMemPool_t c_memPool, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaMallocFromPoolAsync(void **c_ptr, size_t c_size, cudaMemPool_t c_memPool, cudaStream_t c_stream) {
     cudaError_t (*function)(void **, size_t, cudaMemPool_t, cudaStream_t);
     *(void **)&function = table_resolve(180);
     return function ? function(c_ptr, c_size, c_memPool, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolExportToShareableHandle(void *c_shareableHandle, cudaMemPool_t c_memPool, enum cudaMemAllocationHandleType c_handleType, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaMemPoolExportToShareableHandle(void *c_shareableHandle, cudaMemPool_t c_memPool, enum cudaMemAllocationHandleType c_handleType, unsigned int c_flags) {
     cudaError_t (*function)(void *, cudaMemPool_t, enum cudaMemAllocationHandleType, unsigned int);
     *(void **)&function = table_resolve(181);
     return function ? function(c_shareableHandle, c_memPool, c_handleType, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *c_memPool, void *c_shareableHandle, enum cudaMemAllocationHandleType c_handleType, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *c_memPool, void *c_shareableHandle, enum cudaMemAllocationHandleType c_handleType, unsigned int c_flags) {
     cudaError_t (*function)(cudaMemPool_t *, void *, enum cudaMemAllocationHandleType, unsigned int);
     *(void **)&function = table_resolve(182);
     return function ? function(c_memPool, c_shareableHandle, c_handleType, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *c_exportData, void *c_ptr) {
+COLD static cudaError_t thunk_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *c_exportData, void *c_ptr) {
     cudaError_t (*function)(struct cudaMemPoolPtrExportData *, void *);
     *(void **)&function = table_resolve(183);
     return function ? function(c_exportData, c_ptr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaMemPoolImportPointer(void **c_ptr, cudaMemPool_t c_memPool, struct cudaMemPoolPtrExportData *c_exportData) {
+COLD static cudaError_t thunk_cudaMemPoolImportPointer(void **c_ptr, cudaMemPool_t c_memPool, struct cudaMemPoolPtrExportData *c_exportData) {
     cudaError_t (*function)(void **, cudaMemPool_t, struct cudaMemPoolPtrExportData *);
     *(void **)&function = table_resolve(184);
     return function ? function(c_ptr, c_memPool, c_exportData) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaPointerGetAttributes(struct cudaPointerAttributes *c_attributes, const void *c_ptr) {
+COLD static cudaError_t thunk_cudaPointerGetAttributes(struct cudaPointerAttributes *c_attributes, const void *c_ptr) {
     cudaError_t (*function)(struct cudaPointerAttributes *, const void *);
     *(void **)&function = table_resolve(185);
     return function ? function(c_attributes, c_ptr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceCanAccessPeer(int *c_canAccessPeer, int c_device, int c_peerDevice) {
+COLD static cudaError_t thunk_cudaDeviceCanAccessPeer(int *c_canAccessPeer, int c_device, int c_peerDevice) {
     cudaError_t (*function)(int *, int, int);
     *(void **)&function = table_resolve(186);
     return function ? function(c_canAccessPeer, c_device, c_peerDevice) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceEnablePeerAccess(int c_peerDevice, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaDeviceEnablePeerAccess(int c_peerDevice, unsigned int c_flags) {
     cudaError_t (*function)(int, unsigned int);
     *(void **)&function = table_resolve(187);
     return function ? function(c_peerDevice, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceDisablePeerAccess(int c_peerDevice) {
+COLD static cudaError_t thunk_cudaDeviceDisablePeerAccess(int c_peerDevice) {
     cudaError_t (*function)(int);
     *(void **)&function = table_resolve(188);
     return function ? function(c_peerDevice) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsUnregisterResource(cudaGraphicsResource_t c_resource) {
+COLD static cudaError_t thunk_cudaGraphicsUnregisterResource(cudaGraphicsResource_t c_resource) {
     cudaError_t (*function)(cudaGraphicsResource_t);
     *(void **)&function = table_resolve(189);
     return function ? function(c_resource) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsResourceSetMapFlags(cudaGraphicsResource_t c_resource, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphicsResourceSetMapFlags(cudaGraphicsResource_t c_resource, unsigned int c_flags) {
     cudaError_t (*function)(cudaGraphicsResource_t, unsigned int);
     *(void **)&function = table_resolve(190);
     return function ? function(c_resource, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsMapResources(int c_count, cudaGraphicsResource_t *c_resources, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaGraphicsMapResources(int c_count, cudaGraphicsResource_t *c_resources, cudaStream_t c_stream) {
     cudaError_t (*function)(int, cudaGraphicsResource_t *, cudaStream_t);
     *(void **)&function = table_resolve(191);
     return function ? function(c_count, c_resources, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsUnmapResources(int c_count, cudaGraphicsResource_t *c_resources, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaGraphicsUnmapResources(int c_count, cudaGraphicsResource_t *c_resources, cudaStream_t c_stream) {
     cudaError_t (*function)(int, cudaGraphicsResource_t *, cudaStream_t);
     *(void **)&function = table_resolve(192);
     return function ? function(c_count, c_resources, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsResourceGetMappedPointer(void **c_devPtr, size_t *c_size, cudaGraphicsResource_t c_resource) {
+COLD static cudaError_t thunk_cudaGraphicsResourceGetMappedPointer(void **c_devPtr, size_t *c_size, cudaGraphicsResource_t c_resource) {
     cudaError_t (*function)(void **, size_t *, cudaGraphicsResource_t);
     *(void **)&function = table_resolve(193);
     return function ? function(c_devPtr, c_size, c_resource) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsSubResourceGetMappedArray(cudaArray_t *c_array, cudaGraphicsResource_t c_resource, unsigned int c_arrayIndex, unsigned int c_mipLevel) {
+COLD static cudaError_t thunk_cudaGraphicsSubResourceGetMappedArray(cudaArray_t *c_array, cudaGraphicsResource_t c_resource, unsigned int c_arrayIndex, unsigned int c_mipLevel) {
     cudaError_t (*function)(cudaArray_t *, cudaGraphicsResource_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(194);
     return function ? function(c_array, c_resource, c_arrayIndex, c_mipLevel) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsResourceGetMappedMipmappedArray(cudaMipmappedArray_t *c_mipmappedArray, cudaGraphicsResource_t c_resource) {
+COLD static cudaError_t thunk_cudaGraphicsResourceGetMappedMipmappedArray(cudaMipmappedArray_t *c_mipmappedArray, cudaGraphicsResource_t c_resource) {
     cudaError_t (*function)(cudaMipmappedArray_t *, cudaGraphicsResource_t);
     *(void **)&function = table_resolve(195);
     return function ? function(c_mipmappedArray, c_resource) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetChannelDesc(struct cudaChannelFormatDesc *c_desc, cudaArray_const_t c_array) {
+COLD static cudaError_t thunk_cudaGetChannelDesc(struct cudaChannelFormatDesc *c_desc, cudaArray_const_t c_array) {
     cudaError_t (*function)(struct cudaChannelFormatDesc *, cudaArray_const_t);
     *(void **)&function = table_resolve(196);
     return function ? function(c_desc, c_array) : cudaErrorSymbolNotFound;
 }
-static struct cudaChannelFormatDesc thunk_cudaCreateChannelDesc(int c_x, int c_y, int c_z, int c_w, enum cudaChannelFormatKind c_f) {
+COLD static struct cudaChannelFormatDesc thunk_cudaCreateChannelDesc(int c_x, int c_y, int c_z, int c_w, enum cudaChannelFormatKind c_f) {
     struct cudaChannelFormatDesc (*function)(int, int, int, int, enum cudaChannelFormatKind);
     *(void **)&function = table_resolve(197);
     return function ? function(c_x, c_y, c_z, c_w, c_f) : (struct cudaChannelFormatDesc){0};
 }
-static cudaError_t thunk_cudaCreateTextureObject(cudaTextureObject_t *c_pTexObject, const struct cudaResourceDesc *c_pResDesc, const struct cudaTextureDesc *c_pTexDesc, const struct cudaResourceViewDesc *c_pResViewDesc) {
+COLD static cudaError_t thunk_cudaCreateTextureObject(cudaTextureObject_t *c_pTexObject, const struct cudaResourceDesc *c_pResDesc, const struct cudaTextureDesc *c_pTexDesc, const struct cudaResourceViewDesc *c_pResViewDesc) {
     cudaError_t (*function)(cudaTextureObject_t *, const struct cudaResourceDesc *, const struct cudaTextureDesc *, const struct cudaResourceViewDesc *);
     *(void **)&function = table_resolve(198);
     return function ? function(c_pTexObject, c_pResDesc, c_pTexDesc, c_pResViewDesc) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDestroyTextureObject(cudaTextureObject_t c_texObject) {
+COLD static cudaError_t thunk_cudaDestroyTextureObject(cudaTextureObject_t c_texObject) {
     cudaError_t (*function)(cudaTextureObject_t);
     *(void **)&function = table_resolve(199);
     return function ? function(c_texObject) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *c_pResDesc, cudaTextureObject_t c_texObject) {
+COLD static cudaError_t thunk_cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *c_pResDesc, cudaTextureObject_t c_texObject) {
     cudaError_t (*function)(struct cudaResourceDesc *, cudaTextureObject_t);
     *(void **)&function = table_resolve(200);
     return function ? function(c_pResDesc, c_texObject) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *c_pTexDesc, cudaTextureObject_t c_texObject) {
+COLD static cudaError_t thunk_cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *c_pTexDesc, cudaTextureObject_t c_texObject) {
     cudaError_t (*function)(struct cudaTextureDesc *, cudaTextureObject_t);
     *(void **)&function = table_resolve(201);
     return function ? function(c_pTexDesc, c_texObject) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *c_pResViewDesc, cudaTextureObject_t c_texObject) {
+COLD static cudaError_t thunk_cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *c_pResViewDesc, cudaTextureObject_t c_texObject) {
     cudaError_t (*function)(struct cudaResourceViewDesc *, cudaTextureObject_t);
     *(void **)&function = table_resolve(202);
     return function ? function(c_pResViewDesc, c_texObject) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaCreateSurfaceObject(cudaSurfaceObject_t *c_pSurfObject, const struct cudaResourceDesc *c_pResDesc) {
+COLD static cudaError_t thunk_cudaCreateSurfaceObject(cudaSurfaceObject_t *c_pSurfObject, const struct cudaResourceDesc *c_pResDesc) {
     cudaError_t (*function)(cudaSurfaceObject_t *, const struct cudaResourceDesc *);
     *(void **)&function = table_resolve(203);
     return function ? function(c_pSurfObject, c_pResDesc) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDestroySurfaceObject(cudaSurfaceObject_t c_surfObject) {
+COLD static cudaError_t thunk_cudaDestroySurfaceObject(cudaSurfaceObject_t c_surfObject) {
     cudaError_t (*function)(cudaSurfaceObject_t);
     *(void **)&function = table_resolve(204);
     return function ? function(c_surfObject) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *c_pResDesc, cudaSurfaceObject_t c_surfObject) {
+COLD static cudaError_t thunk_cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *c_pResDesc, cudaSurfaceObject_t c_surfObject) {
     cudaError_t (*function)(struct cudaResourceDesc *, cudaSurfaceObject_t);
     *(void **)&function = table_resolve(205);
     return function ? function(c_pResDesc, c_surfObject) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDriverGetVersion(int *c_driverVersion) {
+COLD static cudaError_t thunk_cudaDriverGetVersion(int *c_driverVersion) {
     cudaError_t (*function)(int *);
     *(void **)&function = table_resolve(206);
     return function ? function(c_driverVersion) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaRuntimeGetVersion(int *c_runtimeVersion) {
+COLD static cudaError_t thunk_cudaRuntimeGetVersion(int *c_runtimeVersion) {
     cudaError_t (*function)(int *);
     *(void **)&function = table_resolve(207);
     return function ? function(c_runtimeVersion) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLogsRegisterCallback(cudaLogsCallback_t c_callbackFunc, void *c_userData, cudaLogsCallbackHandle *c_callback_out) {
+COLD static cudaError_t thunk_cudaLogsRegisterCallback(cudaLogsCallback_t c_callbackFunc, void *c_userData, cudaLogsCallbackHandle *c_callback_out) {
     cudaError_t (*function)(cudaLogsCallback_t, void *, cudaLogsCallbackHandle *);
     *(void **)&function = table_resolve(208);
     return function ? function(c_callbackFunc, c_userData, c_callback_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLogsUnregisterCallback(cudaLogsCallbackHandle c_callback) {
+COLD static cudaError_t thunk_cudaLogsUnregisterCallback(cudaLogsCallbackHandle c_callback) {
     cudaError_t (*function)(cudaLogsCallbackHandle);
     *(void **)&function = table_resolve(209);
     return function ? function(c_callback) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLogsCurrent(cudaLogIterator *c_iterator_out, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaLogsCurrent(cudaLogIterator *c_iterator_out, unsigned int c_flags) {
     cudaError_t (*function)(cudaLogIterator *, unsigned int);
     *(void **)&function = table_resolve(210);
     return function ? function(c_iterator_out, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLogsDumpToFile(cudaLogIterator *c_iterator, const char *c_pathToFile, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaLogsDumpToFile(cudaLogIterator *c_iterator, const char *c_pathToFile, unsigned int c_flags) {
     cudaError_t (*function)(cudaLogIterator *, const char *, unsigned int);
     *(void **)&function = table_resolve(211);
     return function ? function(c_iterator, c_pathToFile, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLogsDumpToMemory(cudaLogIterator *c_iterator, char *c_buffer, size_t *c_size, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaLogsDumpToMemory(cudaLogIterator *c_iterator, char *c_buffer, size_t *c_size, unsigned int c_flags) {
     cudaError_t (*function)(cudaLogIterator *, char *, size_t *, unsigned int);
     *(void **)&function = table_resolve(212);
     return function ? function(c_iterator, c_buffer, c_size, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphCreate(cudaGraph_t *c_pGraph, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphCreate(cudaGraph_t *c_pGraph, unsigned int c_flags) {
     cudaError_t (*function)(cudaGraph_t *, unsigned int);
     *(void **)&function = table_resolve(213);
     return function ? function(c_pGraph, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddKernelNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaKernelNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphAddKernelNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaKernelNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const struct cudaKernelNodeParams *);
     *(void **)&function = table_resolve(214);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphKernelNodeGetParams(cudaGraphNode_t c_node, struct cudaKernelNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphKernelNodeGetParams(cudaGraphNode_t c_node, struct cudaKernelNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaKernelNodeParams *);
     *(void **)&function = table_resolve(215);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphKernelNodeSetParams(cudaGraphNode_t c_node, const struct cudaKernelNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphKernelNodeSetParams(cudaGraphNode_t c_node, const struct cudaKernelNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, const struct cudaKernelNodeParams *);
     *(void **)&function = table_resolve(216);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t c_hDst, cudaGraphNode_t c_hSrc) {
+COLD static cudaError_t thunk_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t c_hDst, cudaGraphNode_t c_hSrc) {
     cudaError_t (*function)(cudaGraphNode_t, cudaGraphNode_t);
     *(void **)&function = table_resolve(217);
     return function ? function(c_hDst, c_hSrc) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphKernelNodeGetAttribute(cudaGraphNode_t c_hNode, cudaLaunchAttributeID c_attr, cudaLaunchAttributeValue *c_value_out) {
+COLD static cudaError_t thunk_cudaGraphKernelNodeGetAttribute(cudaGraphNode_t c_hNode, cudaLaunchAttributeID c_attr, cudaLaunchAttributeValue *c_value_out) {
     cudaError_t (*function)(cudaGraphNode_t, cudaLaunchAttributeID, cudaLaunchAttributeValue *);
     *(void **)&function = table_resolve(218);
     return function ? function(c_hNode, c_attr, c_value_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphKernelNodeSetAttribute(cudaGraphNode_t c_hNode, cudaLaunchAttributeID c_attr, const cudaLaunchAttributeValue *c_value) {
+COLD static cudaError_t thunk_cudaGraphKernelNodeSetAttribute(cudaGraphNode_t c_hNode, cudaLaunchAttributeID c_attr, const cudaLaunchAttributeValue *c_value) {
     cudaError_t (*function)(cudaGraphNode_t, cudaLaunchAttributeID, const cudaLaunchAttributeValue *);
     *(void **)&function = table_resolve(219);
     return function ? function(c_hNode, c_attr, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddMemcpyNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaMemcpy3DParms *c_pCopyParams) {
+COLD static cudaError_t thunk_cudaGraphAddMemcpyNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaMemcpy3DParms *c_pCopyParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const struct cudaMemcpy3DParms *);
     *(void **)&function = table_resolve(220);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_pCopyParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(221);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_symbol, c_src, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(222);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_dst, c_symbol, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphAddMemcpyNode1D(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *, const void *, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(223);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_dst, c_src, c_count, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemcpyNodeGetParams(cudaGraphNode_t c_node, struct cudaMemcpy3DParms *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphMemcpyNodeGetParams(cudaGraphNode_t c_node, struct cudaMemcpy3DParms *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaMemcpy3DParms *);
     *(void **)&function = table_resolve(224);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemcpyNodeSetParams(cudaGraphNode_t c_node, const struct cudaMemcpy3DParms *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphMemcpyNodeSetParams(cudaGraphNode_t c_node, const struct cudaMemcpy3DParms *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, const struct cudaMemcpy3DParms *);
     *(void **)&function = table_resolve(225);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t c_node, const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t c_node, const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphNode_t, const void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(226);
     return function ? function(c_node, c_symbol, c_src, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t c_node, void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t c_node, void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphNode_t, void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(227);
     return function ? function(c_node, c_dst, c_symbol, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t c_node, void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t c_node, void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphNode_t, void *, const void *, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(228);
     return function ? function(c_node, c_dst, c_src, c_count, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddMemsetNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaMemsetParams *c_pMemsetParams) {
+COLD static cudaError_t thunk_cudaGraphAddMemsetNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaMemsetParams *c_pMemsetParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const struct cudaMemsetParams *);
     *(void **)&function = table_resolve(229);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_pMemsetParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemsetNodeGetParams(cudaGraphNode_t c_node, struct cudaMemsetParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphMemsetNodeGetParams(cudaGraphNode_t c_node, struct cudaMemsetParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaMemsetParams *);
     *(void **)&function = table_resolve(230);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemsetNodeSetParams(cudaGraphNode_t c_node, const struct cudaMemsetParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphMemsetNodeSetParams(cudaGraphNode_t c_node, const struct cudaMemsetParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, const struct cudaMemsetParams *);
     *(void **)&function = table_resolve(231);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddHostNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaHostNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphAddHostNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaHostNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const struct cudaHostNodeParams *);
     *(void **)&function = table_resolve(232);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphHostNodeGetParams(cudaGraphNode_t c_node, struct cudaHostNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphHostNodeGetParams(cudaGraphNode_t c_node, struct cudaHostNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaHostNodeParams *);
     *(void **)&function = table_resolve(233);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphHostNodeSetParams(cudaGraphNode_t c_node, const struct cudaHostNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphHostNodeSetParams(cudaGraphNode_t c_node, const struct cudaHostNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, const struct cudaHostNodeParams *);
     *(void **)&function = table_resolve(234);
     return function ? function(c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddChildGraphNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, cudaGraph_t c_childGraph) {
+COLD static cudaError_t thunk_cudaGraphAddChildGraphNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, cudaGraph_t c_childGraph) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, cudaGraph_t);
     *(void **)&function = table_resolve(235);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_childGraph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t c_node, cudaGraph_t *c_pGraph) {
+COLD static cudaError_t thunk_cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t c_node, cudaGraph_t *c_pGraph) {
     cudaError_t (*function)(cudaGraphNode_t, cudaGraph_t *);
     *(void **)&function = table_resolve(236);
     return function ? function(c_node, c_pGraph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddEmptyNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies) {
+COLD static cudaError_t thunk_cudaGraphAddEmptyNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t);
     *(void **)&function = table_resolve(237);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddEventRecordNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaGraphAddEventRecordNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, cudaEvent_t);
     *(void **)&function = table_resolve(238);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t c_node, cudaEvent_t *c_event_out) {
+COLD static cudaError_t thunk_cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t c_node, cudaEvent_t *c_event_out) {
     cudaError_t (*function)(cudaGraphNode_t, cudaEvent_t *);
     *(void **)&function = table_resolve(239);
     return function ? function(c_node, c_event_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t c_node, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t c_node, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaGraphNode_t, cudaEvent_t);
     *(void **)&function = table_resolve(240);
     return function ? function(c_node, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddEventWaitNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaGraphAddEventWaitNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, cudaEvent_t);
     *(void **)&function = table_resolve(241);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t c_node, cudaEvent_t *c_event_out) {
+COLD static cudaError_t thunk_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t c_node, cudaEvent_t *c_event_out) {
     cudaError_t (*function)(cudaGraphNode_t, cudaEvent_t *);
     *(void **)&function = table_resolve(242);
     return function ? function(c_node, c_event_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t c_node, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t c_node, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaGraphNode_t, cudaEvent_t);
     *(void **)&function = table_resolve(243);
     return function ? function(c_node, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaExternalSemaphoreSignalNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphAddExternalSemaphoresSignalNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaExternalSemaphoreSignalNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const struct cudaExternalSemaphoreSignalNodeParams *);
     *(void **)&function = table_resolve(244);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t c_hNode, struct cudaExternalSemaphoreSignalNodeParams *c_params_out) {
+COLD static cudaError_t thunk_cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t c_hNode, struct cudaExternalSemaphoreSignalNodeParams *c_params_out) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaExternalSemaphoreSignalNodeParams *);
     *(void **)&function = table_resolve(245);
     return function ? function(c_hNode, c_params_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreSignalNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphExternalSemaphoresSignalNodeSetParams(cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreSignalNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, const struct cudaExternalSemaphoreSignalNodeParams *);
     *(void **)&function = table_resolve(246);
     return function ? function(c_hNode, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaExternalSemaphoreWaitNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphAddExternalSemaphoresWaitNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, const struct cudaExternalSemaphoreWaitNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const struct cudaExternalSemaphoreWaitNodeParams *);
     *(void **)&function = table_resolve(247);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphNode_t c_hNode, struct cudaExternalSemaphoreWaitNodeParams *c_params_out) {
+COLD static cudaError_t thunk_cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphNode_t c_hNode, struct cudaExternalSemaphoreWaitNodeParams *c_params_out) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaExternalSemaphoreWaitNodeParams *);
     *(void **)&function = table_resolve(248);
     return function ? function(c_hNode, c_params_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreWaitNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphExternalSemaphoresWaitNodeSetParams(cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreWaitNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, const struct cudaExternalSemaphoreWaitNodeParams *);
     *(void **)&function = table_resolve(249);
     return function ? function(c_hNode, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddMemAllocNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, struct cudaMemAllocNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphAddMemAllocNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, struct cudaMemAllocNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, struct cudaMemAllocNodeParams *);
     *(void **)&function = table_resolve(250);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemAllocNodeGetParams(cudaGraphNode_t c_node, struct cudaMemAllocNodeParams *c_params_out) {
+COLD static cudaError_t thunk_cudaGraphMemAllocNodeGetParams(cudaGraphNode_t c_node, struct cudaMemAllocNodeParams *c_params_out) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaMemAllocNodeParams *);
     *(void **)&function = table_resolve(251);
     return function ? function(c_node, c_params_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddMemFreeNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, void *c_dptr) {
+COLD static cudaError_t thunk_cudaGraphAddMemFreeNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, size_t c_numDependencies, void *c_dptr) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *);
     *(void **)&function = table_resolve(252);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_numDependencies, c_dptr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphMemFreeNodeGetParams(cudaGraphNode_t c_node, void *c_dptr_out) {
+COLD static cudaError_t thunk_cudaGraphMemFreeNodeGetParams(cudaGraphNode_t c_node, void *c_dptr_out) {
     cudaError_t (*function)(cudaGraphNode_t, void *);
     *(void **)&function = table_resolve(253);
     return function ? function(c_node, c_dptr_out) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGraphMemTrim(int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGraphMemTrim(int c_device) {
     cudaError_t (*function)(int);
     *(void **)&function = table_resolve(254);
     return function ? function(c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetGraphMemAttribute(int c_device, enum cudaGraphMemAttributeType c_attr, void *c_value) {
+COLD static cudaError_t thunk_cudaDeviceGetGraphMemAttribute(int c_device, enum cudaGraphMemAttributeType c_attr, void *c_value) {
     cudaError_t (*function)(int, enum cudaGraphMemAttributeType, void *);
     *(void **)&function = table_resolve(255);
     return function ? function(c_device, c_attr, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceSetGraphMemAttribute(int c_device, enum cudaGraphMemAttributeType c_attr, void *c_value) {
+COLD static cudaError_t thunk_cudaDeviceSetGraphMemAttribute(int c_device, enum cudaGraphMemAttributeType c_attr, void *c_value) {
     cudaError_t (*function)(int, enum cudaGraphMemAttributeType, void *);
     *(void **)&function = table_resolve(256);
     return function ? function(c_device, c_attr, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphClone(cudaGraph_t *c_pGraphClone, cudaGraph_t c_originalGraph) {
+COLD static cudaError_t thunk_cudaGraphClone(cudaGraph_t *c_pGraphClone, cudaGraph_t c_originalGraph) {
     cudaError_t (*function)(cudaGraph_t *, cudaGraph_t);
     *(void **)&function = table_resolve(257);
     return function ? function(c_pGraphClone, c_originalGraph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeFindInClone(cudaGraphNode_t *c_pNode, cudaGraphNode_t c_originalNode, cudaGraph_t c_clonedGraph) {
+COLD static cudaError_t thunk_cudaGraphNodeFindInClone(cudaGraphNode_t *c_pNode, cudaGraphNode_t c_originalNode, cudaGraph_t c_clonedGraph) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraphNode_t, cudaGraph_t);
     *(void **)&function = table_resolve(258);
     return function ? function(c_pNode, c_originalNode, c_clonedGraph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetType(cudaGraphNode_t c_node, enum cudaGraphNodeType *c_pType) {
+COLD static cudaError_t thunk_cudaGraphNodeGetType(cudaGraphNode_t c_node, enum cudaGraphNodeType *c_pType) {
     cudaError_t (*function)(cudaGraphNode_t, enum cudaGraphNodeType *);
     *(void **)&function = table_resolve(259);
     return function ? function(c_node, c_pType) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetContainingGraph(cudaGraphNode_t c_hNode, cudaGraph_t *c_phGraph) {
+COLD static cudaError_t thunk_cudaGraphNodeGetContainingGraph(cudaGraphNode_t c_hNode, cudaGraph_t *c_phGraph) {
     cudaError_t (*function)(cudaGraphNode_t, cudaGraph_t *);
     *(void **)&function = table_resolve(260);
     return function ? function(c_hNode, c_phGraph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetLocalId(cudaGraphNode_t c_hNode, unsigned int *c_nodeId) {
+COLD static cudaError_t thunk_cudaGraphNodeGetLocalId(cudaGraphNode_t c_hNode, unsigned int *c_nodeId) {
     cudaError_t (*function)(cudaGraphNode_t, unsigned int *);
     *(void **)&function = table_resolve(261);
     return function ? function(c_hNode, c_nodeId) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetToolsId(cudaGraphNode_t c_hNode, unsigned long long *c_toolsNodeId) {
+COLD static cudaError_t thunk_cudaGraphNodeGetToolsId(cudaGraphNode_t c_hNode, unsigned long long *c_toolsNodeId) {
     cudaError_t (*function)(cudaGraphNode_t, unsigned long long *);
     *(void **)&function = table_resolve(262);
     return function ? function(c_hNode, c_toolsNodeId) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphGetId(cudaGraph_t c_hGraph, unsigned int *c_graphID) {
+COLD static cudaError_t thunk_cudaGraphGetId(cudaGraph_t c_hGraph, unsigned int *c_graphID) {
     cudaError_t (*function)(cudaGraph_t, unsigned int *);
     *(void **)&function = table_resolve(263);
     return function ? function(c_hGraph, c_graphID) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecGetId(cudaGraphExec_t c_hGraphExec, unsigned int *c_graphID) {
+COLD static cudaError_t thunk_cudaGraphExecGetId(cudaGraphExec_t c_hGraphExec, unsigned int *c_graphID) {
     cudaError_t (*function)(cudaGraphExec_t, unsigned int *);
     *(void **)&function = table_resolve(264);
     return function ? function(c_hGraphExec, c_graphID) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphGetNodes(cudaGraph_t c_graph, cudaGraphNode_t *c_nodes, size_t *c_numNodes) {
+COLD static cudaError_t thunk_cudaGraphGetNodes(cudaGraph_t c_graph, cudaGraphNode_t *c_nodes, size_t *c_numNodes) {
     cudaError_t (*function)(cudaGraph_t, cudaGraphNode_t *, size_t *);
     *(void **)&function = table_resolve(265);
     return function ? function(c_graph, c_nodes, c_numNodes) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphGetRootNodes(cudaGraph_t c_graph, cudaGraphNode_t *c_pRootNodes, size_t *c_pNumRootNodes) {
+COLD static cudaError_t thunk_cudaGraphGetRootNodes(cudaGraph_t c_graph, cudaGraphNode_t *c_pRootNodes, size_t *c_pNumRootNodes) {
     cudaError_t (*function)(cudaGraph_t, cudaGraphNode_t *, size_t *);
     *(void **)&function = table_resolve(266);
     return function ? function(c_graph, c_pRootNodes, c_pNumRootNodes) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphGetEdges(cudaGraph_t c_graph, cudaGraphNode_t *c_from, cudaGraphNode_t *c_to, cudaGraphEdgeData *c_edgeData, size_t *c_numEdges) {
+COLD static cudaError_t thunk_cudaGraphGetEdges(cudaGraph_t c_graph, cudaGraphNode_t *c_from, cudaGraphNode_t *c_to, cudaGraphEdgeData *c_edgeData, size_t *c_numEdges) {
     cudaError_t (*function)(cudaGraph_t, cudaGraphNode_t *, cudaGraphNode_t *, cudaGraphEdgeData *, size_t *);
     *(void **)&function = table_resolve(267);
     return function ? function(c_graph, c_from, c_to, c_edgeData, c_numEdges) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetDependencies(cudaGraphNode_t c_node, cudaGraphNode_t *c_pDependencies, cudaGraphEdgeData *c_edgeData, size_t *c_pNumDependencies) {
+COLD static cudaError_t thunk_cudaGraphNodeGetDependencies(cudaGraphNode_t c_node, cudaGraphNode_t *c_pDependencies, cudaGraphEdgeData *c_edgeData, size_t *c_pNumDependencies) {
     cudaError_t (*function)(cudaGraphNode_t, cudaGraphNode_t *, cudaGraphEdgeData *, size_t *);
     *(void **)&function = table_resolve(268);
     return function ? function(c_node, c_pDependencies, c_edgeData, c_pNumDependencies) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetDependentNodes(cudaGraphNode_t c_node, cudaGraphNode_t *c_pDependentNodes, cudaGraphEdgeData *c_edgeData, size_t *c_pNumDependentNodes) {
+COLD static cudaError_t thunk_cudaGraphNodeGetDependentNodes(cudaGraphNode_t c_node, cudaGraphNode_t *c_pDependentNodes, cudaGraphEdgeData *c_edgeData, size_t *c_pNumDependentNodes) {
     cudaError_t (*function)(cudaGraphNode_t, cudaGraphNode_t *, cudaGraphEdgeData *, size_t *);
     *(void **)&function = table_resolve(269);
     return function ? function(c_node, c_pDependentNodes, c_edgeData, c_pNumDependentNodes) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddDependencies(cudaGraph_t c_graph, const cudaGraphNode_t *c_from, const cudaGraphNode_t *c_to, const cudaGraphEdgeData *c_edgeData, size_t c_numDependencies) {
+COLD static cudaError_t thunk_cudaGraphAddDependencies(cudaGraph_t c_graph, const cudaGraphNode_t *c_from, const cudaGraphNode_t *c_to, const cudaGraphEdgeData *c_edgeData, size_t c_numDependencies) {
     cudaError_t (*function)(cudaGraph_t, const cudaGraphNode_t *, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t);
     *(void **)&function = table_resolve(270);
     return function ? function(c_graph, c_from, c_to, c_edgeData, c_numDependencies) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphRemoveDependencies(cudaGraph_t c_graph, const cudaGraphNode_t *c_from, const cudaGraphNode_t *c_to, const cudaGraphEdgeData *c_edgeData, size_t c_numDependencies) {
+COLD static cudaError_t thunk_cudaGraphRemoveDependencies(cudaGraph_t c_graph, const cudaGraphNode_t *c_from, const cudaGraphNode_t *c_to, const cudaGraphEdgeData *c_edgeData, size_t c_numDependencies) {
     cudaError_t (*function)(cudaGraph_t, const cudaGraphNode_t *, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t);
     *(void **)&function = table_resolve(271);
     return function ? function(c_graph, c_from, c_to, c_edgeData, c_numDependencies) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphDestroyNode(cudaGraphNode_t c_node) {
+COLD static cudaError_t thunk_cudaGraphDestroyNode(cudaGraphNode_t c_node) {
     cudaError_t (*function)(cudaGraphNode_t);
     *(void **)&function = table_resolve(272);
     return function ? function(c_node) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphInstantiate(cudaGraphExec_t *c_pGraphExec, cudaGraph_t c_graph, unsigned long long c_flags) {
+COLD static cudaError_t thunk_cudaGraphInstantiate(cudaGraphExec_t *c_pGraphExec, cudaGraph_t c_graph, unsigned long long c_flags) {
     cudaError_t (*function)(cudaGraphExec_t *, cudaGraph_t, unsigned long long);
     *(void **)&function = table_resolve(273);
     return function ? function(c_pGraphExec, c_graph, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphInstantiateWithFlags(cudaGraphExec_t *c_pGraphExec, cudaGraph_t c_graph, unsigned long long c_flags) {
+COLD static cudaError_t thunk_cudaGraphInstantiateWithFlags(cudaGraphExec_t *c_pGraphExec, cudaGraph_t c_graph, unsigned long long c_flags) {
     cudaError_t (*function)(cudaGraphExec_t *, cudaGraph_t, unsigned long long);
     *(void **)&function = table_resolve(274);
     return function ? function(c_pGraphExec, c_graph, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphInstantiateWithParams(cudaGraphExec_t *c_pGraphExec, cudaGraph_t c_graph, cudaGraphInstantiateParams *c_instantiateParams) {
+COLD static cudaError_t thunk_cudaGraphInstantiateWithParams(cudaGraphExec_t *c_pGraphExec, cudaGraph_t c_graph, cudaGraphInstantiateParams *c_instantiateParams) {
     cudaError_t (*function)(cudaGraphExec_t *, cudaGraph_t, cudaGraphInstantiateParams *);
     *(void **)&function = table_resolve(275);
     return function ? function(c_pGraphExec, c_graph, c_instantiateParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecGetFlags(cudaGraphExec_t c_graphExec, unsigned long long *c_flags) {
+COLD static cudaError_t thunk_cudaGraphExecGetFlags(cudaGraphExec_t c_graphExec, unsigned long long *c_flags) {
     cudaError_t (*function)(cudaGraphExec_t, unsigned long long *);
     *(void **)&function = table_resolve(276);
     return function ? function(c_graphExec, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaKernelNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphExecKernelNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaKernelNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, const struct cudaKernelNodeParams *);
     *(void **)&function = table_resolve(277);
     return function ? function(c_hGraphExec, c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaMemcpy3DParms *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaMemcpy3DParms *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, const struct cudaMemcpy3DParms *);
     *(void **)&function = table_resolve(278);
     return function ? function(c_hGraphExec, c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const void *c_symbol, const void *c_src, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, const void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(279);
     return function ? function(c_hGraphExec, c_node, c_symbol, c_src, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, void *c_dst, const void *c_symbol, size_t c_count, size_t c_offset, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, void *, const void *, size_t, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(280);
     return function ? function(c_hGraphExec, c_node, c_dst, c_symbol, c_count, c_offset, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
+COLD static cudaError_t thunk_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, void *c_dst, const void *c_src, size_t c_count, enum cudaMemcpyKind c_kind) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, void *, const void *, size_t, enum cudaMemcpyKind);
     *(void **)&function = table_resolve(281);
     return function ? function(c_hGraphExec, c_node, c_dst, c_src, c_count, c_kind) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaMemsetParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaMemsetParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, const struct cudaMemsetParams *);
     *(void **)&function = table_resolve(282);
     return function ? function(c_hGraphExec, c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecHostNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaHostNodeParams *c_pNodeParams) {
+COLD static cudaError_t thunk_cudaGraphExecHostNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, const struct cudaHostNodeParams *c_pNodeParams) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, const struct cudaHostNodeParams *);
     *(void **)&function = table_resolve(283);
     return function ? function(c_hGraphExec, c_node, c_pNodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, cudaGraph_t c_childGraph) {
+COLD static cudaError_t thunk_cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_node, cudaGraph_t c_childGraph) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, cudaGraph_t);
     *(void **)&function = table_resolve(284);
     return function ? function(c_hGraphExec, c_node, c_childGraph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, cudaEvent_t);
     *(void **)&function = table_resolve(285);
     return function ? function(c_hGraphExec, c_hNode, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, cudaEvent_t);
     *(void **)&function = table_resolve(286);
     return function ? function(c_hGraphExec, c_hNode, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecExternalSemaphoresSignalNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreSignalNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphExecExternalSemaphoresSignalNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreSignalNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, const struct cudaExternalSemaphoreSignalNodeParams *);
     *(void **)&function = table_resolve(287);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecExternalSemaphoresWaitNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreWaitNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphExecExternalSemaphoresWaitNodeSetParams(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, const struct cudaExternalSemaphoreWaitNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, const struct cudaExternalSemaphoreWaitNodeParams *);
     *(void **)&function = table_resolve(288);
     return function ? function(c_hGraphExec, c_hNode, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeSetEnabled(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, unsigned int c_isEnabled) {
+COLD static cudaError_t thunk_cudaGraphNodeSetEnabled(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, unsigned int c_isEnabled) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, unsigned int);
     *(void **)&function = table_resolve(289);
     return function ? function(c_hGraphExec, c_hNode, c_isEnabled) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetEnabled(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, unsigned int *c_isEnabled) {
+COLD static cudaError_t thunk_cudaGraphNodeGetEnabled(cudaGraphExec_t c_hGraphExec, cudaGraphNode_t c_hNode, unsigned int *c_isEnabled) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, unsigned int *);
     *(void **)&function = table_resolve(290);
     return function ? function(c_hGraphExec, c_hNode, c_isEnabled) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecUpdate(cudaGraphExec_t c_hGraphExec, cudaGraph_t c_hGraph, cudaGraphExecUpdateResultInfo *c_resultInfo) {
+COLD static cudaError_t thunk_cudaGraphExecUpdate(cudaGraphExec_t c_hGraphExec, cudaGraph_t c_hGraph, cudaGraphExecUpdateResultInfo *c_resultInfo) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraph_t, cudaGraphExecUpdateResultInfo *);
     *(void **)&function = table_resolve(291);
     return function ? function(c_hGraphExec, c_hGraph, c_resultInfo) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphUpload(cudaGraphExec_t c_graphExec, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaGraphUpload(cudaGraphExec_t c_graphExec, cudaStream_t c_stream) {
     cudaError_t (*function)(cudaGraphExec_t, cudaStream_t);
     *(void **)&function = table_resolve(292);
     return function ? function(c_graphExec, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphLaunch(cudaGraphExec_t c_graphExec, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaGraphLaunch(cudaGraphExec_t c_graphExec, cudaStream_t c_stream) {
     cudaError_t (*function)(cudaGraphExec_t, cudaStream_t);
     *(void **)&function = table_resolve(293);
     return function ? function(c_graphExec, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecDestroy(cudaGraphExec_t c_graphExec) {
+COLD static cudaError_t thunk_cudaGraphExecDestroy(cudaGraphExec_t c_graphExec) {
     cudaError_t (*function)(cudaGraphExec_t);
     *(void **)&function = table_resolve(294);
     return function ? function(c_graphExec) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphDestroy(cudaGraph_t c_graph) {
+COLD static cudaError_t thunk_cudaGraphDestroy(cudaGraph_t c_graph) {
     cudaError_t (*function)(cudaGraph_t);
     *(void **)&function = table_resolve(295);
     return function ? function(c_graph) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphDebugDotPrint(cudaGraph_t c_graph, const char *c_path, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphDebugDotPrint(cudaGraph_t c_graph, const char *c_path, unsigned int c_flags) {
     cudaError_t (*function)(cudaGraph_t, const char *, unsigned int);
     *(void **)&function = table_resolve(296);
     return function ? function(c_graph, c_path, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaUserObjectCreate(cudaUserObject_t *c_object_out, void *c_ptr, cudaHostFn_t c_destroy, unsigned int c_initialRefcount, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaUserObjectCreate(cudaUserObject_t *c_object_out, void *c_ptr, cudaHostFn_t c_destroy, unsigned int c_initialRefcount, unsigned int c_flags) {
     cudaError_t (*function)(cudaUserObject_t *, void *, cudaHostFn_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(297);
     return function ? function(c_object_out, c_ptr, c_destroy, c_initialRefcount, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaUserObjectRetain(cudaUserObject_t c_object, unsigned int c_count) {
+COLD static cudaError_t thunk_cudaUserObjectRetain(cudaUserObject_t c_object, unsigned int c_count) {
     cudaError_t (*function)(cudaUserObject_t, unsigned int);
     *(void **)&function = table_resolve(298);
     return function ? function(c_object, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaUserObjectRelease(cudaUserObject_t c_object, unsigned int c_count) {
+COLD static cudaError_t thunk_cudaUserObjectRelease(cudaUserObject_t c_object, unsigned int c_count) {
     cudaError_t (*function)(cudaUserObject_t, unsigned int);
     *(void **)&function = table_resolve(299);
     return function ? function(c_object, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphRetainUserObject(cudaGraph_t c_graph, cudaUserObject_t c_object, unsigned int c_count, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphRetainUserObject(cudaGraph_t c_graph, cudaUserObject_t c_object, unsigned int c_count, unsigned int c_flags) {
     cudaError_t (*function)(cudaGraph_t, cudaUserObject_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(300);
     return function ? function(c_graph, c_object, c_count, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphReleaseUserObject(cudaGraph_t c_graph, cudaUserObject_t c_object, unsigned int c_count) {
+COLD static cudaError_t thunk_cudaGraphReleaseUserObject(cudaGraph_t c_graph, cudaUserObject_t c_object, unsigned int c_count) {
     cudaError_t (*function)(cudaGraph_t, cudaUserObject_t, unsigned int);
     *(void **)&function = table_resolve(301);
     return function ? function(c_graph, c_object, c_count) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphAddNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, const cudaGraphEdgeData *c_dependencyData, size_t c_numDependencies, struct cudaGraphNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphAddNode(cudaGraphNode_t *c_pGraphNode, cudaGraph_t c_graph, const cudaGraphNode_t *c_pDependencies, const cudaGraphEdgeData *c_dependencyData, size_t c_numDependencies, struct cudaGraphNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, const cudaGraphEdgeData *, size_t, struct cudaGraphNodeParams *);
     *(void **)&function = table_resolve(302);
     return function ? function(c_pGraphNode, c_graph, c_pDependencies, c_dependencyData, c_numDependencies, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeSetParams(cudaGraphNode_t c_node, struct cudaGraphNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphNodeSetParams(cudaGraphNode_t c_node, struct cudaGraphNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaGraphNodeParams *);
     *(void **)&function = table_resolve(303);
     return function ? function(c_node, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphNodeGetParams(cudaGraphNode_t c_node, struct cudaGraphNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphNodeGetParams(cudaGraphNode_t c_node, struct cudaGraphNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphNode_t, struct cudaGraphNodeParams *);
     *(void **)&function = table_resolve(304);
     return function ? function(c_node, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphExecNodeSetParams(cudaGraphExec_t c_graphExec, cudaGraphNode_t c_node, struct cudaGraphNodeParams *c_nodeParams) {
+COLD static cudaError_t thunk_cudaGraphExecNodeSetParams(cudaGraphExec_t c_graphExec, cudaGraphNode_t c_node, struct cudaGraphNodeParams *c_nodeParams) {
     cudaError_t (*function)(cudaGraphExec_t, cudaGraphNode_t, struct cudaGraphNodeParams *);
     *(void **)&function = table_resolve(305);
     return function ? function(c_graphExec, c_node, c_nodeParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *c_pHandle_out, cudaGraph_t c_graph, unsigned int c_defaultLaunchValue, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *c_pHandle_out, cudaGraph_t c_graph, unsigned int c_defaultLaunchValue, unsigned int c_flags) {
     cudaError_t (*function)(cudaGraphConditionalHandle *, cudaGraph_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(306);
     return function ? function(c_pHandle_out, c_graph, c_defaultLaunchValue, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *c_pHandle_out, cudaGraph_t c_graph, cudaExecutionContext_t c_ctx, unsigned int c_defaultLaunchValue, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *c_pHandle_out, cudaGraph_t c_graph, cudaExecutionContext_t c_ctx, unsigned int c_defaultLaunchValue, unsigned int c_flags) {
     cudaError_t (*function)(cudaGraphConditionalHandle *, cudaGraph_t, cudaExecutionContext_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(307);
     return function ? function(c_pHandle_out, c_graph, c_ctx, c_defaultLaunchValue, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetDriverEntryPoint(const char *c_symbol, void **c_funcPtr, unsigned long long c_flags, enum cudaDriverEntryPointQueryResult *c_driverStatus) {
+COLD static cudaError_t thunk_cudaGetDriverEntryPoint(const char *c_symbol, void **c_funcPtr, unsigned long long c_flags, enum cudaDriverEntryPointQueryResult *c_driverStatus) {
     cudaError_t (*function)(const char *, void **, unsigned long long, enum cudaDriverEntryPointQueryResult *);
     *(void **)&function = table_resolve(308);
     return function ? function(c_symbol, c_funcPtr, c_flags, c_driverStatus) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetDriverEntryPointByVersion(const char *c_symbol, void **c_funcPtr, unsigned int c_cudaVersion, unsigned long long c_flags, enum cudaDriverEntryPointQueryResult *c_driverStatus) {
+COLD static cudaError_t thunk_cudaGetDriverEntryPointByVersion(const char *c_symbol, void **c_funcPtr, unsigned int c_cudaVersion, unsigned long long c_flags, enum cudaDriverEntryPointQueryResult *c_driverStatus) {
     cudaError_t (*function)(const char *, void **, unsigned int, unsigned long long, enum cudaDriverEntryPointQueryResult *);
     *(void **)&function = table_resolve(309);
     return function ? function(c_symbol, c_funcPtr, c_cudaVersion, c_flags, c_driverStatus) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryLoadData(cudaLibrary_t *c_library, const void *c_code, enum cudaJitOption *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, enum cudaLibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
+COLD static cudaError_t thunk_cudaLibraryLoadData(cudaLibrary_t *c_library, const void *c_code, enum cudaJitOption *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, enum cudaLibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
     cudaError_t (*function)(cudaLibrary_t *, const void *, enum cudaJitOption *, void **, unsigned int, enum cudaLibraryOption *, void **, unsigned int);
     *(void **)&function = table_resolve(310);
     return function ? function(c_library, c_code, c_jitOptions, c_jitOptionsValues, c_numJitOptions, c_libraryOptions, c_libraryOptionValues, c_numLibraryOptions) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryLoadFromFile(cudaLibrary_t *c_library, const char *c_fileName, enum cudaJitOption *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, enum cudaLibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
+COLD static cudaError_t thunk_cudaLibraryLoadFromFile(cudaLibrary_t *c_library, const char *c_fileName, enum cudaJitOption *c_jitOptions, void **c_jitOptionsValues, unsigned int c_numJitOptions, enum cudaLibraryOption *c_libraryOptions, void **c_libraryOptionValues, unsigned int c_numLibraryOptions) {
     cudaError_t (*function)(cudaLibrary_t *, const char *, enum cudaJitOption *, void **, unsigned int, enum cudaLibraryOption *, void **, unsigned int);
     *(void **)&function = table_resolve(311);
     return function ? function(c_library, c_fileName, c_jitOptions, c_jitOptionsValues, c_numJitOptions, c_libraryOptions, c_libraryOptionValues, c_numLibraryOptions) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryUnload(cudaLibrary_t c_library) {
+COLD static cudaError_t thunk_cudaLibraryUnload(cudaLibrary_t c_library) {
     cudaError_t (*function)(cudaLibrary_t);
     *(void **)&function = table_resolve(312);
     return function ? function(c_library) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryGetKernel(cudaKernel_t *c_pKernel, cudaLibrary_t c_library, const char *c_name) {
+COLD static cudaError_t thunk_cudaLibraryGetKernel(cudaKernel_t *c_pKernel, cudaLibrary_t c_library, const char *c_name) {
     cudaError_t (*function)(cudaKernel_t *, cudaLibrary_t, const char *);
     *(void **)&function = table_resolve(313);
     return function ? function(c_pKernel, c_library, c_name) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryGetGlobal(void **c_dptr, size_t *c_bytes, cudaLibrary_t c_library, const char *c_name) {
+COLD static cudaError_t thunk_cudaLibraryGetGlobal(void **c_dptr, size_t *c_bytes, cudaLibrary_t c_library, const char *c_name) {
     cudaError_t (*function)(void **, size_t *, cudaLibrary_t, const char *);
     *(void **)&function = table_resolve(314);
     return function ? function(c_dptr, c_bytes, c_library, c_name) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryGetManaged(void **c_dptr, size_t *c_bytes, cudaLibrary_t c_library, const char *c_name) {
+COLD static cudaError_t thunk_cudaLibraryGetManaged(void **c_dptr, size_t *c_bytes, cudaLibrary_t c_library, const char *c_name) {
     cudaError_t (*function)(void **, size_t *, cudaLibrary_t, const char *);
     *(void **)&function = table_resolve(315);
     return function ? function(c_dptr, c_bytes, c_library, c_name) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryGetUnifiedFunction(void **c_fptr, cudaLibrary_t c_library, const char *c_symbol) {
+COLD static cudaError_t thunk_cudaLibraryGetUnifiedFunction(void **c_fptr, cudaLibrary_t c_library, const char *c_symbol) {
     cudaError_t (*function)(void **, cudaLibrary_t, const char *);
     *(void **)&function = table_resolve(316);
     return function ? function(c_fptr, c_library, c_symbol) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryGetKernelCount(unsigned int *c_count, cudaLibrary_t c_lib) {
+COLD static cudaError_t thunk_cudaLibraryGetKernelCount(unsigned int *c_count, cudaLibrary_t c_lib) {
     cudaError_t (*function)(unsigned int *, cudaLibrary_t);
     *(void **)&function = table_resolve(317);
     return function ? function(c_count, c_lib) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLibraryEnumerateKernels(cudaKernel_t *c_kernels, unsigned int c_numKernels, cudaLibrary_t c_lib) {
+COLD static cudaError_t thunk_cudaLibraryEnumerateKernels(cudaKernel_t *c_kernels, unsigned int c_numKernels, cudaLibrary_t c_lib) {
     cudaError_t (*function)(cudaKernel_t *, unsigned int, cudaLibrary_t);
     *(void **)&function = table_resolve(318);
     return function ? function(c_kernels, c_numKernels, c_lib) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaKernelSetAttributeForDevice(cudaKernel_t c_kernel, enum cudaFuncAttribute c_attr, int c_value, int c_device) {
+COLD static cudaError_t thunk_cudaKernelSetAttributeForDevice(cudaKernel_t c_kernel, enum cudaFuncAttribute c_attr, int c_value, int c_device) {
     cudaError_t (*function)(cudaKernel_t, enum cudaFuncAttribute, int, int);
     *(void **)&function = table_resolve(319);
     return function ? function(c_kernel, c_attr, c_value, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetDevResource(int c_device, cudaDevResource *c_resource, enum cudaDevResourceType c_type) {
+COLD static cudaError_t thunk_cudaDeviceGetDevResource(int c_device, cudaDevResource *c_resource, enum cudaDevResourceType c_type) {
     cudaError_t (*function)(int, cudaDevResource *, enum cudaDevResourceType);
     *(void **)&function = table_resolve(320);
     return function ? function(c_device, c_resource, c_type) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDevSmResourceSplitByCount(cudaDevResource *c_result, unsigned int *c_nbGroups, const cudaDevResource *c_input, cudaDevResource *c_remaining, unsigned int c_flags, unsigned int c_minCount) {
+COLD static cudaError_t thunk_cudaDevSmResourceSplitByCount(cudaDevResource *c_result, unsigned int *c_nbGroups, const cudaDevResource *c_input, cudaDevResource *c_remaining, unsigned int c_flags, unsigned int c_minCount) {
     cudaError_t (*function)(cudaDevResource *, unsigned int *, const cudaDevResource *, cudaDevResource *, unsigned int, unsigned int);
     *(void **)&function = table_resolve(321);
     return function ? function(c_result, c_nbGroups, c_input, c_remaining, c_flags, c_minCount) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDevSmResourceSplit(cudaDevResource *c_result, unsigned int c_nbGroups, const cudaDevResource *c_input, cudaDevResource *c_remainder, unsigned int c_flags, cudaDevSmResourceGroupParams *c_groupParams) {
+COLD static cudaError_t thunk_cudaDevSmResourceSplit(cudaDevResource *c_result, unsigned int c_nbGroups, const cudaDevResource *c_input, cudaDevResource *c_remainder, unsigned int c_flags, cudaDevSmResourceGroupParams *c_groupParams) {
     cudaError_t (*function)(cudaDevResource *, unsigned int, const cudaDevResource *, cudaDevResource *, unsigned int, cudaDevSmResourceGroupParams *);
     *(void **)&function = table_resolve(322);
     return function ? function(c_result, c_nbGroups, c_input, c_remainder, c_flags, c_groupParams) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDevResourceGenerateDesc(cudaDevResourceDesc_t *c_phDesc, cudaDevResource *c_resources, unsigned int c_nbResources) {
+COLD static cudaError_t thunk_cudaDevResourceGenerateDesc(cudaDevResourceDesc_t *c_phDesc, cudaDevResource *c_resources, unsigned int c_nbResources) {
     cudaError_t (*function)(cudaDevResourceDesc_t *, cudaDevResource *, unsigned int);
     *(void **)&function = table_resolve(323);
     return function ? function(c_phDesc, c_resources, c_nbResources) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGreenCtxCreate(cudaExecutionContext_t *c_phCtx, cudaDevResourceDesc_t c_desc, int c_device, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGreenCtxCreate(cudaExecutionContext_t *c_phCtx, cudaDevResourceDesc_t c_desc, int c_device, unsigned int c_flags) {
     cudaError_t (*function)(cudaExecutionContext_t *, cudaDevResourceDesc_t, int, unsigned int);
     *(void **)&function = table_resolve(324);
     return function ? function(c_phCtx, c_desc, c_device, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxDestroy(cudaExecutionContext_t c_ctx) {
+COLD static cudaError_t thunk_cudaExecutionCtxDestroy(cudaExecutionContext_t c_ctx) {
     cudaError_t (*function)(cudaExecutionContext_t);
     *(void **)&function = table_resolve(325);
     return function ? function(c_ctx) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxGetDevResource(cudaExecutionContext_t c_ctx, cudaDevResource *c_resource, enum cudaDevResourceType c_type) {
+COLD static cudaError_t thunk_cudaExecutionCtxGetDevResource(cudaExecutionContext_t c_ctx, cudaDevResource *c_resource, enum cudaDevResourceType c_type) {
     cudaError_t (*function)(cudaExecutionContext_t, cudaDevResource *, enum cudaDevResourceType);
     *(void **)&function = table_resolve(326);
     return function ? function(c_ctx, c_resource, c_type) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxGetDevice(int *c_device, cudaExecutionContext_t c_ctx) {
+COLD static cudaError_t thunk_cudaExecutionCtxGetDevice(int *c_device, cudaExecutionContext_t c_ctx) {
     cudaError_t (*function)(int *, cudaExecutionContext_t);
     *(void **)&function = table_resolve(327);
     return function ? function(c_device, c_ctx) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxGetId(cudaExecutionContext_t c_ctx, unsigned long long *c_ctxId) {
+COLD static cudaError_t thunk_cudaExecutionCtxGetId(cudaExecutionContext_t c_ctx, unsigned long long *c_ctxId) {
     cudaError_t (*function)(cudaExecutionContext_t, unsigned long long *);
     *(void **)&function = table_resolve(328);
     return function ? function(c_ctx, c_ctxId) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxStreamCreate(cudaStream_t *c_phStream, cudaExecutionContext_t c_ctx, unsigned int c_flags, int c_priority) {
+COLD static cudaError_t thunk_cudaExecutionCtxStreamCreate(cudaStream_t *c_phStream, cudaExecutionContext_t c_ctx, unsigned int c_flags, int c_priority) {
     cudaError_t (*function)(cudaStream_t *, cudaExecutionContext_t, unsigned int, int);
     *(void **)&function = table_resolve(329);
     return function ? function(c_phStream, c_ctx, c_flags, c_priority) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxSynchronize(cudaExecutionContext_t c_ctx) {
+COLD static cudaError_t thunk_cudaExecutionCtxSynchronize(cudaExecutionContext_t c_ctx) {
     cudaError_t (*function)(cudaExecutionContext_t);
     *(void **)&function = table_resolve(330);
     return function ? function(c_ctx) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaStreamGetDevResource(cudaStream_t c_hStream, cudaDevResource *c_resource, enum cudaDevResourceType c_type) {
+COLD static cudaError_t thunk_cudaStreamGetDevResource(cudaStream_t c_hStream, cudaDevResource *c_resource, enum cudaDevResourceType c_type) {
     cudaError_t (*function)(cudaStream_t, cudaDevResource *, enum cudaDevResourceType);
     *(void **)&function = table_resolve(331);
     return function ? function(c_hStream, c_resource, c_type) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxRecordEvent(cudaExecutionContext_t c_ctx, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaExecutionCtxRecordEvent(cudaExecutionContext_t c_ctx, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaExecutionContext_t, cudaEvent_t);
     *(void **)&function = table_resolve(332);
     return function ? function(c_ctx, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaExecutionCtxWaitEvent(cudaExecutionContext_t c_ctx, cudaEvent_t c_event) {
+COLD static cudaError_t thunk_cudaExecutionCtxWaitEvent(cudaExecutionContext_t c_ctx, cudaEvent_t c_event) {
     cudaError_t (*function)(cudaExecutionContext_t, cudaEvent_t);
     *(void **)&function = table_resolve(333);
     return function ? function(c_ctx, c_event) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaDeviceGetExecutionCtx(cudaExecutionContext_t *c_ctx, int c_device) {
+COLD static cudaError_t thunk_cudaDeviceGetExecutionCtx(cudaExecutionContext_t *c_ctx, int c_device) {
     cudaError_t (*function)(cudaExecutionContext_t *, int);
     *(void **)&function = table_resolve(334);
     return function ? function(c_ctx, c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetExportTable(const void **c_ppExportTable, const cudaUUID_t *c_pExportTableId) {
+COLD static cudaError_t thunk_cudaGetExportTable(const void **c_ppExportTable, const cudaUUID_t *c_pExportTableId) {
     cudaError_t (*function)(const void **, const cudaUUID_t *);
     *(void **)&function = table_resolve(335);
     return function ? function(c_ppExportTable, c_pExportTableId) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetFuncBySymbol(cudaFunction_t *c_functionPtr, const void *c_symbolPtr) {
+COLD static cudaError_t thunk_cudaGetFuncBySymbol(cudaFunction_t *c_functionPtr, const void *c_symbolPtr) {
     cudaError_t (*function)(cudaFunction_t *, const void *);
     *(void **)&function = table_resolve(336);
     return function ? function(c_functionPtr, c_symbolPtr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGetKernel(cudaKernel_t *c_kernelPtr, const void *c_entryFuncAddr) {
+COLD static cudaError_t thunk_cudaGetKernel(cudaKernel_t *c_kernelPtr, const void *c_entryFuncAddr) {
     cudaError_t (*function)(cudaKernel_t *, const void *);
     *(void **)&function = table_resolve(337);
     return function ? function(c_kernelPtr, c_entryFuncAddr) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLGetDevices(unsigned int *c_pCudaDeviceCount, int *c_pCudaDevices, unsigned int c_cudaDeviceCount, enum cudaGLDeviceList c_deviceList) {
+COLD static cudaError_t thunk_cudaGLGetDevices(unsigned int *c_pCudaDeviceCount, int *c_pCudaDevices, unsigned int c_cudaDeviceCount, enum cudaGLDeviceList c_deviceList) {
     cudaError_t (*function)(unsigned int *, int *, unsigned int, enum cudaGLDeviceList);
     *(void **)&function = table_resolve(338);
     return function ? function(c_pCudaDeviceCount, c_pCudaDevices, c_cudaDeviceCount, c_deviceList) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsGLRegisterImage(struct cudaGraphicsResource **c_resource, GLuint c_image, GLenum c_target, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphicsGLRegisterImage(struct cudaGraphicsResource **c_resource, GLuint c_image, GLenum c_target, unsigned int c_flags) {
     cudaError_t (*function)(struct cudaGraphicsResource **, GLuint, GLenum, unsigned int);
     *(void **)&function = table_resolve(339);
     return function ? function(c_resource, c_image, c_target, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsGLRegisterBuffer(struct cudaGraphicsResource **c_resource, GLuint c_buffer, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphicsGLRegisterBuffer(struct cudaGraphicsResource **c_resource, GLuint c_buffer, unsigned int c_flags) {
     cudaError_t (*function)(struct cudaGraphicsResource **, GLuint, unsigned int);
     *(void **)&function = table_resolve(340);
     return function ? function(c_resource, c_buffer, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLSetGLDevice(int c_device) {
+COLD static cudaError_t thunk_cudaGLSetGLDevice(int c_device) {
     cudaError_t (*function)(int);
     *(void **)&function = table_resolve(341);
     return function ? function(c_device) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLRegisterBufferObject(GLuint c_bufObj) {
+COLD static cudaError_t thunk_cudaGLRegisterBufferObject(GLuint c_bufObj) {
     cudaError_t (*function)(GLuint);
     *(void **)&function = table_resolve(342);
     return function ? function(c_bufObj) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLMapBufferObject(void **c_devPtr, GLuint c_bufObj) {
+COLD static cudaError_t thunk_cudaGLMapBufferObject(void **c_devPtr, GLuint c_bufObj) {
     cudaError_t (*function)(void **, GLuint);
     *(void **)&function = table_resolve(343);
     return function ? function(c_devPtr, c_bufObj) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLUnmapBufferObject(GLuint c_bufObj) {
+COLD static cudaError_t thunk_cudaGLUnmapBufferObject(GLuint c_bufObj) {
     cudaError_t (*function)(GLuint);
     *(void **)&function = table_resolve(344);
     return function ? function(c_bufObj) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLUnregisterBufferObject(GLuint c_bufObj) {
+COLD static cudaError_t thunk_cudaGLUnregisterBufferObject(GLuint c_bufObj) {
     cudaError_t (*function)(GLuint);
     *(void **)&function = table_resolve(345);
     return function ? function(c_bufObj) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLSetBufferObjectMapFlags(GLuint c_bufObj, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGLSetBufferObjectMapFlags(GLuint c_bufObj, unsigned int c_flags) {
     cudaError_t (*function)(GLuint, unsigned int);
     *(void **)&function = table_resolve(346);
     return function ? function(c_bufObj, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLMapBufferObjectAsync(void **c_devPtr, GLuint c_bufObj, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaGLMapBufferObjectAsync(void **c_devPtr, GLuint c_bufObj, cudaStream_t c_stream) {
     cudaError_t (*function)(void **, GLuint, cudaStream_t);
     *(void **)&function = table_resolve(347);
     return function ? function(c_devPtr, c_bufObj, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGLUnmapBufferObjectAsync(GLuint c_bufObj, cudaStream_t c_stream) {
+COLD static cudaError_t thunk_cudaGLUnmapBufferObjectAsync(GLuint c_bufObj, cudaStream_t c_stream) {
     cudaError_t (*function)(GLuint, cudaStream_t);
     *(void **)&function = table_resolve(348);
     return function ? function(c_bufObj, c_stream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsEGLRegisterImage(struct cudaGraphicsResource **c_pCudaResource, EGLImageKHR c_image, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphicsEGLRegisterImage(struct cudaGraphicsResource **c_pCudaResource, EGLImageKHR c_image, unsigned int c_flags) {
     cudaError_t (*function)(struct cudaGraphicsResource **, EGLImageKHR, unsigned int);
     *(void **)&function = table_resolve(349);
     return function ? function(c_pCudaResource, c_image, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamConsumerConnect(cudaEglStreamConnection *c_conn, EGLStreamKHR c_eglStream) {
+COLD static cudaError_t thunk_cudaEGLStreamConsumerConnect(cudaEglStreamConnection *c_conn, EGLStreamKHR c_eglStream) {
     cudaError_t (*function)(cudaEglStreamConnection *, EGLStreamKHR);
     *(void **)&function = table_resolve(350);
     return function ? function(c_conn, c_eglStream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamConsumerConnectWithFlags(cudaEglStreamConnection *c_conn, EGLStreamKHR c_eglStream, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaEGLStreamConsumerConnectWithFlags(cudaEglStreamConnection *c_conn, EGLStreamKHR c_eglStream, unsigned int c_flags) {
     cudaError_t (*function)(cudaEglStreamConnection *, EGLStreamKHR, unsigned int);
     *(void **)&function = table_resolve(351);
     return function ? function(c_conn, c_eglStream, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamConsumerDisconnect(cudaEglStreamConnection *c_conn) {
+COLD static cudaError_t thunk_cudaEGLStreamConsumerDisconnect(cudaEglStreamConnection *c_conn) {
     cudaError_t (*function)(cudaEglStreamConnection *);
     *(void **)&function = table_resolve(352);
     return function ? function(c_conn) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamConsumerAcquireFrame(cudaEglStreamConnection *c_conn, cudaGraphicsResource_t *c_pCudaResource, cudaStream_t *c_pStream, unsigned int c_timeout) {
+COLD static cudaError_t thunk_cudaEGLStreamConsumerAcquireFrame(cudaEglStreamConnection *c_conn, cudaGraphicsResource_t *c_pCudaResource, cudaStream_t *c_pStream, unsigned int c_timeout) {
     cudaError_t (*function)(cudaEglStreamConnection *, cudaGraphicsResource_t *, cudaStream_t *, unsigned int);
     *(void **)&function = table_resolve(353);
     return function ? function(c_conn, c_pCudaResource, c_pStream, c_timeout) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamConsumerReleaseFrame(cudaEglStreamConnection *c_conn, cudaGraphicsResource_t c_pCudaResource, cudaStream_t *c_pStream) {
+COLD static cudaError_t thunk_cudaEGLStreamConsumerReleaseFrame(cudaEglStreamConnection *c_conn, cudaGraphicsResource_t c_pCudaResource, cudaStream_t *c_pStream) {
     cudaError_t (*function)(cudaEglStreamConnection *, cudaGraphicsResource_t, cudaStream_t *);
     *(void **)&function = table_resolve(354);
     return function ? function(c_conn, c_pCudaResource, c_pStream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamProducerConnect(cudaEglStreamConnection *c_conn, EGLStreamKHR c_eglStream, EGLint c_width, EGLint c_height) {
+COLD static cudaError_t thunk_cudaEGLStreamProducerConnect(cudaEglStreamConnection *c_conn, EGLStreamKHR c_eglStream, EGLint c_width, EGLint c_height) {
     cudaError_t (*function)(cudaEglStreamConnection *, EGLStreamKHR, EGLint, EGLint);
     *(void **)&function = table_resolve(355);
     return function ? function(c_conn, c_eglStream, c_width, c_height) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamProducerDisconnect(cudaEglStreamConnection *c_conn) {
+COLD static cudaError_t thunk_cudaEGLStreamProducerDisconnect(cudaEglStreamConnection *c_conn) {
     cudaError_t (*function)(cudaEglStreamConnection *);
     *(void **)&function = table_resolve(356);
     return function ? function(c_conn) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamProducerPresentFrame(cudaEglStreamConnection *c_conn, cudaEglFrame c_eglframe, cudaStream_t *c_pStream) {
+COLD static cudaError_t thunk_cudaEGLStreamProducerPresentFrame(cudaEglStreamConnection *c_conn, cudaEglFrame c_eglframe, cudaStream_t *c_pStream) {
     cudaError_t (*function)(cudaEglStreamConnection *, cudaEglFrame, cudaStream_t *);
     *(void **)&function = table_resolve(357);
     return function ? function(c_conn, c_eglframe, c_pStream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEGLStreamProducerReturnFrame(cudaEglStreamConnection *c_conn, cudaEglFrame *c_eglframe, cudaStream_t *c_pStream) {
+COLD static cudaError_t thunk_cudaEGLStreamProducerReturnFrame(cudaEglStreamConnection *c_conn, cudaEglFrame *c_eglframe, cudaStream_t *c_pStream) {
     cudaError_t (*function)(cudaEglStreamConnection *, cudaEglFrame *, cudaStream_t *);
     *(void **)&function = table_resolve(358);
     return function ? function(c_conn, c_eglframe, c_pStream) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsResourceGetMappedEglFrame(cudaEglFrame *c_eglFrame, cudaGraphicsResource_t c_resource, unsigned int c_index, unsigned int c_mipLevel) {
+COLD static cudaError_t thunk_cudaGraphicsResourceGetMappedEglFrame(cudaEglFrame *c_eglFrame, cudaGraphicsResource_t c_resource, unsigned int c_index, unsigned int c_mipLevel) {
     cudaError_t (*function)(cudaEglFrame *, cudaGraphicsResource_t, unsigned int, unsigned int);
     *(void **)&function = table_resolve(359);
     return function ? function(c_eglFrame, c_resource, c_index, c_mipLevel) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaEventCreateFromEGLSync(cudaEvent_t *c_phEvent, EGLSyncKHR c_eglSync, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaEventCreateFromEGLSync(cudaEvent_t *c_phEvent, EGLSyncKHR c_eglSync, unsigned int c_flags) {
     cudaError_t (*function)(cudaEvent_t *, EGLSyncKHR, unsigned int);
     *(void **)&function = table_resolve(360);
     return function ? function(c_phEvent, c_eglSync, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaVDPAUGetDevice(int *c_device, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
+COLD static cudaError_t thunk_cudaVDPAUGetDevice(int *c_device, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
     cudaError_t (*function)(int *, VdpDevice, VdpGetProcAddress *);
     *(void **)&function = table_resolve(361);
     return function ? function(c_device, c_vdpDevice, c_vdpGetProcAddress) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaVDPAUSetVDPAUDevice(int c_device, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
+COLD static cudaError_t thunk_cudaVDPAUSetVDPAUDevice(int c_device, VdpDevice c_vdpDevice, VdpGetProcAddress *c_vdpGetProcAddress) {
     cudaError_t (*function)(int, VdpDevice, VdpGetProcAddress *);
     *(void **)&function = table_resolve(362);
     return function ? function(c_device, c_vdpDevice, c_vdpGetProcAddress) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsVDPAURegisterVideoSurface(struct cudaGraphicsResource **c_resource, VdpVideoSurface c_vdpSurface, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphicsVDPAURegisterVideoSurface(struct cudaGraphicsResource **c_resource, VdpVideoSurface c_vdpSurface, unsigned int c_flags) {
     cudaError_t (*function)(struct cudaGraphicsResource **, VdpVideoSurface, unsigned int);
     *(void **)&function = table_resolve(363);
     return function ? function(c_resource, c_vdpSurface, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaGraphicsVDPAURegisterOutputSurface(struct cudaGraphicsResource **c_resource, VdpOutputSurface c_vdpSurface, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaGraphicsVDPAURegisterOutputSurface(struct cudaGraphicsResource **c_resource, VdpOutputSurface c_vdpSurface, unsigned int c_flags) {
     cudaError_t (*function)(struct cudaGraphicsResource **, VdpOutputSurface, unsigned int);
     *(void **)&function = table_resolve(364);
     return function ? function(c_resource, c_vdpSurface, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaProfilerStart(void) {
+COLD static cudaError_t thunk_cudaProfilerStart(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(365);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaProfilerStop(void) {
+COLD static cudaError_t thunk_cudaProfilerStop(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(366);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaThreadExit(void) {
+COLD static cudaError_t thunk_cudaThreadExit(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(367);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaThreadSynchronize(void) {
+COLD static cudaError_t thunk_cudaThreadSynchronize(void) {
     cudaError_t (*function)(void);
     *(void **)&function = table_resolve(368);
     return function ? function() : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaThreadSetLimit(enum cudaLimit c_limit, size_t c_value) {
+COLD static cudaError_t thunk_cudaThreadSetLimit(enum cudaLimit c_limit, size_t c_value) {
     cudaError_t (*function)(enum cudaLimit, size_t);
     *(void **)&function = table_resolve(369);
     return function ? function(c_limit, c_value) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaThreadGetLimit(size_t *c_pValue, enum cudaLimit c_limit) {
+COLD static cudaError_t thunk_cudaThreadGetLimit(size_t *c_pValue, enum cudaLimit c_limit) {
     cudaError_t (*function)(size_t *, enum cudaLimit);
     *(void **)&function = table_resolve(370);
     return function ? function(c_pValue, c_limit) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaThreadGetCacheConfig(enum cudaFuncCache *c_pCacheConfig) {
+COLD static cudaError_t thunk_cudaThreadGetCacheConfig(enum cudaFuncCache *c_pCacheConfig) {
     cudaError_t (*function)(enum cudaFuncCache *);
     *(void **)&function = table_resolve(371);
     return function ? function(c_pCacheConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaThreadSetCacheConfig(enum cudaFuncCache c_cacheConfig) {
+COLD static cudaError_t thunk_cudaThreadSetCacheConfig(enum cudaFuncCache c_cacheConfig) {
     cudaError_t (*function)(enum cudaFuncCache);
     *(void **)&function = table_resolve(372);
     return function ? function(c_cacheConfig) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaLaunchCooperativeKernelMultiDevice(struct cudaLaunchParams *c_launchParamsList, unsigned int c_numDevices, unsigned int c_flags) {
+COLD static cudaError_t thunk_cudaLaunchCooperativeKernelMultiDevice(struct cudaLaunchParams *c_launchParamsList, unsigned int c_numDevices, unsigned int c_flags) {
     cudaError_t (*function)(struct cudaLaunchParams *, unsigned int, unsigned int);
     *(void **)&function = table_resolve(373);
     return function ? function(c_launchParamsList, c_numDevices, c_flags) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaSetDoubleForDevice(double *c_d) {
+COLD static cudaError_t thunk_cudaSetDoubleForDevice(double *c_d) {
     cudaError_t (*function)(double *);
     *(void **)&function = table_resolve(374);
     return function ? function(c_d) : cudaErrorSymbolNotFound;
 }
-static cudaError_t thunk_cudaSetDoubleForHost(double *c_d) {
+COLD static cudaError_t thunk_cudaSetDoubleForHost(double *c_d) {
     cudaError_t (*function)(double *);
     *(void **)&function = table_resolve(375);
     return function ? function(c_d) : cudaErrorSymbolNotFound;
@@ -5697,7 +5697,7 @@ static const OptionType options_cudaJitOption[] = {
 static const OptionType options_cudaLibraryOption[] = {
     {0LL, OPTION_RECORD},
 };
-static PyObject *call_cudaDeviceReset(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceReset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -5711,7 +5711,7 @@ static PyObject *call_cudaDeviceReset(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceSynchronize(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceSynchronize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -5725,7 +5725,7 @@ static PyObject *call_cudaDeviceSynchronize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceSetLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceSetLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -5742,7 +5742,7 @@ static PyObject *call_cudaDeviceSetLimit(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceGetLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -5759,7 +5759,7 @@ static PyObject *call_cudaDeviceGetLimit(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_pValue));
 }
-static PyObject *call_cudaDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -5778,7 +5778,7 @@ static PyObject *call_cudaDeviceGetTexture1DLinearMaxWidth(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_maxWidthInElements));
 }
-static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -5794,7 +5794,7 @@ static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(41, c_pCacheConfig));
 }
-static PyObject *call_cudaDeviceGetStreamPriorityRange(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetStreamPriorityRange(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -5811,7 +5811,7 @@ static PyObject *call_cudaDeviceGetStreamPriorityRange(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromLongLong(c_leastPriority), PyLong_FromLongLong(c_greatestPriority)}, 2);
 }
-static PyObject *call_cudaDeviceSetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -5826,7 +5826,7 @@ static PyObject *call_cudaDeviceSetCacheConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceGetByPCIBusId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetByPCIBusId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -5849,7 +5849,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaDeviceGetPCIBusId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetPCIBusId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -5879,7 +5879,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaIpcGetEventHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaIpcGetEventHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -5901,7 +5901,7 @@ done:
     Py_XDECREF(c_handle);
     return result;
 }
-static PyObject *call_cudaIpcOpenEventHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaIpcOpenEventHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -5918,7 +5918,7 @@ static PyObject *call_cudaIpcOpenEventHandle(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(8, (uint64_t)c_event));
 }
-static PyObject *call_cudaIpcGetMemHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaIpcGetMemHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -5943,7 +5943,7 @@ done:
     Py_XDECREF(c_handle);
     return result;
 }
-static PyObject *call_cudaIpcOpenMemHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaIpcOpenMemHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -5962,7 +5962,7 @@ static PyObject *call_cudaIpcOpenMemHandle(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
-static PyObject *call_cudaIpcCloseMemHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaIpcCloseMemHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -5983,7 +5983,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaDeviceFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6000,7 +6000,7 @@ static PyObject *call_cudaDeviceFlushGPUDirectRDMAWrites(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceRegisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -6027,7 +6027,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6044,7 +6044,7 @@ static PyObject *call_cudaDeviceUnregisterAsyncNotification(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceGetSharedMemConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6060,7 +6060,7 @@ static PyObject *call_cudaDeviceGetSharedMemConfig(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(42, c_pConfig));
 }
-static PyObject *call_cudaDeviceSetSharedMemConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6075,7 +6075,7 @@ static PyObject *call_cudaDeviceSetSharedMemConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGetLastError(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetLastError(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6084,12 +6084,10 @@ static PyObject *call_cudaGetLastError(CALL_PARAMETERS) {
     }
     (void)args;
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cudaGetLastError();
-    Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaPeekAtLastError(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaPeekAtLastError(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6098,12 +6096,10 @@ static PyObject *call_cudaPeekAtLastError(CALL_PARAMETERS) {
     }
     (void)args;
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cudaPeekAtLastError();
-    Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGetErrorName(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetErrorName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6117,7 +6113,7 @@ static PyObject *call_cudaGetErrorName(CALL_PARAMETERS) {
     if (!returned && table_raise_pending() < 0) return NULL;
     return result_pair(text_from(returned));
 }
-static PyObject *call_cudaGetErrorString(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetErrorString(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6131,7 +6127,7 @@ static PyObject *call_cudaGetErrorString(CALL_PARAMETERS) {
     if (!returned && table_raise_pending() < 0) return NULL;
     return result_pair(text_from(returned));
 }
-static PyObject *call_cudaGetDeviceCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetDeviceCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6147,7 +6143,7 @@ static PyObject *call_cudaGetDeviceCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_count));
 }
-static PyObject *call_cudaGetDeviceProperties(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetDeviceProperties(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6169,7 +6165,7 @@ done:
     Py_XDECREF(c_prop);
     return result;
 }
-static PyObject *call_cudaDeviceGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6188,7 +6184,7 @@ static PyObject *call_cudaDeviceGetAttribute(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_value));
 }
-static PyObject *call_cudaDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -6216,7 +6212,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaDeviceGetDefaultMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6233,7 +6229,7 @@ static PyObject *call_cudaDeviceGetDefaultMemPool(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
-static PyObject *call_cudaDeviceSetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceSetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6250,7 +6246,7 @@ static PyObject *call_cudaDeviceSetMemPool(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceGetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6267,7 +6263,7 @@ static PyObject *call_cudaDeviceGetMemPool(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
-static PyObject *call_cudaDeviceGetNvSciSyncAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetNvSciSyncAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -6292,7 +6288,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaDeviceGetP2PAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetP2PAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -6313,7 +6309,7 @@ static PyObject *call_cudaDeviceGetP2PAttribute(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_value));
 }
-static PyObject *call_cudaDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -6343,7 +6339,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaChooseDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaChooseDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6360,7 +6356,7 @@ static PyObject *call_cudaChooseDevice(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_device));
 }
-static PyObject *call_cudaInitDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaInitDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -6404,13 +6400,11 @@ static PyObject *call_cudaGetDevice(CALL_PARAMETERS) {
     (void)args;
     int c_device = 0;
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cudaGetDevice(&c_device);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_device));
 }
-static PyObject *call_cudaSetValidDevices(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaSetValidDevices(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6433,7 +6427,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaSetDeviceFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaSetDeviceFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6448,7 +6442,7 @@ static PyObject *call_cudaSetDeviceFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGetDeviceFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetDeviceFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6464,7 +6458,7 @@ static PyObject *call_cudaGetDeviceFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
-static PyObject *call_cudaStreamCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6480,7 +6474,7 @@ static PyObject *call_cudaStreamCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(7, (uint64_t)c_pStream));
 }
-static PyObject *call_cudaStreamCreateWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamCreateWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6497,7 +6491,7 @@ static PyObject *call_cudaStreamCreateWithFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(7, (uint64_t)c_pStream));
 }
-static PyObject *call_cudaStreamCreateWithPriority(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamCreateWithPriority(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6516,7 +6510,7 @@ static PyObject *call_cudaStreamCreateWithPriority(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(7, (uint64_t)c_pStream));
 }
-static PyObject *call_cudaStreamGetPriority(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamGetPriority(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6533,7 +6527,7 @@ static PyObject *call_cudaStreamGetPriority(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_priority));
 }
-static PyObject *call_cudaStreamGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6550,7 +6544,7 @@ static PyObject *call_cudaStreamGetFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
-static PyObject *call_cudaStreamGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6567,7 +6561,7 @@ static PyObject *call_cudaStreamGetId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_streamId));
 }
-static PyObject *call_cudaStreamGetDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamGetDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6584,7 +6578,7 @@ static PyObject *call_cudaStreamGetDevice(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_device));
 }
-static PyObject *call_cudaCtxResetPersistingL2Cache(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaCtxResetPersistingL2Cache(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6598,7 +6592,7 @@ static PyObject *call_cudaCtxResetPersistingL2Cache(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamCopyAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamCopyAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6615,7 +6609,7 @@ static PyObject *call_cudaStreamCopyAttributes(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6639,7 +6633,7 @@ done:
     Py_XDECREF(c_value_out);
     return result;
 }
-static PyObject *call_cudaStreamSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -6658,7 +6652,7 @@ static PyObject *call_cudaStreamSetAttribute(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6692,7 +6686,7 @@ static PyObject *call_cudaStreamWaitEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamAddCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamAddCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -6749,7 +6743,7 @@ static PyObject *call_cudaStreamQuery(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamAttachMemAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamAttachMemAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -6776,7 +6770,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaStreamBeginCapture(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamBeginCapture(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -6793,7 +6787,7 @@ static PyObject *call_cudaStreamBeginCapture(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -6814,7 +6808,7 @@ static PyObject *call_cudaStreamBeginRecaptureToGraph(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamBeginCaptureToGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamBeginCaptureToGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -6845,7 +6839,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6863,7 +6857,7 @@ static PyObject *call_cudaThreadExchangeStreamCaptureMode(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(28, io_mode));
 }
-static PyObject *call_cudaStreamEndCapture(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamEndCapture(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6897,7 +6891,7 @@ static PyObject *call_cudaStreamIsCapturing(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(26, c_pCaptureStatus));
 }
-static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6919,7 +6913,7 @@ static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 6);
     return result_tuple(status, (PyObject *[]){enum_value(26, c_captureStatus_out), PyLong_FromUnsignedLongLong(c_id_out), handle_new(12, (uint64_t)c_graph_out), list_from((ValueType){KIND_HANDLE, 13, 8}, c_dependencies_out, c_dependencies_out ? c_numDependencies_out : 0), list_from((ValueType){KIND_RECORD, 123, 8}, c_edgeData_out, c_edgeData_out ? c_numDependencies_out : 0), PyLong_FromUnsignedLongLong(c_numDependencies_out)}, 6);
 }
-static PyObject *call_cudaStreamUpdateCaptureDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamUpdateCaptureDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -6948,7 +6942,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaEventCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEventCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -6964,7 +6958,7 @@ static PyObject *call_cudaEventCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(8, (uint64_t)c_event));
 }
-static PyObject *call_cudaEventCreateWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEventCreateWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -6998,7 +6992,7 @@ static PyObject *call_cudaEventRecord(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaEventRecordWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEventRecordWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7047,7 +7041,7 @@ static PyObject *call_cudaEventSynchronize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaEventDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEventDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7062,7 +7056,7 @@ static PyObject *call_cudaEventDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaEventElapsedTime(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEventElapsedTime(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7081,7 +7075,7 @@ static PyObject *call_cudaEventElapsedTime(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyFloat_FromDouble(c_ms));
 }
-static PyObject *call_cudaImportExternalMemory(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaImportExternalMemory(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7098,7 +7092,7 @@ static PyObject *call_cudaImportExternalMemory(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(10, (uint64_t)c_extMem_out));
 }
-static PyObject *call_cudaExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7117,7 +7111,7 @@ static PyObject *call_cudaExternalMemoryGetMappedBuffer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
-static PyObject *call_cudaExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7136,7 +7130,7 @@ static PyObject *call_cudaExternalMemoryGetMappedMipmappedArray(CALL_PARAMETERS)
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(4, (uint64_t)c_mipmap));
 }
-static PyObject *call_cudaDestroyExternalMemory(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDestroyExternalMemory(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7151,7 +7145,7 @@ static PyObject *call_cudaDestroyExternalMemory(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaImportExternalSemaphore(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaImportExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7168,7 +7162,7 @@ static PyObject *call_cudaImportExternalSemaphore(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(11, (uint64_t)c_extSem_out));
 }
-static PyObject *call_cudaSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaSignalExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -7195,7 +7189,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaWaitExternalSemaphoresAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaWaitExternalSemaphoresAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -7222,7 +7216,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaDestroyExternalSemaphore(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDestroyExternalSemaphore(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7237,7 +7231,7 @@ static PyObject *call_cudaDestroyExternalSemaphore(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaLaunchKernel(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLaunchKernel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -7293,7 +7287,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLaunchCooperativeKernel(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLaunchCooperativeKernel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -7324,7 +7318,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFuncSetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFuncSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7347,7 +7341,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFuncGetAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFuncGetAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7372,7 +7366,7 @@ done:
     Py_XDECREF(c_attr);
     return result;
 }
-static PyObject *call_cudaFuncSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFuncSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7397,7 +7391,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFuncGetName(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFuncGetName(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7420,7 +7414,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFuncGetParamInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFuncGetParamInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7446,7 +7440,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFuncGetParamCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFuncGetParamCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7469,7 +7463,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLaunchHostFunc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLaunchHostFunc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7494,7 +7488,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLaunchHostFunc_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLaunchHostFunc_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -7521,7 +7515,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFuncSetSharedMemConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFuncSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7544,7 +7538,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessor(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7571,7 +7565,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaOccupancyAvailableDynamicSMemPerBlock(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7598,7 +7592,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -7627,7 +7621,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaOccupancyMaxPotentialClusterSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7652,7 +7646,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaOccupancyMaxActiveClusters(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaOccupancyMaxActiveClusters(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7677,7 +7671,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMallocManaged(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMallocManaged(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7696,7 +7690,7 @@ static PyObject *call_cudaMallocManaged(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
-static PyObject *call_cudaMalloc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMalloc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7713,7 +7707,7 @@ static PyObject *call_cudaMalloc(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
-static PyObject *call_cudaMallocHost(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMallocHost(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7730,7 +7724,7 @@ static PyObject *call_cudaMallocHost(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_ptr));
 }
-static PyObject *call_cudaMallocPitch(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMallocPitch(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7750,7 +7744,7 @@ static PyObject *call_cudaMallocPitch(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr), PyLong_FromUnsignedLongLong(c_pitch)}, 2);
 }
-static PyObject *call_cudaMallocArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMallocArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -7773,7 +7767,7 @@ static PyObject *call_cudaMallocArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(2, (uint64_t)c_array));
 }
-static PyObject *call_cudaFree(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFree(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7794,7 +7788,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFreeHost(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFreeHost(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7815,7 +7809,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaFreeArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFreeArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7830,7 +7824,7 @@ static PyObject *call_cudaFreeArray(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaFreeMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaFreeMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7845,7 +7839,7 @@ static PyObject *call_cudaFreeMipmappedArray(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaHostAlloc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaHostAlloc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7864,7 +7858,7 @@ static PyObject *call_cudaHostAlloc(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_pHost));
 }
-static PyObject *call_cudaHostRegister(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaHostRegister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -7889,7 +7883,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaHostUnregister(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaHostUnregister(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7910,7 +7904,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaHostGetDevicePointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaHostGetDevicePointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -7935,7 +7929,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaHostGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaHostGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7958,7 +7952,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMalloc3D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMalloc3D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -7980,7 +7974,7 @@ done:
     Py_XDECREF(c_pitchedDevPtr);
     return result;
 }
-static PyObject *call_cudaMalloc3DArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMalloc3DArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8001,7 +7995,7 @@ static PyObject *call_cudaMalloc3DArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(2, (uint64_t)c_array));
 }
-static PyObject *call_cudaMallocMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMallocMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -8024,7 +8018,7 @@ static PyObject *call_cudaMallocMipmappedArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(4, (uint64_t)c_mipmappedArray));
 }
-static PyObject *call_cudaGetMipmappedArrayLevel(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetMipmappedArrayLevel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8043,7 +8037,7 @@ static PyObject *call_cudaGetMipmappedArrayLevel(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(2, (uint64_t)c_levelArray));
 }
-static PyObject *call_cudaMemcpy3D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy3D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8058,7 +8052,7 @@ static PyObject *call_cudaMemcpy3D(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemcpy3DPeer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy3DPeer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8073,7 +8067,7 @@ static PyObject *call_cudaMemcpy3DPeer(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemcpy3DAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy3DAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8090,7 +8084,7 @@ static PyObject *call_cudaMemcpy3DAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemcpy3DPeerAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy3DPeerAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8107,7 +8101,7 @@ static PyObject *call_cudaMemcpy3DPeerAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemGetInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemGetInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -8124,7 +8118,7 @@ static PyObject *call_cudaMemGetInfo(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromUnsignedLongLong(c_free), PyLong_FromUnsignedLongLong(c_total)}, 2);
 }
-static PyObject *call_cudaArrayGetInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaArrayGetInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8150,7 +8144,7 @@ done:
     Py_XDECREF(c_extent);
     return result;
 }
-static PyObject *call_cudaArrayGetPlane(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaArrayGetPlane(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8169,7 +8163,7 @@ static PyObject *call_cudaArrayGetPlane(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(2, (uint64_t)c_pPlaneArray));
 }
-static PyObject *call_cudaArrayGetMemoryRequirements(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8193,7 +8187,7 @@ done:
     Py_XDECREF(c_memoryRequirements);
     return result;
 }
-static PyObject *call_cudaMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMipmappedArrayGetMemoryRequirements(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -8217,7 +8211,7 @@ done:
     Py_XDECREF(c_memoryRequirements);
     return result;
 }
-static PyObject *call_cudaArrayGetSparseProperties(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8239,7 +8233,7 @@ done:
     Py_XDECREF(c_sparseProperties);
     return result;
 }
-static PyObject *call_cudaMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMipmappedArrayGetSparseProperties(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -8261,7 +8255,7 @@ done:
     Py_XDECREF(c_sparseProperties);
     return result;
 }
-static PyObject *call_cudaMemcpy(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -8288,7 +8282,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyPeer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyPeer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -8317,7 +8311,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy2D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy2D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -8350,7 +8344,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy2DToArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy2DToArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -8385,7 +8379,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy2DFromArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy2DFromArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -8420,7 +8414,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy2DArrayToArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy2DArrayToArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[9];
     if (UNLIKELY(names || nargs != 9)) {
@@ -8451,7 +8445,7 @@ static PyObject *call_cudaMemcpy2DArrayToArray(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemcpyToSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyToSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -8480,7 +8474,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyFromSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyFromSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -8538,7 +8532,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyPeerAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyPeerAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -8569,7 +8563,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -8604,7 +8598,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy3DBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy3DBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -8631,7 +8625,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyWithAttributesAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -8660,7 +8654,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8679,7 +8673,7 @@ static PyObject *call_cudaMemcpy3DWithAttributesAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemcpy2DAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy2DAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -8714,7 +8708,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy2DToArrayAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy2DToArrayAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[9];
     if (UNLIKELY(names || nargs != 9)) {
@@ -8751,7 +8745,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpy2DFromArrayAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpy2DFromArrayAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[9];
     if (UNLIKELY(names || nargs != 9)) {
@@ -8788,7 +8782,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyToSymbolAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyToSymbolAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -8819,7 +8813,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyFromSymbolAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyFromSymbolAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -8850,7 +8844,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemset(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemset(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8875,7 +8869,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemset2D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemset2D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -8904,7 +8898,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemset3D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemset3D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -8950,7 +8944,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemset2DAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemset2DAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -8981,7 +8975,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemset3DAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemset3DAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9002,7 +8996,7 @@ static PyObject *call_cudaMemset3DAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGetSymbolAddress(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetSymbolAddress(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9025,7 +9019,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGetSymbolSize(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetSymbolSize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9048,7 +9042,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPrefetchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPrefetchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -9077,7 +9071,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPrefetchBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -9112,7 +9106,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemDiscardBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemDiscardBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -9141,7 +9135,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemDiscardAndPrefetchBatchAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemDiscardAndPrefetchBatchAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -9176,7 +9170,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemGetLocationInfo(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemGetLocationInfo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -9205,7 +9199,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemAdvise(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemAdvise(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9232,7 +9226,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemRangeGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemRangeGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -9264,7 +9258,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemRangeGetAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemRangeGetAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -9296,7 +9290,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyToArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyToArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -9327,7 +9321,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyFromArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyFromArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -9358,7 +9352,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyArrayToArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyArrayToArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -9387,7 +9381,7 @@ static PyObject *call_cudaMemcpyArrayToArray(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemcpyToArrayAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyToArrayAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -9420,7 +9414,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemcpyFromArrayAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemcpyFromArrayAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -9495,7 +9489,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPoolTrimTo(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolTrimTo(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9512,7 +9506,7 @@ static PyObject *call_cudaMemPoolTrimTo(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemPoolSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9538,7 +9532,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPoolGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9565,7 +9559,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPoolSetAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolSetAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9590,7 +9584,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPoolGetAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolGetAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9609,7 +9603,7 @@ static PyObject *call_cudaMemPoolGetAccess(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(55, c_flags));
 }
-static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9626,7 +9620,7 @@ static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
-static PyObject *call_cudaMemPoolDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9641,7 +9635,7 @@ static PyObject *call_cudaMemPoolDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaMemGetDefaultMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemGetDefaultMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9660,7 +9654,7 @@ static PyObject *call_cudaMemGetDefaultMemPool(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
-static PyObject *call_cudaMemGetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemGetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9679,7 +9673,7 @@ static PyObject *call_cudaMemGetMemPool(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(19, (uint64_t)c_memPool));
 }
-static PyObject *call_cudaMemSetMemPool(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemSetMemPool(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9719,7 +9713,7 @@ static PyObject *call_cudaMallocFromPoolAsync(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_ptr));
 }
-static PyObject *call_cudaMemPoolExportToShareableHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolExportToShareableHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9748,7 +9742,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolImportFromShareableHandle(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9775,7 +9769,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaMemPoolExportPointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolExportPointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9800,7 +9794,7 @@ done:
     Py_XDECREF(c_exportData);
     return result;
 }
-static PyObject *call_cudaMemPoolImportPointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaMemPoolImportPointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9819,7 +9813,7 @@ static PyObject *call_cudaMemPoolImportPointer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_ptr));
 }
-static PyObject *call_cudaPointerGetAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaPointerGetAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9844,7 +9838,7 @@ done:
     Py_XDECREF(c_attributes);
     return result;
 }
-static PyObject *call_cudaDeviceCanAccessPeer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceCanAccessPeer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9863,7 +9857,7 @@ static PyObject *call_cudaDeviceCanAccessPeer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_canAccessPeer));
 }
-static PyObject *call_cudaDeviceEnablePeerAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceEnablePeerAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9880,7 +9874,7 @@ static PyObject *call_cudaDeviceEnablePeerAccess(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceDisablePeerAccess(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceDisablePeerAccess(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9895,7 +9889,7 @@ static PyObject *call_cudaDeviceDisablePeerAccess(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphicsUnregisterResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsUnregisterResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9910,7 +9904,7 @@ static PyObject *call_cudaGraphicsUnregisterResource(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -9927,7 +9921,7 @@ static PyObject *call_cudaGraphicsResourceSetMapFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphicsMapResources(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsMapResources(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9952,7 +9946,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphicsUnmapResources(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsUnmapResources(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -9977,7 +9971,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -9995,7 +9989,7 @@ static PyObject *call_cudaGraphicsResourceGetMappedPointer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 2);
     return result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_devPtr), PyLong_FromUnsignedLongLong(c_size)}, 2);
 }
-static PyObject *call_cudaGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10016,7 +10010,7 @@ static PyObject *call_cudaGraphicsSubResourceGetMappedArray(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(2, (uint64_t)c_array));
 }
-static PyObject *call_cudaGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10033,7 +10027,7 @@ static PyObject *call_cudaGraphicsResourceGetMappedMipmappedArray(CALL_PARAMETER
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(4, (uint64_t)c_mipmappedArray));
 }
-static PyObject *call_cudaGetChannelDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetChannelDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10055,7 +10049,7 @@ done:
     Py_XDECREF(c_desc);
     return result;
 }
-static PyObject *call_cudaCreateChannelDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaCreateChannelDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10079,7 +10073,7 @@ static PyObject *call_cudaCreateChannelDesc(CALL_PARAMETERS) {
     if (table_raise_pending() < 0) return NULL;
     return result_pair(record_copy(1, &returned));
 }
-static PyObject *call_cudaCreateTextureObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaCreateTextureObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10100,7 +10094,7 @@ static PyObject *call_cudaCreateTextureObject(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(27, (uint64_t)c_pTexObject));
 }
-static PyObject *call_cudaDestroyTextureObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDestroyTextureObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10115,7 +10109,7 @@ static PyObject *call_cudaDestroyTextureObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGetTextureObjectResourceDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetTextureObjectResourceDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10137,7 +10131,7 @@ done:
     Py_XDECREF(c_pResDesc);
     return result;
 }
-static PyObject *call_cudaGetTextureObjectTextureDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetTextureObjectTextureDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10159,7 +10153,7 @@ done:
     Py_XDECREF(c_pTexDesc);
     return result;
 }
-static PyObject *call_cudaGetTextureObjectResourceViewDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetTextureObjectResourceViewDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10181,7 +10175,7 @@ done:
     Py_XDECREF(c_pResViewDesc);
     return result;
 }
-static PyObject *call_cudaCreateSurfaceObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaCreateSurfaceObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10198,7 +10192,7 @@ static PyObject *call_cudaCreateSurfaceObject(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(26, (uint64_t)c_pSurfObject));
 }
-static PyObject *call_cudaDestroySurfaceObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDestroySurfaceObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10213,7 +10207,7 @@ static PyObject *call_cudaDestroySurfaceObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGetSurfaceObjectResourceDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetSurfaceObjectResourceDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10235,7 +10229,7 @@ done:
     Py_XDECREF(c_pResDesc);
     return result;
 }
-static PyObject *call_cudaDriverGetVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDriverGetVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -10245,13 +10239,11 @@ static PyObject *call_cudaDriverGetVersion(CALL_PARAMETERS) {
     (void)args;
     int c_driverVersion = 0;
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cudaDriverGetVersion(&c_driverVersion);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_driverVersion));
 }
-static PyObject *call_cudaRuntimeGetVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaRuntimeGetVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -10261,13 +10253,11 @@ static PyObject *call_cudaRuntimeGetVersion(CALL_PARAMETERS) {
     (void)args;
     int c_runtimeVersion = 0;
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.cudaRuntimeGetVersion(&c_runtimeVersion);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_runtimeVersion));
 }
-static PyObject *call_cudaLogsRegisterCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLogsRegisterCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10292,7 +10282,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLogsUnregisterCallback(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLogsUnregisterCallback(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10307,7 +10297,7 @@ static PyObject *call_cudaLogsUnregisterCallback(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaLogsCurrent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLogsCurrent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10324,7 +10314,7 @@ static PyObject *call_cudaLogsCurrent(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(25, (uint64_t)c_iterator_out));
 }
-static PyObject *call_cudaLogsDumpToFile(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLogsDumpToFile(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10352,7 +10342,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLogsDumpToMemory(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLogsDumpToMemory(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10388,7 +10378,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10405,7 +10395,7 @@ static PyObject *call_cudaGraphCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_pGraph));
 }
-static PyObject *call_cudaGraphAddKernelNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddKernelNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10434,7 +10424,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphKernelNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphKernelNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10456,7 +10446,7 @@ done:
     Py_XDECREF(c_pNodeParams);
     return result;
 }
-static PyObject *call_cudaGraphKernelNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10473,7 +10463,7 @@ static PyObject *call_cudaGraphKernelNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10490,7 +10480,7 @@ static PyObject *call_cudaGraphKernelNodeCopyAttributes(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphKernelNodeGetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10514,7 +10504,7 @@ done:
     Py_XDECREF(c_value_out);
     return result;
 }
-static PyObject *call_cudaGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -10533,7 +10523,7 @@ static PyObject *call_cudaGraphKernelNodeSetAttribute(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddMemcpyNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddMemcpyNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10562,7 +10552,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphAddMemcpyNodeToSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddMemcpyNodeToSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -10599,7 +10589,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphAddMemcpyNodeFromSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddMemcpyNodeFromSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -10636,7 +10626,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphAddMemcpyNode1D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddMemcpyNode1D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -10671,7 +10661,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemcpyNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10693,7 +10683,7 @@ done:
     Py_XDECREF(c_pNodeParams);
     return result;
 }
-static PyObject *call_cudaGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10710,7 +10700,7 @@ static PyObject *call_cudaGraphMemcpyNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphMemcpyNodeSetParamsToSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemcpyNodeSetParamsToSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -10741,7 +10731,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphMemcpyNodeSetParamsFromSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemcpyNodeSetParamsFromSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -10772,7 +10762,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphMemcpyNodeSetParams1D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemcpyNodeSetParams1D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -10801,7 +10791,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphAddMemsetNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddMemsetNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10830,7 +10820,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphMemsetNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemsetNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10852,7 +10842,7 @@ done:
     Py_XDECREF(c_pNodeParams);
     return result;
 }
-static PyObject *call_cudaGraphMemsetNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10869,7 +10859,7 @@ static PyObject *call_cudaGraphMemsetNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddHostNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddHostNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10898,7 +10888,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphHostNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphHostNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10920,7 +10910,7 @@ done:
     Py_XDECREF(c_pNodeParams);
     return result;
 }
-static PyObject *call_cudaGraphHostNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -10937,7 +10927,7 @@ static PyObject *call_cudaGraphHostNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddChildGraphNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddChildGraphNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -10966,7 +10956,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -10983,7 +10973,7 @@ static PyObject *call_cudaGraphChildGraphNodeGetGraph(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_pGraph));
 }
-static PyObject *call_cudaGraphAddEmptyNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddEmptyNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11010,7 +11000,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphAddEventRecordNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddEventRecordNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11039,7 +11029,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11056,7 +11046,7 @@ static PyObject *call_cudaGraphEventRecordNodeGetEvent(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(8, (uint64_t)c_event_out));
 }
-static PyObject *call_cudaGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11073,7 +11063,7 @@ static PyObject *call_cudaGraphEventRecordNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddEventWaitNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddEventWaitNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11102,7 +11092,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11119,7 +11109,7 @@ static PyObject *call_cudaGraphEventWaitNodeGetEvent(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(8, (uint64_t)c_event_out));
 }
-static PyObject *call_cudaGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11136,7 +11126,7 @@ static PyObject *call_cudaGraphEventWaitNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddExternalSemaphoresSignalNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11165,7 +11155,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExternalSemaphoresSignalNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11187,7 +11177,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cudaGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11204,7 +11194,7 @@ static PyObject *call_cudaGraphExternalSemaphoresSignalNodeSetParams(CALL_PARAME
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddExternalSemaphoresWaitNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11233,7 +11223,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExternalSemaphoresWaitNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11255,7 +11245,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cudaGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11272,7 +11262,7 @@ static PyObject *call_cudaGraphExternalSemaphoresWaitNodeSetParams(CALL_PARAMETE
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddMemAllocNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddMemAllocNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11301,7 +11291,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemAllocNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11323,7 +11313,7 @@ done:
     Py_XDECREF(c_params_out);
     return result;
 }
-static PyObject *call_cudaGraphAddMemFreeNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddMemFreeNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -11352,7 +11342,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11369,7 +11359,7 @@ static PyObject *call_cudaGraphMemFreeNodeGetParams(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_dptr_out));
 }
-static PyObject *call_cudaDeviceGraphMemTrim(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGraphMemTrim(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11384,7 +11374,7 @@ static PyObject *call_cudaDeviceGraphMemTrim(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11411,7 +11401,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaDeviceSetGraphMemAttribute(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceSetGraphMemAttribute(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11437,7 +11427,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphClone(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphClone(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11454,7 +11444,7 @@ static PyObject *call_cudaGraphClone(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_pGraphClone));
 }
-static PyObject *call_cudaGraphNodeFindInClone(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeFindInClone(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11473,7 +11463,7 @@ static PyObject *call_cudaGraphNodeFindInClone(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(13, (uint64_t)c_pNode));
 }
-static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11490,7 +11480,7 @@ static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(79, c_pType));
 }
-static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11507,7 +11497,7 @@ static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(12, (uint64_t)c_phGraph));
 }
-static PyObject *call_cudaGraphNodeGetLocalId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetLocalId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11524,7 +11514,7 @@ static PyObject *call_cudaGraphNodeGetLocalId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_nodeId));
 }
-static PyObject *call_cudaGraphNodeGetToolsId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetToolsId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11541,7 +11531,7 @@ static PyObject *call_cudaGraphNodeGetToolsId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_toolsNodeId));
 }
-static PyObject *call_cudaGraphGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11558,7 +11548,7 @@ static PyObject *call_cudaGraphGetId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_graphID));
 }
-static PyObject *call_cudaGraphExecGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11575,7 +11565,7 @@ static PyObject *call_cudaGraphExecGetId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_graphID));
 }
-static PyObject *call_cudaGraphGetNodes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphGetNodes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11607,7 +11597,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphGetRootNodes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphGetRootNodes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11639,7 +11629,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphGetEdges(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphGetEdges(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11675,7 +11665,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphNodeGetDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11709,7 +11699,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphNodeGetDependentNodes(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetDependentNodes(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11743,7 +11733,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphAddDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -11772,7 +11762,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphRemoveDependencies(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphRemoveDependencies(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -11801,7 +11791,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphDestroyNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphDestroyNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11816,7 +11806,7 @@ static PyObject *call_cudaGraphDestroyNode(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphInstantiate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphInstantiate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11835,7 +11825,7 @@ static PyObject *call_cudaGraphInstantiate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(20, (uint64_t)c_pGraphExec));
 }
-static PyObject *call_cudaGraphInstantiateWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphInstantiateWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11854,7 +11844,7 @@ static PyObject *call_cudaGraphInstantiateWithFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(20, (uint64_t)c_pGraphExec));
 }
-static PyObject *call_cudaGraphInstantiateWithParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphInstantiateWithParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -11873,7 +11863,7 @@ static PyObject *call_cudaGraphInstantiateWithParams(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(20, (uint64_t)c_pGraphExec));
 }
-static PyObject *call_cudaGraphExecGetFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecGetFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -11890,7 +11880,7 @@ static PyObject *call_cudaGraphExecGetFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_flags));
 }
-static PyObject *call_cudaGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11909,7 +11899,7 @@ static PyObject *call_cudaGraphExecKernelNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -11928,7 +11918,7 @@ static PyObject *call_cudaGraphExecMemcpyNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecMemcpyNodeSetParamsToSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecMemcpyNodeSetParamsToSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -11961,7 +11951,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphExecMemcpyNodeSetParamsFromSymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecMemcpyNodeSetParamsFromSymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -11994,7 +11984,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphExecMemcpyNodeSetParams1D(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecMemcpyNodeSetParams1D(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -12025,7 +12015,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12044,7 +12034,7 @@ static PyObject *call_cudaGraphExecMemsetNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecHostNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecHostNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12063,7 +12053,7 @@ static PyObject *call_cudaGraphExecHostNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12082,7 +12072,7 @@ static PyObject *call_cudaGraphExecChildGraphNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12101,7 +12091,7 @@ static PyObject *call_cudaGraphExecEventRecordNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12120,7 +12110,7 @@ static PyObject *call_cudaGraphExecEventWaitNodeSetEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12139,7 +12129,7 @@ static PyObject *call_cudaGraphExecExternalSemaphoresSignalNodeSetParams(CALL_PA
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12158,7 +12148,7 @@ static PyObject *call_cudaGraphExecExternalSemaphoresWaitNodeSetParams(CALL_PARA
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphNodeSetEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeSetEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12177,7 +12167,7 @@ static PyObject *call_cudaGraphNodeSetEnabled(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphNodeGetEnabled(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetEnabled(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12196,7 +12186,7 @@ static PyObject *call_cudaGraphNodeGetEnabled(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_isEnabled));
 }
-static PyObject *call_cudaGraphExecUpdate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecUpdate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12220,7 +12210,7 @@ done:
     Py_XDECREF(c_resultInfo);
     return result;
 }
-static PyObject *call_cudaGraphUpload(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphUpload(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12254,7 +12244,7 @@ static PyObject *call_cudaGraphLaunch(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphExecDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12269,7 +12259,7 @@ static PyObject *call_cudaGraphExecDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12284,7 +12274,7 @@ static PyObject *call_cudaGraphDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphDebugDotPrint(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphDebugDotPrint(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12309,7 +12299,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaUserObjectCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaUserObjectCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12338,7 +12328,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaUserObjectRetain(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaUserObjectRetain(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12355,7 +12345,7 @@ static PyObject *call_cudaUserObjectRetain(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaUserObjectRelease(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaUserObjectRelease(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12372,7 +12362,7 @@ static PyObject *call_cudaUserObjectRelease(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphRetainUserObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphRetainUserObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12393,7 +12383,7 @@ static PyObject *call_cudaGraphRetainUserObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphReleaseUserObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphReleaseUserObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12412,7 +12402,7 @@ static PyObject *call_cudaGraphReleaseUserObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphAddNode(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphAddNode(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[5];
     if (UNLIKELY(names || nargs != 5)) {
@@ -12443,7 +12433,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12460,7 +12450,7 @@ static PyObject *call_cudaGraphNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphNodeGetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphNodeGetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12482,7 +12472,7 @@ done:
     Py_XDECREF(c_nodeParams);
     return result;
 }
-static PyObject *call_cudaGraphExecNodeSetParams(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphExecNodeSetParams(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12501,7 +12491,7 @@ static PyObject *call_cudaGraphExecNodeSetParams(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphConditionalHandleCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphConditionalHandleCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12522,7 +12512,7 @@ static PyObject *call_cudaGraphConditionalHandleCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(15, (uint64_t)c_pHandle_out));
 }
-static PyObject *call_cudaGraphConditionalHandleCreate_v2(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphConditionalHandleCreate_v2(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12545,7 +12535,7 @@ static PyObject *call_cudaGraphConditionalHandleCreate_v2(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(15, (uint64_t)c_pHandle_out));
 }
-static PyObject *call_cudaGetDriverEntryPoint(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetDriverEntryPoint(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12571,7 +12561,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGetDriverEntryPointByVersion(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetDriverEntryPointByVersion(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12599,7 +12589,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLibraryLoadData(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryLoadData(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -12634,7 +12624,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLibraryLoadFromFile(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryLoadFromFile(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -12669,7 +12659,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLibraryUnload(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryUnload(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12684,7 +12674,7 @@ static PyObject *call_cudaLibraryUnload(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaLibraryGetKernel(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryGetKernel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12709,7 +12699,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLibraryGetGlobal(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryGetGlobal(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12735,7 +12725,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLibraryGetManaged(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryGetManaged(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12761,7 +12751,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLibraryGetUnifiedFunction(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryGetUnifiedFunction(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12786,7 +12776,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaLibraryGetKernelCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryGetKernelCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -12803,7 +12793,7 @@ static PyObject *call_cudaLibraryGetKernelCount(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_count));
 }
-static PyObject *call_cudaLibraryEnumerateKernels(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLibraryEnumerateKernels(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12829,7 +12819,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaKernelSetAttributeForDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaKernelSetAttributeForDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12850,7 +12840,7 @@ static PyObject *call_cudaKernelSetAttributeForDevice(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceGetDevResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetDevResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12874,7 +12864,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cudaDevSmResourceSplitByCount(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDevSmResourceSplitByCount(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12913,7 +12903,7 @@ done:
     Py_XDECREF(c_remaining);
     return result;
 }
-static PyObject *call_cudaDevSmResourceSplit(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDevSmResourceSplit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -12946,7 +12936,7 @@ done:
     Py_XDECREF(c_remainder);
     return result;
 }
-static PyObject *call_cudaDevResourceGenerateDesc(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDevResourceGenerateDesc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -12971,7 +12961,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGreenCtxCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGreenCtxCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -12992,7 +12982,7 @@ static PyObject *call_cudaGreenCtxCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(1, (uint64_t)c_phCtx));
 }
-static PyObject *call_cudaExecutionCtxDestroy(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxDestroy(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13007,7 +12997,7 @@ static PyObject *call_cudaExecutionCtxDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaExecutionCtxGetDevResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxGetDevResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13031,7 +13021,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cudaExecutionCtxGetDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxGetDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13048,7 +13038,7 @@ static PyObject *call_cudaExecutionCtxGetDevice(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_device));
 }
-static PyObject *call_cudaExecutionCtxGetId(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxGetId(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13065,7 +13055,7 @@ static PyObject *call_cudaExecutionCtxGetId(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_ctxId));
 }
-static PyObject *call_cudaExecutionCtxStreamCreate(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxStreamCreate(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13086,7 +13076,7 @@ static PyObject *call_cudaExecutionCtxStreamCreate(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(7, (uint64_t)c_phStream));
 }
-static PyObject *call_cudaExecutionCtxSynchronize(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxSynchronize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13101,7 +13091,7 @@ static PyObject *call_cudaExecutionCtxSynchronize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaStreamGetDevResource(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaStreamGetDevResource(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13125,7 +13115,7 @@ done:
     Py_XDECREF(c_resource);
     return result;
 }
-static PyObject *call_cudaExecutionCtxRecordEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxRecordEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13142,7 +13132,7 @@ static PyObject *call_cudaExecutionCtxRecordEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaExecutionCtxWaitEvent(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaExecutionCtxWaitEvent(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13159,7 +13149,7 @@ static PyObject *call_cudaExecutionCtxWaitEvent(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaDeviceGetExecutionCtx(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaDeviceGetExecutionCtx(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13176,7 +13166,7 @@ static PyObject *call_cudaDeviceGetExecutionCtx(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(1, (uint64_t)c_ctx));
 }
-static PyObject *call_cudaGetExportTable(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetExportTable(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13193,7 +13183,7 @@ static PyObject *call_cudaGetExportTable(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_ppExportTable));
 }
-static PyObject *call_cudaGetFuncBySymbol(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetFuncBySymbol(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13216,7 +13206,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGetKernel(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGetKernel(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13239,7 +13229,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGLGetDevices(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLGetDevices(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13266,7 +13256,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphicsGLRegisterImage(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13287,7 +13277,7 @@ static PyObject *call_cudaGraphicsGLRegisterImage(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(9, (uint64_t)c_resource));
 }
-static PyObject *call_cudaGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13306,7 +13296,7 @@ static PyObject *call_cudaGraphicsGLRegisterBuffer(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(9, (uint64_t)c_resource));
 }
-static PyObject *call_cudaGLSetGLDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLSetGLDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13321,7 +13311,7 @@ static PyObject *call_cudaGLSetGLDevice(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGLRegisterBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLRegisterBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13336,7 +13326,7 @@ static PyObject *call_cudaGLRegisterBufferObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGLMapBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLMapBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13353,7 +13343,7 @@ static PyObject *call_cudaGLMapBufferObject(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
-static PyObject *call_cudaGLUnmapBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLUnmapBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13368,7 +13358,7 @@ static PyObject *call_cudaGLUnmapBufferObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGLUnregisterBufferObject(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLUnregisterBufferObject(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13383,7 +13373,7 @@ static PyObject *call_cudaGLUnregisterBufferObject(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13400,7 +13390,7 @@ static PyObject *call_cudaGLSetBufferObjectMapFlags(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGLMapBufferObjectAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLMapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13419,7 +13409,7 @@ static PyObject *call_cudaGLMapBufferObjectAsync(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
-static PyObject *call_cudaGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13436,7 +13426,7 @@ static PyObject *call_cudaGLUnmapBufferObjectAsync(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaGraphicsEGLRegisterImage(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13455,7 +13445,7 @@ static PyObject *call_cudaGraphicsEGLRegisterImage(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(9, (uint64_t)c_pCudaResource));
 }
-static PyObject *call_cudaEGLStreamConsumerConnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamConsumerConnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13472,7 +13462,7 @@ static PyObject *call_cudaEGLStreamConsumerConnect(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(37, (uint64_t)c_conn));
 }
-static PyObject *call_cudaEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13491,7 +13481,7 @@ static PyObject *call_cudaEGLStreamConsumerConnectWithFlags(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(37, (uint64_t)c_conn));
 }
-static PyObject *call_cudaEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamConsumerDisconnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13512,7 +13502,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaEGLStreamConsumerAcquireFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamConsumerAcquireFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[4];
     if (UNLIKELY(names || nargs != 4)) {
@@ -13539,7 +13529,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaEGLStreamConsumerReleaseFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamConsumerReleaseFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13564,7 +13554,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaEGLStreamProducerConnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamProducerConnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13585,7 +13575,7 @@ static PyObject *call_cudaEGLStreamProducerConnect(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(37, (uint64_t)c_conn));
 }
-static PyObject *call_cudaEGLStreamProducerDisconnect(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamProducerDisconnect(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13606,7 +13596,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaEGLStreamProducerPresentFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamProducerPresentFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13631,7 +13621,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaEGLStreamProducerReturnFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEGLStreamProducerReturnFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13656,7 +13646,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsResourceGetMappedEglFrame(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13682,7 +13672,7 @@ done:
     Py_XDECREF(c_eglFrame);
     return result;
 }
-static PyObject *call_cudaEventCreateFromEGLSync(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaEventCreateFromEGLSync(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13701,7 +13691,7 @@ static PyObject *call_cudaEventCreateFromEGLSync(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(8, (uint64_t)c_phEvent));
 }
-static PyObject *call_cudaVDPAUGetDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaVDPAUGetDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13726,7 +13716,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaVDPAUSetVDPAUDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaVDPAUSetVDPAUDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13751,7 +13741,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13770,7 +13760,7 @@ static PyObject *call_cudaGraphicsVDPAURegisterVideoSurface(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(9, (uint64_t)c_resource));
 }
-static PyObject *call_cudaGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13789,7 +13779,7 @@ static PyObject *call_cudaGraphicsVDPAURegisterOutputSurface(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(9, (uint64_t)c_resource));
 }
-static PyObject *call_cudaProfilerStart(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaProfilerStart(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -13803,7 +13793,7 @@ static PyObject *call_cudaProfilerStart(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaProfilerStop(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaProfilerStop(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -13817,7 +13807,7 @@ static PyObject *call_cudaProfilerStop(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaThreadExit(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaThreadExit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -13831,7 +13821,7 @@ static PyObject *call_cudaThreadExit(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaThreadSynchronize(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaThreadSynchronize(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -13845,7 +13835,7 @@ static PyObject *call_cudaThreadSynchronize(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaThreadSetLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaThreadSetLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[2];
     if (UNLIKELY(names || nargs != 2)) {
@@ -13862,7 +13852,7 @@ static PyObject *call_cudaThreadSetLimit(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaThreadGetLimit(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaThreadGetLimit(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13879,7 +13869,7 @@ static PyObject *call_cudaThreadGetLimit(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromUnsignedLongLong(c_pValue));
 }
-static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -13895,7 +13885,7 @@ static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(41, c_pCacheConfig));
 }
-static PyObject *call_cudaThreadSetCacheConfig(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaThreadSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13910,7 +13900,7 @@ static PyObject *call_cudaThreadSetCacheConfig(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-static PyObject *call_cudaLaunchCooperativeKernelMultiDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaLaunchCooperativeKernelMultiDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[3];
     if (UNLIKELY(names || nargs != 3)) {
@@ -13935,7 +13925,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-static PyObject *call_cudaSetDoubleForDevice(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaSetDoubleForDevice(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {
@@ -13953,7 +13943,7 @@ static PyObject *call_cudaSetDoubleForDevice(CALL_PARAMETERS) {
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyFloat_FromDouble(io_d));
 }
-static PyObject *call_cudaSetDoubleForHost(CALL_PARAMETERS) {
+COLD static PyObject *call_cudaSetDoubleForHost(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 1)) {

@@ -19,19 +19,18 @@ static ScratchBlock *add_block(Scratch *scratch, size_t size) {
     return block;
 }
 
-void *scratch_alloc(Scratch *scratch, size_t size) {
-    size_t rounded = (size + 15) & ~(size_t)15;
-    if (rounded >= size && rounded <= sizeof scratch->inlined - scratch->used) {
-        void *memory = memset(scratch->inlined + scratch->used, 0, size);
-        scratch->used += rounded;
-        return memory;
-    }
-    if (rounded < size || rounded > PY_SSIZE_T_MAX / 2) {
+void *scratch_more(Scratch *scratch, size_t size) {
+    if (size > PY_SSIZE_T_MAX / 2) {
         PyErr_NoMemory();
         return NULL;
     }
     ScratchBlock *block = add_block(scratch, size);
     return block ? block->memory : NULL;
+}
+
+void *scratch_alloc(Scratch *scratch, size_t size) {
+    void *memory = scratch_take(scratch, size);
+    return memory ? memset(memory, 0, size) : NULL;
 }
 
 void *scratch_array(Scratch *scratch, size_t size, size_t count) {

@@ -17,6 +17,7 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define COLD __attribute__((cold)) /* errors and first times: their code, and the ways to it, are kept out of the way */
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* ---- tables of the generated modules ----
@@ -248,9 +249,17 @@ static inline void scratch_init(Scratch *scratch) {
     scratch->used = 0;
 }
 void *scratch_alloc(Scratch *scratch, size_t size); /* zeroed; NULL with MemoryError set */
+COLD void *scratch_more(Scratch *scratch, size_t size); /* the same of memory that is not on the stack */
+/* Memory that is not zeroed. */
+static inline void *scratch_take(Scratch *scratch, size_t size) {
+    if (UNLIKELY(size > sizeof scratch->inlined - scratch->used)) return scratch_more(scratch, size);
+    void *memory = scratch->inlined + scratch->used;
+    scratch->used += (size + 15) & ~(size_t)15;
+    return memory;
+}
 void *scratch_array(Scratch *scratch, size_t size, size_t count);
 int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer);
-void scratch_release(Scratch *scratch);
+COLD void scratch_release(Scratch *scratch);
 static inline void scratch_free(Scratch *scratch) {
     if (UNLIKELY(scratch->blocks != NULL)) scratch_release(scratch);
 }
@@ -261,22 +270,41 @@ int to_unsigned_slow(PyObject *object, uint64_t max, uint64_t *out);
 int to_signed_slow(PyObject *object, int64_t min, int64_t max, int64_t *out);
 PyObject *as_integer(PyObject *object); /* new reference to the int that `object` stands for */
 
-static inline int to_u64(PyObject *object, uint64_t *out) {
-    return to_unsigned_slow(object, UINT64_MAX, out);
+/* An int from 0 to 2**60, which one or two of Python's digits hold: all sizes and addresses. */
+static inline bool is_short(PyObject *object, uint64_t *out) {
+    if (!PyLong_CheckExact(object) || PyLong_SHIFT != 30) return false;
+#if PY_VERSION_HEX >= 0x030c0000
+    const digit *digits = ((PyLongObject *)object)->long_value.ob_digit;
+    uintptr_t tag = ((PyLongObject *)object)->long_value.lv_tag; /* number of digits, above three bits for the sign */
+    if (tag >= 3 << 3 || (tag & 3) == 2) return false;
+    size_t count = tag >> 3;
+#else
+    const digit *digits = ((PyLongObject *)object)->ob_digit;
+    size_t count = (size_t)Py_SIZE(object); /* negative with the number */
+    if (count > 2) return false;
+#endif
+    *out = count == 1 ? digits[0] : count == 0 ? 0 : (uint64_t)digits[1] << 30 | digits[0];
+    return true;
 }
-#define UNSIGNED_CONVERSION(name, type, max)                     \
-    static inline int name(PyObject *object, type *out) {        \
-        uint64_t wide;                                           \
-        if (to_unsigned_slow(object, max, &wide) < 0) return -1; \
-        *out = (type)wide;                                       \
-        return 0;                                                \
+
+static inline int to_u64(PyObject *object, uint64_t *out) {
+    return LIKELY(is_short(object, out)) ? 0 : to_unsigned_slow(object, UINT64_MAX, out);
+}
+#define UNSIGNED_CONVERSION(name, type, max)                                                                   \
+    static inline int name(PyObject *object, type *out) {                                                      \
+        uint64_t wide;                                                                                         \
+        if (UNLIKELY(!is_short(object, &wide) || wide > max) && to_unsigned_slow(object, max, &wide) < 0) return -1; \
+        *out = (type)wide;                                                                                     \
+        return 0;                                                                                              \
     }
-#define SIGNED_CONVERSION(name, type, min, max)                     \
-    static inline int name(PyObject *object, type *out) {           \
-        int64_t wide;                                               \
-        if (to_signed_slow(object, min, max, &wide) < 0) return -1; \
-        *out = (type)wide;                                          \
-        return 0;                                                   \
+#define SIGNED_CONVERSION(name, type, min, max)                                                                \
+    static inline int name(PyObject *object, type *out) {                                                      \
+        uint64_t small;                                                                                        \
+        int64_t wide;                                                                                          \
+        if (LIKELY(is_short(object, &small) && small <= max)) wide = (int64_t)small;                           \
+        else if (to_signed_slow(object, min, max, &wide) < 0) return -1;                                       \
+        *out = (type)wide;                                                                                     \
+        return 0;                                                                                              \
     }
 UNSIGNED_CONVERSION(to_u8, uint8_t, UINT8_MAX)
 UNSIGNED_CONVERSION(to_u16, uint16_t, UINT16_MAX)
@@ -388,7 +416,13 @@ PyObject *hexadecimal(uint64_t value); /* PyUnicode_FromFormat cannot before Pyt
 
 /* ---- pointers and sequences (pointers.c, sequences.c) ---- */
 
-int to_address(PyObject *object, Scratch *scratch, void **out);
+int to_address_slow(PyObject *object, Scratch *scratch, void **out);
+static inline int to_address(PyObject *object, Scratch *scratch, void **out) {
+    uint64_t address;
+    if (UNLIKELY(!is_short(object, &address))) return to_address_slow(object, scratch, out);
+    *out = (void *)address;
+    return 0;
+}
 int to_string(PyObject *object, bool optional, Scratch *scratch, const char **out);
 int to_buffer(PyObject *object, Scratch *scratch, char **out);
 /* An array of at least `count` values; any length when count < 0. */
@@ -432,7 +466,13 @@ PyObject *pack(PyObject **outputs, int count); /* a tuple of new references, any
 
 /* ---- kernel arguments, attributes, options ---- */
 
-int to_kernel_arguments(PyObject *object, Scratch *scratch, void ***out);
+int to_kernel_values(PyObject *object, Scratch *scratch, void ***out);
+static inline int to_kernel_arguments(PyObject *object, Scratch *scratch, void ***out) {
+    uint64_t address;
+    if (!is_short(object, &address)) return to_kernel_values(object, scratch, out);
+    *out = (void **)address;
+    return 0;
+}
 int to_kernel_storage(PyObject *object, PyObject **keep, void ***out); /* the same, kept alive by `*keep` */
 
 int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch,
@@ -452,13 +492,13 @@ int to_options(PyObject *object, const OptionType *types, size_t type_count, con
 
 /* Puts positional and keyword arguments in order; `required` of `count` must be there, the others become
  * NULL. `keywords` are texts. */
-int bind_arguments(const char *function, const char *keywords, int count, int required,
+COLD int bind_arguments(const char *function, const char *keywords, int count, int required,
                    PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **bound);
 /* Names the function and argument in the exception that is set; returns NULL. */
-PyObject *bad_argument(const char *function, const char *argument);
-PyObject *failed(long long status, int outputs);
+COLD PyObject *bad_argument(const char *function, const char *argument);
+COLD PyObject *failed(long long status, int outputs);
 extern PyObject *succeeded_alone; /* the 1-tuple of success */
-PyObject *succeeded_slow(void);
+COLD PyObject *succeeded_slow(void);
 static inline PyObject *succeeded(void) {
     return LIKELY(succeeded_alone != NULL) ? Py_NewRef(succeeded_alone) : succeeded_slow();
 }
@@ -470,7 +510,7 @@ PyObject *result_pair(PyObject *output);
 /* ---- the function table (table.c) ---- */
 
 /* Finds function `index` and stores it in its slot; NULL with a pending error when there is none. */
-void *table_resolve(int index);
+COLD void *table_resolve(int index);
 int table_raise_pending(void);
 bool table_is_older(void); /* whether the library is of the older CUDA major; loads it */
 int table_init(PyObject *module);
@@ -478,5 +518,6 @@ int table_init(PyObject *module);
 /* ---- the module (module.c) ---- */
 
 int module_exec(PyObject *module);
+COLD void module_settle(void); /* of modules without exceptions of their own: make every name */
 
 #endif
