@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from cupola.cpu.ptx import ast
 
 
+_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool]
+
+
 class Variant:
     """Machine code of a kernel for blocks of one shape.
 
@@ -39,8 +42,8 @@ class Variant:
         What the runtime must provide for a call.
     resume_sites
         The site of each barrier behind which the convergent body resumes.
-    whole_blocks
-        One call of the body runs all units of a block.
+    whole_blocks, rows_of_blocks
+        One call of the body runs all units of a block, or of several blocks that are neighbours in x.
     """
 
     def __init__(self, module: LoadedModule, index: int, shape: Shape) -> None:
@@ -52,7 +55,7 @@ class Variant:
         self._independent: machine.MachineCode | None = None
         self.info = module.kernels[index]
         self._code, facts = self._make_body(independent=False)
-        self.frame_bytes, self._own_sites, self.resume_sites, self.whole_blocks = facts
+        self.frame_bytes, self._own_sites, self.resume_sites, self.whole_blocks, self.rows_of_blocks = facts
         self.address = self._code.address
         self.width = shape.width
         self.site_count = 2 * self._own_sites + 64  # the independent body has about as many
@@ -69,7 +72,7 @@ class Variant:
         except PtxError as error:
             raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
 
-    def _make_body(self, *, independent: bool) -> tuple[machine.MachineCode, tuple[int, int, tuple[int, ...], bool]]:
+    def _make_body(self, *, independent: bool) -> tuple[machine.MachineCode, _BodyFacts]:
         """Machine code with the bytes of its frame, the number of its sites, and the sites where it resumes."""
         shape = self._shape
         name = self._module.identity, self._index, shape.width, shape.contiguous, shape.full, independent
@@ -82,7 +85,13 @@ class Variant:
                 return code, facts
         body = self._write(independent=independent)
         code = machine.compile_ir(body.ir, self.info.name)
-        facts = (body.frame_bytes, len(body.sites), body.resume_sites, body.whole_blocks)
+        facts = (
+            body.frame_bytes,
+            len(body.sites),
+            body.resume_sites,
+            body.whole_blocks,
+            body.rows_of_blocks,
+        )
         recall.remember((code.key, code.helpers, facts), key)
         return code, facts
 
@@ -118,7 +127,7 @@ class Variant:
         """
         with self._lock:
             if self._independent is None:
-                code, (frame_bytes, sites, _, _) = self._make_body(independent=True)
+                code, (frame_bytes, sites, *_) = self._make_body(independent=True)
                 if self._own_sites + sites > self.site_count or frame_bytes != self.frame_bytes:
                     raise AssertionError("the two bodies of a kernel do not fit together")
                 self._independent = code

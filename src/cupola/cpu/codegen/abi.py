@@ -43,6 +43,7 @@ CONTEXT: Final = {
     "cluster_nctaid.z": 168,
     "nsmid": 172,
     "units_end": 176,
+    "row_end": 184,
 }
 """Offsets in ``cpu_context``."""
 

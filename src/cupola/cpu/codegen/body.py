@@ -22,6 +22,7 @@ from .special import read_special
 from .values import BITS, Value
 
 _BARRIERS = frozenset(["bar", "barrier", "mbarrier"])
+_ORDERED = frozenset(["call", "atom", "red", "trap", "brkpt"])
 
 Lowering = Callable[["Body", ast.Instruction], None]
 
@@ -44,6 +45,10 @@ class Facts:
     analysis: Analysis
     layout: Layout
     shape: Shape
+
+
+def _names_cluster(instruction: ast.Instruction) -> bool:
+    return any(isinstance(o, ast.Special) and o.name == "clusterid" for o in instruction.operands)
 
 
 class Body:
@@ -70,6 +75,8 @@ class Body:
     ----------
     whole_blocks
         One call of the body runs all units of a block, one after the other: no unit ever waits for another.
+    rows_of_blocks
+        It runs those of several blocks in a row of the grid: each unit of all blocks before the next one.
     """
 
     def __init__(
@@ -117,6 +124,7 @@ class Body:
             and not facts.layout.has_stack
             and not any(is_meeting(b) or any(i.opcode in _BARRIERS for i in b.instructions) for b in self.blocks)
         )
+        self.rows_of_blocks = self.whole_blocks and self._may_mix_blocks()
         self.control = Control(self)
         self.groups: dict[int, Group] = {}
 
@@ -131,6 +139,17 @@ class Body:
                     names.update(effect.writes)
         return names
 
+    def _may_mix_blocks(self) -> bool:
+        """Whether blocks may take turns in a kernel without waiting, and whether that promises neighbouring accesses.
+
+        Loops promise that a block comes back to what it has in the processor's cache. Who prints or counts first
+        should be who comes first.
+        """
+        if self.analysis.loops or self.layout.static_shared:
+            return False
+        instructions = [i for block in self.blocks for i in block.instructions]
+        return not any(i.opcode in _ORDERED or _names_cluster(i) for i in instructions)
+
     # Values that hold for the whole call
 
     def at_entry(self, key: str, write: Callable[[Builder], Value]) -> Value:
@@ -144,14 +163,18 @@ class Body:
         return self._entry_values[key]
 
     def context_field(self, name: str, type: str = "i32") -> Value:
-        """A field of the context."""
+        """A field of the context that does not change while the body runs."""
+        if name == "ctaid.x" and self.rows_of_blocks:
+            return Value("%block.x", type)
         return self.at_entry(
             f"context {name}", lambda b: self.load_field(b, "%context", abi.CONTEXT[name], type, fixed=True)
         )
 
     def warp_field(self, name: str, type: str = "i32") -> Value:
         """A field of the unit that does not change while the body runs."""
-        return self.at_entry(f"warp {name}", lambda b: self.load_field(b, "%warp", abi.WARP[name], type))
+        return self.at_entry(
+            f"warp {name}", lambda b: self.load_field(b, "%warp", abi.WARP[name], type, fixed=True)
+        )
 
     def load_field(self, builder: Builder, pointer: str, offset: int, type: str, *, fixed: bool = False) -> Value:
         """A field of a record; ``fixed``: nothing changes it while the body runs."""

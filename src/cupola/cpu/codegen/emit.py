@@ -113,7 +113,7 @@ LARGE_STATEMENTS = 6000
 class Code:
     """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it.
 
-    ``whole_blocks`` says that one call runs all units of a block.
+    ``whole_blocks`` says that one call runs all units of a block, ``rows_of_blocks`` that it may run those of several.
     """
 
     ir: str
@@ -121,6 +121,7 @@ class Code:
     frame_bytes: int
     resume_sites: tuple[int, ...]
     whole_blocks: bool
+    rows_of_blocks: bool
 
 
 def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -> Code:
@@ -143,7 +144,8 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
             far = True
         elif not irregular:
             frame_bytes = -(-body.registers.frame_bytes // 64) * 64
-            return Code(text, body.sites, frame_bytes, tuple(body.control.resume_sites), body.whole_blocks)
+            resume_sites = tuple(body.control.resume_sites)
+            return Code(text, body.sites, frame_bytes, resume_sites, body.whole_blocks, body.rows_of_blocks)
         for name, demand in irregular.items():
             if demand is Demand.VARYING:
                 kinds[name] = None

@@ -25,7 +25,7 @@ from cupola.cpu.errors import ImageError
 
 from .object_cache import ObjectCache
 
-MEDIUM = 2000
+MEDIUM = 2200
 """Lines of LLVM IR up to which optimisation level 2 is affordable."""
 
 LARGE = 12_000

@@ -4,7 +4,8 @@
  * (a warp when W is 32) from where the unit stands to the next point where it must wait for others. All that has
  * to outlive its return is in the unit's frame: a mask for each basic block (the threads that are to run it), then
  * a slot for each register that lives across blocks. The body of a kernel in which no thread ever waits runs all units
- * of a block in one call, from the one that it is given on, and leaves nothing in them.
+ * of a block in one call, from the one that it is given on, and leaves nothing in them. Some may run several blocks
+ * that are neighbours in x, where it does not matter that they take turns.
  *
  * There are two bodies. The *convergent* one trusts that a unit's threads meet again after each divergent region,
  * so what is computed outside such regions may be kept once for all lanes. When threads of the unit must wait for
@@ -87,6 +88,7 @@ typedef struct cpu_context {
     uint32_t cluster_ctaid[3], is_explicit_cluster;
     uint32_t cluster_nctaid[3], nsmid;
     const struct cpu_warp *units_end; /* behind the last unit of a block */
+    uint32_t row_end;                 /* x behind the last of the blocks to run together, the first being at ctaid */
     /* For the runtime only. */
     uint64_t progress; /* counts what may let somebody go on who could not */
     uint64_t param_bytes;

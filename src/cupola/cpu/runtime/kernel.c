@@ -190,12 +190,14 @@ static int read_resume_sites(cpu_variant *variant, PyObject *object) {
 }
 
 static int read_stack(cpu_variant *variant, PyObject *object) {
-    uint32_t has_stack, grows, whole_blocks;
-    if (get_uint32(object, "whole_blocks", &whole_blocks) || get_uint32(object, "has_stack", &has_stack) || get_uint32(object, "stack_grows", &grows) ||
+    uint32_t has_stack, grows, whole_blocks, rows_of_blocks;
+    if (get_uint32(object, "whole_blocks", &whole_blocks) ||
+        get_uint32(object, "rows_of_blocks", &rows_of_blocks) || get_uint32(object, "has_stack", &has_stack) || get_uint32(object, "stack_grows", &grows) ||
         get_uint32(object, "stack_bytes", &variant->stack_bytes))
         return -1;
     variant->has_stack = has_stack;
     variant->whole_blocks = whole_blocks;
+    variant->rows_of_blocks = rows_of_blocks;
     variant->stack_grows = grows;
     return 0;
 }

@@ -357,6 +357,7 @@ static void enter(cpu_context *context, cpu_block *block) {
     context->block = block;
     context->shared = block->shared;
     context->units_end = block->warps + block->warp_count;
+    context->row_end = block->ctaid[0] + 1;
 }
 
 /* Run the block until it is done, until its units do nothing but spin for so many passes, or until all of them wait. */
@@ -495,6 +496,13 @@ static bool take_blocks(cpu_job *job, uint64_t *next, uint64_t *end) {
     return *next < job->cluster_count;
 }
 
+/* Should neighbouring blocks run together? When each unit is a row of its block, the units that are neighbours in memory
+ * are those of neighbouring blocks, and processors like to read on where they are. */
+static bool prefers_rows(const cpu_launch *launch, const cpu_variant *variant) {
+    return variant->rows_of_blocks && !launch->dynamic_shared && variant->block[0] == variant->width &&
+           variant->block[1] > 1;
+}
+
 /* Nobody waits, and blocks form no clusters: one block after the other, in memory that is made ready once. */
 static void run_whole_blocks(struct run *run) {
     cpu_job *job = run->job;
@@ -508,14 +516,19 @@ static void run_whole_blocks(struct run *run) {
     }
     cluster_begin(context, block, job->launch, next);
     enter(context, block);
+    const bool rows = prefers_rows(job->launch, job->launch->variant);
     do {
-        uint32_t at[3];
+        uint32_t at[3], count = 1;
         place_in(context->nctaid, next, at);
-        for (; next < end; next++) {
+        for (; next < end; next += count) {
+            uint64_t left = end - next, in_row = context->nctaid[0] - at[0];
+            if (rows) count = (uint32_t)(left < in_row ? left : in_row);
             for (int i = 0; i < 3; i++) context->ctaid[i] = context->clusterid[i] = block->ctaid[i] = at[i];
+            context->row_end = at[0] + count;
             if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
             if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return;
-            if (++at[0] < context->nctaid[0]) continue;
+            at[0] += count;
+            if (at[0] < context->nctaid[0]) continue;
             at[0] = 0;
             if (++at[1] < context->nctaid[1]) continue;
             at[1] = 0;

@@ -17,7 +17,8 @@ struct cpu_variant {
     uint32_t width, frame_bytes, site_count, static_shared, reserved_shared, local_bytes;
     uint32_t stack_bytes; /* that the frames of called functions take on a thread's stack ... */
     bool has_stack, stack_grows; /* ... and whether that may not be all */
-    bool whole_blocks;           /* one call of the body runs all units of a block */
+    bool whole_blocks;           /* one call of the body runs all units of a block ... */
+    bool rows_of_blocks;         /* ... or of several */
     const uint32_t *thread_ids[3];
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
