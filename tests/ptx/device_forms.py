@@ -10,6 +10,7 @@ import numpy as np
 from cupola import Device, LaunchConfig, ObjectCode, PinnedMemoryResource, launch
 from tests.ptx.forms import CELL, Form
 from tests.ptx.inputs import SETS, memory, rows
+from tests.ptx.objects import objects
 from tests.ptx.programs import FIRST, SECOND, SLOT, module
 
 Outputs = list[list[int]]
@@ -65,10 +66,12 @@ class Runner:
         kernel = self._modules[form.line].get_kernel(form.name)
         columns = len(form.inputs), len(form.outputs)
         cells = form.threads * CELL
-        size = sum(columns) * form.threads * SLOT + cells
+        handles = cells + sum(columns) * form.threads * SLOT
+        size = handles + 8 * len(form.objects)
         with (
             PinnedMemoryResource().allocate(size, stream=self.stream) as host,
             self.device.allocate(size, stream=self.stream) as buffer,
+            objects(form.objects) as made,
         ):
             self.stream.sync()
             image = np.from_dlpack(host).view(np.uint8)
@@ -78,15 +81,18 @@ class Runner:
                 for column, name in enumerate(form.inputs):
                     start = cells + (column * form.threads + row) * SLOT
                     image[start : start + SLOT] = np.frombuffer(values[name].to_bytes(SLOT, "little"), np.uint8)
+            image[handles:] = made.view(np.uint8)
             buffer.copy_from(host, stream=self.stream)
             base = int(buffer.handle)
             out = cells + columns[0] * form.threads * SLOT
             config = _config(form)
             arguments = [np.uint64(value) for value in (base + cells, base + out, base, FIRST, SECOND)]
+            if form.objects:
+                arguments.append(np.uint64(base + handles))
             launch(self.stream, config, kernel, *arguments)
             buffer.copy_to(host, stream=self.stream)
             self.stream.sync()
-            found = image[out:].reshape(columns[1], form.threads, SLOT)
+            found = image[out:handles].reshape(columns[1], form.threads, SLOT)
             return [
                 [
                     int.from_bytes(cell[: -(-SETS[form.registers[name]].bits // 8)].tobytes(), "little")

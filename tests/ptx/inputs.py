@@ -99,6 +99,20 @@ SETS: dict[str, Set] = {
     "few": Set(32, _bits(2)),
     "lane": Set(32, _bits(5)),
     "selector": Set(32, _mixed(_bits(16), _bits(32))),
+    # Places in textures and surfaces of 16 x 8 x 4 texels and 4 layers (`objects.py`), some of them outside. Coordinates
+    # that are floats are apart from where texels meet, and exact when they are parts of the extents.
+    "texel": Set(32, lambda rng: F32.round(Fraction(8 * rng.randint(-4, 19) + rng.choice([1, 2, 3, 5, 6, 7]), 8)), F32),
+    "part": Set(
+        32, lambda rng: F32.round(Fraction(8 * rng.randint(-20, 36) + rng.choice([1, 2, 3, 5, 6, 7]), 128)), F32
+    ),
+    "fine_texel": Set(32, lambda rng: F32.round(Fraction(rng.randint(0, 16384), 1024)), F32),
+    "place": Set(32, lambda rng: rng.randint(-3, 18) & 0xFFFFFFFF),
+    "inside": Set(32, _bits(2)),
+    "layer": Set(32, lambda rng: rng.choice([0, 1, 2, 3, 3, 4, 100, 0xFFFFFFFF])),
+    "level": Set(32, lambda rng: F32.round(Fraction(rng.randint(-40, 160), 32)), F32),
+    "slope": Set(32, lambda rng: F32.round(Fraction(rng.choice([-5, -1, 0, 1, 2, 3, 7, 12, 20]), 64)), F32),
+    "direction": Set(32, lambda rng: F32.round(Fraction(2 * rng.randint(-500, 499) + 1, 1000)), F32),
+    "quads": Set(32, lambda rng: 16 * rng.randint(-3, 18) & 0xFFFFFFFF),
 }
 """What may stand after ``%name:``."""
 

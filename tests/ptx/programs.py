@@ -55,6 +55,12 @@ def kernel(form: Form) -> str:
         "add.u64 %out, %out, %at;",
         *_memory(form, block),
     ]
+    for index, name in enumerate(form.objects):
+        lines += [
+            f".reg .b64 %{name};",
+            "ld.param.u64 %wide, [objects];",
+            f"ld.global.u64 %{name}, [%wide+{8 * index}];",
+        ]
     for name, type in form.registers.items():
         kind = "pred" if SETS[type].bits == 1 else f"b{SETS[type].bits}"
         lines.append(f".reg .{kind} %{name};")
@@ -64,7 +70,8 @@ def kernel(form: Form) -> str:
     for column, name in enumerate(form.outputs):
         lines += _store(name, SETS[form.registers[name]].bits, column * threads * SLOT)
     body = "".join(f"    {line}\n" for line in [*lines, "ret;"])
-    parameters = ", ".join(f".param .u64 {name}" for name in ("in", "out", "cells", "first", "second"))
+    names = ["in", "out", "cells", "first", "second", *(["objects"] if form.objects else [])]
+    parameters = ", ".join(f".param .u64 {name}" for name in names)
     return f"// {form.line}\n.visible .entry {form.name}({parameters})\n.maxntid {block}, 1, 1\n{{\n{body}}}\n"
 
 
