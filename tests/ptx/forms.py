@@ -17,7 +17,7 @@ A form is a short program, most often of one instruction, that every thread runs
   to the thread alone and are filled with random bytes; ``%G0`` and ``%S0`` are where those of the block's first thread
   are, and those of the next threads follow. What a form leaves in memory is recorded by loading it. The parameters
   of the kernel that may be loaded are ``first`` and ``second``, 64 bits each.
-- ``%T_name`` and ``%S_name`` are texture and surface objects, those of `objects.TABLE`; they are made anew for each form.
+- ``%T_name`` and ``%S_name`` are the texture and surface objects of `objects.TABLE`, made anew for each form.
 - After ``//`` come options: ``error=`` (relative), ``absolute=`` or ``ulp=`` bounds of what the ISA calls approximate,
   all those given must be missed for a result to be wrong; ``block=`` and ``grid=`` (threads and blocks, in one
   dimension, 128 and 1), ``cluster=``, ``target=`` and ``version=`` of the module (``sm_90`` and ``8.7``).

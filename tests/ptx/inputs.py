@@ -99,8 +99,8 @@ SETS: dict[str, Set] = {
     "few": Set(32, _bits(2)),
     "lane": Set(32, _bits(5)),
     "selector": Set(32, _mixed(_bits(16), _bits(32))),
-    # Places in textures and surfaces of 16 x 8 x 4 texels and 4 layers (`objects.py`), some of them outside. Coordinates
-    # that are floats are apart from where texels meet, and exact when they are parts of the extents.
+    # Places in textures and surfaces of 16 x 8 x 4 texels and 4 layers (`objects.py`), some of them outside.
+    # Coordinates that are floats are apart from where texels meet, and exact when they are parts of the extents.
     "texel": Set(32, lambda rng: F32.round(Fraction(8 * rng.randint(-4, 19) + rng.choice([1, 2, 3, 5, 6, 7]), 8)), F32),
     "part": Set(
         32, lambda rng: F32.round(Fraction(8 * rng.randint(-20, 36) + rng.choice([1, 2, 3, 5, 6, 7]), 128)), F32
