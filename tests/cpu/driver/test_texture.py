@@ -1,17 +1,22 @@
 """Texture and surface objects: what they can be of, what samplers and views may say, and what they tell.
 
-Kernels that read and write them are in the engine's tests.
+The engine's tests have how kernels sample textures; here is what they see of views and formats.
 """
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from cupola.bindings import driver
 from tests.conftest import on_cpu_device
-from tests.cpu.driver.arrays import CUBEMAP, FORMAT, LAYERED, SURFACE, descriptor
-from tests.cpu.driver.calls import explanation, ok, status
+from tests.cpu.driver.arrays import CUBEMAP, FORMAT, LAYERED, SURFACE, descriptor, numbers, write
+from tests.cpu.driver.calls import compiled, explanation, launch, ok, status
 
+ROOT = Path(__file__).parents[3]
 BAD, HANDLE, UNSUPPORTED = "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_HANDLE", "CUDA_ERROR_NOT_SUPPORTED"
 RESOURCE = driver.CUresourcetype
 WRAP, CLAMP, MIRROR, BORDER = driver.CUaddress_mode
@@ -263,6 +268,91 @@ def test_views(make, make_resource, given):
     ok(driver.cuTexObjectDestroy(texture))
 
 
+KERNELS = """
+extern "C" __global__ void layers(cudaTextureObject_t texture, float *out) {
+    int x = threadIdx.x, y = threadIdx.y, z = threadIdx.z;
+    out[(z * blockDim.y + y) * blockDim.x + x] = tex2DLayered<float>(texture, x + 0.5f, y + 0.5f, z);
+}
+extern "C" __global__ void levels(cudaTextureObject_t texture, float *out) {
+    int x = threadIdx.x, y = threadIdx.y;
+    out[y * blockDim.x + x] = tex2DLod<float>(texture, (x + 0.5f) / blockDim.x, (y + 0.5f) / blockDim.y, 0.0f);
+}
+extern "C" __global__ void integers(cudaTextureObject_t texture, int4 *out) {
+    out[threadIdx.x] = tex1D<int4>(texture, threadIdx.x + 0.5f);
+}
+extern "C" __global__ void floats(cudaTextureObject_t texture, float4 *out) {
+    out[threadIdx.x] = tex1D<float4>(texture, threadIdx.x + 0.5f);
+}
+"""
+
+
+@pytest.fixture
+def fetch(context):
+    """Run a kernel that reads a texture: fetch(name, resource, sampler, view, threads, type and count of results)."""
+    module = ok(driver.cuModuleLoadData(compiled(KERNELS)))
+    made = []
+
+    def fetch(name, resource, desc, given, block, dtype, count=1):
+        texture = ok(driver.cuTexObjectCreate(resource, desc, given))
+        made.append(texture)
+        out = np.zeros((int(np.prod(block)), count), dtype)
+        address = int(ok(driver.cuMemAlloc(out.nbytes)))
+        function = ok(driver.cuModuleGetFunction(module, name.encode()))
+        ok(launch(function, 0, ctypes.c_uint64(int(texture)), ctypes.c_uint64(address), block=block))
+        ok(driver.cuMemcpyDtoH(out.ctypes.data, address, out.nbytes))
+        ok(driver.cuMemFree(address))
+        return out
+
+    yield fetch
+    for texture in made:
+        ok(driver.cuTexObjectDestroy(texture))
+    ok(driver.cuModuleUnload(module))
+
+
+def test_kernels_see_the_layers_of_a_view(make, fetch):
+    resource, data = make.array(8, 4, 6, flags=LAYERED), numbers((6, 4, 8))
+    write(resource.res.array.hArray, data)
+    given = view(8, 4, 6, format="FLOAT_1X32", layers=(2, 4))
+    out = fetch("layers", resource, sampler(), given, (8, 4, 3), np.float32)
+    assert (out.reshape(3, 4, 8) == data[2:5]).all()
+
+
+def test_kernels_see_the_levels_of_a_view(make, fetch):
+    resource = make.mipmapped(4, 16, 8)
+    data = [numbers((1, 8 >> i, 16 >> i), start=i) for i in range(4)]
+    for i, values in enumerate(data):
+        write(ok(driver.cuMipmappedArrayGetLevel(resource.res.mipmap.hMipmappedArray, i)), values)
+    given = view(16, 8, format="FLOAT_1X32", levels=(1, 3))
+    out = fetch("levels", resource, sampler(flags=NORMALIZED), given, (8, 4, 1), np.float32)
+    assert (out.reshape(4, 8) == data[1][0]).all()
+
+
+def test_kernels_see_the_format_of_a_view(make, fetch):
+    resource, data = make.array(16, format="UNSIGNED_INT8", channels=4), np.arange(64, dtype=np.uint8) * 4
+    write(resource.res.array.hArray, data.reshape(1, 1, 16, 4))
+    out = fetch("integers", resource, sampler(flags=INTEGER), view(16, format="SINT_4X8"), (16, 1, 1), np.int32, 4)
+    assert (out == data.view(np.int8).reshape(16, 4)).all()
+
+
+@pytest.mark.parametrize(
+    ("format", "dtype", "most"),
+    [
+        ("UNORM_INT8X4", np.uint8, 255),
+        ("SNORM_INT8X4", np.int8, 127),
+        ("UNORM_INT16X4", np.uint16, 65535),
+        ("SNORM_INT16X4", np.int16, 32767),
+    ],
+)
+@pytest.mark.parametrize("flags", [0, pytest.param(INTEGER, marks=pytest.mark.cpu_only)], ids=["", "as integers"])
+def test_kernels_read_normalized_formats_as_floats(make, fetch, format, dtype, most, flags):
+    """Whatever the flags say: the format has no integers."""
+    resource = make.array(16, format=format, channels=4)
+    data = np.linspace(np.iinfo(dtype).min, np.iinfo(dtype).max, 64).astype(dtype).reshape(16, 4)
+    write(resource.res.array.hArray, data.reshape(1, 1, 16, 4))
+    out = fetch("floats", resource, sampler(flags=flags), None, (16, 1, 1), np.float32, 4)
+    assert np.allclose(out, np.maximum(data.astype(np.float32) / most, -1), rtol=0, atol=1e-6)
+
+
 BAD_VIEWS = [
     (lambda m: m.array(8, 4), view(8, 5), BAD, "the view is of 8 x 5 x 0, the array of 8 x 4 x 0"),
     (lambda m: m.array(8, 4), view(8, 4, format="UINT_4X16"), BAD, "texels of 8 bytes, the array of 4"),
@@ -329,3 +419,49 @@ def test_objects_go_with_their_context():
     ok(driver.cuCtxDestroy(own))
     assert status(driver.cuTexObjectDestroy(texture)) == BAD
     assert status(driver.cuSurfObjectDestroy(surface)) == BAD
+
+
+PEERS = """
+import ctypes
+import cupola.cpu
+cupola.cpu.use(devices=2)
+import numpy as np
+from cupola.bindings import driver
+from tests.cpu.driver.arrays import as_bytes, box, array_side, descriptor, numbers, read, write
+from tests.cpu.driver.calls import compiled, launch, ok, status
+from tests.cpu.driver.test_texture import KERNELS, sampler
+
+ok(driver.cuInit(0))
+first, second = (ok(driver.cuDevicePrimaryCtxRetain(i)) for i in range(2))
+ok(driver.cuCtxSetCurrent(first))
+source, data = ok(driver.cuArray3DCreate(descriptor(16, channels=4))), numbers((1, 1, 64))
+write(source, data)
+resource = driver.CUDA_RESOURCE_DESC()
+resource.res.array.hArray = source
+
+ok(driver.cuCtxSetCurrent(second))
+target = ok(driver.cuArray3DCreate(descriptor(16, channels=4)))
+form = driver.CUDA_MEMCPY3D_PEER()
+form.WidthInBytes, form.Height, form.Depth = 256, 1, 1
+array_side(form, "src", source)
+array_side(form, "dst", target)
+form.srcContext, form.dstContext = first, second
+ok(driver.cuMemcpy3DPeer(form))
+assert (read(target, data.shape) == data).all()
+
+function = ok(driver.cuModuleGetFunction(ok(driver.cuModuleLoadData(compiled(KERNELS))), b"floats"))
+out = ok(driver.cuMemAlloc(256))
+if ALLOWED:
+    ok(driver.cuCtxEnablePeerAccess(first, 0))
+texture = ok(driver.cuTexObjectCreate(resource, sampler(), None))
+ok(launch(function, 0, ctypes.c_uint64(int(texture)), ctypes.c_uint64(int(out)), block=16))
+assert status(driver.cuCtxSynchronize()) == ("CUDA_SUCCESS" if ALLOWED else "CUDA_ERROR_ILLEGAL_ADDRESS")
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("allowed", [False, True])
+def test_arrays_of_another_device(run_python, allowed):
+    """Copies reach them; kernels do with access to the peer."""
+    done = run_python(PEERS.replace("ALLOWED", str(allowed)), CUPOLA_DEVICE="auto", PYTHONPATH=str(ROOT))
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -5,13 +5,15 @@ CUDA C++ has none since CUDA 12; PTX still does.
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from cupola.bindings import driver
 from tests.conftest import on_cpu_device
 from tests.cpu.driver.arrays import FORMAT, SURFACE, descriptor, numbers, read, write
-from tests.cpu.driver.calls import explanation, ok, status
+from tests.cpu.driver.calls import explanation, launch, ok, status
 
 BAD, MISSING = "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NOT_FOUND"
 WRAP, CLAMP, MIRROR, BORDER = driver.CUaddress_mode
@@ -178,12 +180,8 @@ def test_surfaces(module, array):
     ok(driver.cuArrayDestroy(plain))
 
 
-def launch(function, *arguments):
-    import ctypes
-
-    values = [ctypes.c_uint64(value) for value in arguments]
-    pointers = (ctypes.c_void_p * (len(values) + 1))(*(ctypes.addressof(value) for value in values))
-    ok(driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, 0, ctypes.addressof(pointers), 0))
+def run(function, *arguments):
+    ok(launch(function, 0, *arguments, block=32))
     ok(driver.cuCtxSynchronize())
 
 
@@ -199,7 +197,7 @@ def test_kernels_read_through_references(module, texture, array, buffer):
         (lambda: driver.cuTexRefSetArray(texture, array, OVERRIDE), numbers((32,))),
     ):
         ok(bind())
-        launch(fetch, buffer)
+        run(fetch, ctypes.c_uint64(buffer))
         ok(driver.cuMemcpyDtoH(back.ctypes.data, buffer, 128))
         assert (back == wanted).all()
 
@@ -207,5 +205,5 @@ def test_kernels_read_through_references(module, texture, array, buffer):
 def test_kernels_write_through_references(module, array):
     board = ok(driver.cuModuleGetSurfRef(module, b"board"))
     ok(driver.cuSurfRefSetArray(board, array, 0))
-    launch(ok(driver.cuModuleGetFunction(module, b"draw")))
+    run(ok(driver.cuModuleGetFunction(module, b"draw")))
     assert (read(array, (1, 1, 32), np.uint32).ravel() == np.arange(32)).all()
