@@ -11,9 +11,17 @@ from pathlib import Path
 import pytest
 
 from cupola import pathfinder
-from cupola.pathfinder import _canary, _dynamic_libraries, _loader, _roots
+from cupola.pathfinder import _canary, _dynamic_libraries, _loader, _platform, _roots
 
-VARIABLES = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "CUDNN_PATH", "NCCL_HOME")
+VARIABLES = (
+    "CUDA_PATH",
+    "CUDA_HOME",
+    "CONDA_PREFIX",
+    "CUDNN_PATH",
+    "NCCL_HOME",
+    "PROGRAMFILES",
+    "PROGRAMW6432",
+)
 CACHED = (
     pathfinder.get_cuda_path_or_home,
     pathfinder.locate_nvidia_header_directory,
@@ -50,6 +58,14 @@ def opened(nowhere, monkeypatch) -> list[str]:
 
     monkeypatch.setattr(_loader, "open_file", open_file)
     return paths
+
+
+@pytest.fixture(params=["x86_64", "aarch64"])
+def windows(nowhere, monkeypatch, request) -> _platform.Platform:
+    """Searches are those for Windows on one processor, then the other; the tree is this computer's."""
+    platform = _platform.Platform("windows", request.param)
+    monkeypatch.setattr(_platform, "current", lambda: platform)
+    return platform
 
 
 @pytest.fixture

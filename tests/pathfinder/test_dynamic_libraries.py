@@ -11,6 +11,7 @@ import pytest
 
 from cupola import pathfinder
 from cupola.pathfinder import _dynamic_libraries as dynamic
+from cupola.pathfinder import _platform
 from cupola.pathfinder._tables import DRIVER_LIBRARIES, LIBRARIES, TOOLKIT_LIBRARIES
 from tests.pathfinder.conftest import touch
 
@@ -84,11 +85,10 @@ def test_the_driver_is_not_looked_for_in_wheels(site, opened):
     assert not opened
 
 
-@pytest.mark.parametrize("platform", ["win32", "darwin"])
-def test_other_systems(monkeypatch, platform):
-    monkeypatch.setattr(dynamic, "_loaded", {})
-    monkeypatch.setattr(sys, "platform", platform)
-    with pytest.raises(pathfinder.DynamicLibNotAvailableError, match="Linux"):
+@pytest.mark.parametrize("system", ["darwin", "freebsd14"])
+def test_other_systems(nowhere, monkeypatch, system):
+    monkeypatch.setattr(_platform, "current", lambda: _platform.Platform(system, "aarch64"))
+    with pytest.raises(pathfinder.DynamicLibNotAvailableError, match="CUDA is for Linux and Windows"):
         pathfinder.load_nvidia_dynamic_lib("cudart")
 
 
@@ -229,5 +229,7 @@ def test_the_table_is_consistent():
     for name, library in LIBRARIES.items():
         assert library.sonames, name
         assert all(soname.startswith("lib") and ".so" in soname for soname in library.sonames), name
+        assert all(dll.endswith(".dll") and "/" not in dll for dll in library.dlls), name
+        assert library.dlls or not library.program_files, name
         assert set(library.depends) <= set(LIBRARIES), name
         assert bool(library.folders) == (name not in DRIVER_LIBRARIES), name

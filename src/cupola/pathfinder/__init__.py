@@ -1,9 +1,9 @@
 """Find and load CUDA's libraries, headers and tools, wherever they were installed.
 
 Everything is looked for in the same order: the wheels in ``site-packages``, the conda environment, the operating
-system's loader (libraries only), the roots that products have variables for, ``CUDA_PATH`` or ``CUDA_HOME``, and the
-toolkit that the loader takes cudart from. What was found, its version, and why that one was chosen, is part of every
-answer.
+system's loader (libraries only), the roots that products have variables for, ``CUDA_PATH`` or ``CUDA_HOME``, where
+installers for Windows put things, and the toolkit that the loader takes cudart from. What was found, its version, and
+why that one was chosen, is part of every answer.
 """
 
 from ._binaries import SUPPORTED_BINARY_UTILITIES, find_nvidia_binary_utility

@@ -12,9 +12,10 @@ import subprocess
 import sys
 import threading
 
-from . import _loader
+from . import _platform
 from ._tables import LIBRARIES
 
+_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_lookup.py")
 TIMEOUT = 10.0  # seconds; a healthy child takes some hundredths of one
 
 _answers: dict[str, str | None] = {}
@@ -31,7 +32,9 @@ def system_library(name: str) -> str | None:
     """
     with _lock:
         if name not in _answers:
-            _answers[name] = _ask(LIBRARIES[name].sonames)
+            # A name that is a pattern is no name for a loader.
+            names = [each for each in LIBRARIES[name].names(_platform.current()) if "*" not in each]
+            _answers[name] = _ask(tuple(names)) if names else None
         return _answers[name]
 
 
@@ -42,8 +45,17 @@ def system_toolkit() -> str | None:
 
 
 def toolkit_of(library: str) -> str | None:
-    """The root of the toolkit that a library is part of: ``<root>/lib64`` or ``<root>/targets/<arch>/lib``."""
+    """The root of the toolkit that a library is part of.
+
+    The library is in ``<root>/lib64`` or ``<root>/targets/<arch>/lib``; on Windows in ``<root>/bin``, or in a folder of
+    the processor's there.
+    """
     folder, inner = os.path.split(os.path.dirname(os.path.abspath(library)))
+    platform = _platform.current()
+    if platform.windows:
+        if inner == platform.folder:
+            folder, inner = os.path.split(folder)
+        return folder if inner == "bin" else None
     if inner not in ("lib", "lib64"):
         return None
     parent = os.path.dirname(folder)
@@ -52,7 +64,7 @@ def toolkit_of(library: str) -> str | None:
 
 def _ask(sonames: tuple[str, ...]) -> str | None:
     # -I: the child must see neither this program's folder nor PYTHON* variables; LD_LIBRARY_PATH counts all the same.
-    command = [sys.executable, "-I", "-S", _loader.__file__, *sonames]
+    command = [sys.executable, "-I", "-S", _PROGRAM, *sonames]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:

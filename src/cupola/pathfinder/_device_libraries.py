@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import _platform
 from ._errors import BitcodeLibNotFoundError, StaticLibNotFoundError
 from ._roots import Place, in_conda, in_cuda_path, in_wheels
 
 
 class _File:
-    """A file's name, its folders below a toolkit or conda root, those below site-packages, and its wheels."""
+    """A file's name, its folders below site-packages, those below a toolkit or conda root, its wheels."""
 
-    __slots__ = ("folders", "in_toolkit", "name", "pip")
+    __slots__ = ("_folders", "_in_toolkit", "_name", "pip", "windows")
 
-    def __init__(self, name: str, folders: str, in_toolkit: str, pip: str) -> None:
-        self.name = name
-        self.folders = tuple(folders.split())
-        self.in_toolkit = tuple(in_toolkit.split())
+    def __init__(self, name: str, folders: str, in_toolkit: str, pip: str, *, windows: str | None) -> None:
+        self._name = name
+        self._folders = tuple(folders.split())
+        self._in_toolkit = tuple(in_toolkit.split())
         self.pip = pip
+        self.windows = windows  # its name there; None: it does not exist for Windows
+
+    @property
+    def name(self) -> str:
+        return self.windows if self.windows and _platform.current().windows else self._name
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        return self._placed(self._folders)
+
+    @property
+    def in_toolkit(self) -> tuple[str, ...]:
+        return self._placed(self._in_toolkit)
+
+    def _placed(self, folders: tuple[str, ...]) -> tuple[str, ...]:
+        return _platform.current().link_folders(folders) if self._name.endswith(".a") else folders
 
 
 _BITCODE = {
@@ -29,10 +47,17 @@ _BITCODE = {
         "nvidia/cu13/nvvm/libdevice nvidia/cuda_nvcc/nvvm/libdevice",
         "nvvm/libdevice",
         "nvidia-nvvm (or nvidia-cuda-nvcc-cu12 for CUDA 12)",
+        windows="libdevice.10.bc",
     ),
-    "nccl_device": _File("libnccl_device.bc", "nvidia/nccl/lib", "lib", "nvidia-nccl-cu13 (or nvidia-nccl-cu12)"),
+    "nccl_device": _File(
+        "libnccl_device.bc", "nvidia/nccl/lib", "lib", "nvidia-nccl-cu13 (or nvidia-nccl-cu12)", windows=None
+    ),
     "nvshmem_device": _File(
-        "libnvshmem_device.bc", "nvidia/nvshmem/lib", "lib", "nvidia-nvshmem-cu13 (or nvidia-nvshmem-cu12)"
+        "libnvshmem_device.bc",
+        "nvidia/nvshmem/lib",
+        "lib",
+        "nvidia-nvshmem-cu13 (or nvidia-nvshmem-cu12)",
+        windows=None,
     ),
 }
 _STATIC = {
@@ -41,11 +66,17 @@ _STATIC = {
         "nvidia/cu13/lib nvidia/cuda_runtime/lib",
         "lib64 lib",
         "nvidia-cuda-runtime (or nvidia-cuda-runtime-cu12 for CUDA 12)",
+        windows="cudadevrt.lib",
     ),
 }
 
-SUPPORTED_BITCODE_LIBS: tuple[str, ...] = tuple(_BITCODE)
-SUPPORTED_STATIC_LIBS: tuple[str, ...] = tuple(_STATIC)
+
+def _supported(table: dict[str, _File], windows: bool) -> tuple[str, ...]:
+    return tuple(name for name, file in table.items() if file.windows or not windows)
+
+
+SUPPORTED_BITCODE_LIBS: tuple[str, ...] = _supported(_BITCODE, sys.platform == "win32")
+SUPPORTED_STATIC_LIBS: tuple[str, ...] = _supported(_STATIC, sys.platform == "win32")
 
 
 @dataclass(frozen=True)
@@ -196,6 +227,8 @@ def _known(name: str, table: dict[str, _File], kind: str) -> _File:
     file = table.get(name)
     if file is None:
         raise ValueError(f"{name!r} is not a known {kind}; known are {', '.join(table)}")
+    if file.windows is None and _platform.current().windows:
+        raise ValueError(f"the {kind} {name!r} does not exist for Windows")
     return file
 
 

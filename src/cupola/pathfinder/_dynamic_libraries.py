@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from . import _loader
+from . import _loader, _platform
 from ._errors import DynamicLibNotAvailableError, DynamicLibNotFoundError, DynamicLibUnknownError
 from ._roots import (
     Place,
@@ -22,9 +23,11 @@ from ._roots import (
     get_cuda_path_or_home,
     in_conda,
     in_cuda_path,
+    in_program_files,
     in_system_toolkit,
     in_variable,
     in_wheels,
+    newest_first,
 )
 from ._tables import DRIVER_LIBRARIES, IN_EXTRAS, LIBRARIES, Library
 
@@ -44,9 +47,10 @@ class LoadedDL:
         Whether some other part of the process had loaded it before.
     found_via : str
         Why this copy was chosen: ``"site-packages"``, ``"conda"``, ``"system-search"``, ``"CUDA_PATH"``, the name
-        of a product's own variable, ``"system-ctk-root"``, or ``"was-already-loaded-from-elsewhere"``.
+        of a product's own variable, ``"ProgramFiles"`` (Windows), ``"system-ctk-root"``, or
+        ``"was-already-loaded-from-elsewhere"``.
     _handle_uint : int
-        The loader's handle (``dlopen``), for ``dlsym``.
+        The loader's handle, for ``dlsym`` or ``GetProcAddress``.
     """
 
     abs_path: str | None
@@ -126,10 +130,13 @@ def _known(name: str) -> Library:
     library = LIBRARIES.get(name)
     if library is None:
         raise DynamicLibUnknownError(f"{name!r} is not a known CUDA library; known are {', '.join(sorted(LIBRARIES))}")
-    if not sys.platform.startswith("linux"):
-        raise DynamicLibNotAvailableError(f"{name} cannot be loaded here: cupola finds CUDA's libraries on Linux only")
     if sys.maxsize < 2**32:
         raise RuntimeError("CUDA's libraries need a 64-bit Python; this one has 32 bits")
+    platform = _platform.current()
+    if platform.system not in ("linux", "windows"):
+        raise DynamicLibNotAvailableError(f"{name} cannot be loaded on {platform.name}: CUDA is for Linux and Windows")
+    if not library.names(platform):
+        raise DynamicLibNotAvailableError(f"{name} does not exist for {platform.name}")
     return library
 
 
@@ -145,7 +152,7 @@ def _load(name: str, library: Library) -> LoadedDL:
         if name == "nvrtc" and found_via != "conda":
             _preload_nvrtc_builtins(path)
         return _open(path, found_via, library)
-    for soname in library.sonames:
+    for soname in _for_loader(library):
         handle = _loader.try_open(soname, deep_bind=library.deep_bind)
         if handle:
             return LoadedDL(_loader.path_of(handle) or soname, False, handle, "system-search")
@@ -159,39 +166,63 @@ def _open(path: str, found_via: str, library: Library) -> LoadedDL:
 
 
 def _already_loaded(library: Library) -> LoadedDL | None:
-    for soname in library.sonames:
+    for soname in _for_loader(library):
         handle = _loader.try_open(soname, only_if_loaded=True)
         if handle:
             return LoadedDL(_loader.path_of(handle), True, handle, "was-already-loaded-from-elsewhere")
     return None
 
 
+def _for_loader(library: Library) -> list[str]:
+    return [name for name in library.names(_platform.current()) if "*" not in name]
+
+
 def _installed(library: Library) -> Iterator[Place]:
     """What is searched before the loader is asked; nothing for the driver's libraries, which have no folders."""
     if library.folders:
-        yield from in_wheels(library.folders)
-        yield from in_conda(dict.fromkeys(("lib", *library.in_toolkit)), "lib")
+        platform = _platform.current()
+        yield from in_wheels(platform.wheel_folders(library.folders))
+        yield from in_conda(dict.fromkeys(platform.toolkit_folders(("lib", *library.in_toolkit))), "lib")
 
 
 def _roots(library: Library) -> Iterator[Place]:
     """What is searched when the loader does not find it."""
+    platform = _platform.current()
+    folders = platform.toolkit_folders(library.in_toolkit)
     if library.folders:
-        yield from in_variable(library.environment, library.in_toolkit)
-        yield from in_cuda_path(library.in_toolkit)
+        yield from in_variable(library.environment, folders)
+        yield from in_cuda_path(folders)
+        yield from in_program_files(platform.program_folders(library.program_files))
     if library.anchored:
-        yield from in_system_toolkit(library.in_toolkit)
+        yield from in_system_toolkit(folders)
 
 
 def _files(folders: Iterable[Place], library: Library) -> Iterator[Place]:
     """The library's file in each of the folders that has one."""
-    # A toolkit's unversioned link, last: it may be of a CUDA that is not in the table.
-    names = dict.fromkeys((*library.sonames, library.sonames[0].partition(".so")[0] + ".so"))
+    platform = _platform.current()
+    names = library.names(platform)
+    # Last, one of a CUDA that is not in the table: a toolkit's unversioned link, and what is named like the first.
+    if platform.windows:
+        names = (*names, re.sub(r"_\d[\d_]*\.dll$", "_*.dll", names[0]))
+    else:
+        names = (*names, names[0].partition(".so")[0] + ".so")
     for folder, found_via in folders:
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.isfile(path):
+        for name in dict.fromkeys(names):
+            path = _file(folder, name)
+            if path:
                 yield os.path.abspath(path), found_via
                 break
+
+
+def _file(folder: str, name: str) -> str | None:
+    """The file of that name in a folder; of a pattern (``cupti64_*.dll``) the newest version."""
+    if "*" not in name:
+        path = os.path.join(folder, name)
+        return path if os.path.isfile(path) else None
+    found = glob.glob(os.path.join(glob.escape(folder), name))
+    # Versions are numbers: nvrtc64_130_0.alt.dll is another library.
+    found = [path for path in found if re.search(r"_[\d_.]+\.dll$", path) and os.path.isfile(path)]
+    return newest_first(found)[0] if found else None
 
 
 def _preload_nvrtc_builtins(nvrtc: str) -> None:
@@ -199,7 +230,8 @@ def _preload_nvrtc_builtins(nvrtc: str) -> None:
     # the process already or on the loader's path.
     import warnings
 
-    for path in sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(nvrtc)), "libnvrtc-builtins.so.*"))):
+    name = "nvrtc-builtins64_*.dll" if _platform.current().windows else "libnvrtc-builtins.so.*"
+    for path in sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(nvrtc)), name))):
         try:
             _loader.open_file(path)
         except RuntimeError as error:
@@ -209,14 +241,15 @@ def _preload_nvrtc_builtins(nvrtc: str) -> None:
 def _not_found_text(name: str, library: Library) -> str:
     if name in DRIVER_LIBRARIES:
         return (
-            f"{library.sonames[0]} was not found: it comes with NVIDIA's display driver. Install the driver, or use "
-            "the CPU device (CUPOLA_DEVICE=cpu), which needs none."
+            f"{library.names(_platform.current())[0]} was not found: it comes with NVIDIA's display driver. "
+            "Install the driver, or use the CPU device (CUPOLA_DEVICE=cpu), which needs none."
         )
-    lines = [f"the CUDA library {name} ({' or '.join(library.sonames)}) was not found. Looked in:"]
+    platform = _platform.current()
+    lines = [f"the CUDA library {name} ({' or '.join(library.names(platform))}) was not found. Looked in:"]
     lines += map(_listing, _installed(library))
     if conda_prefix() is None:
         lines.append("  conda: CONDA_PREFIX is not set")
-    lines.append("  the system's loader (ldconfig, LD_LIBRARY_PATH)")
+    lines.append(f"  the system's loader ({'PATH' if platform.windows else 'ldconfig, LD_LIBRARY_PATH'})")
     lines += map(_listing, _roots(library))
     if library.environment and not os.environ.get(library.environment):
         lines.append(f"  {library.environment} is not set")
@@ -239,7 +272,8 @@ def how_to_install(name: str) -> str:
 def _listing(place: Place) -> str:
     folder, found_via = place
     try:
-        names = sorted(name for name in os.listdir(folder) if ".so" in name)
+        end = ".dll" if _platform.current().windows else ".so"
+        names = sorted(name for name in os.listdir(folder) if end in name)
     except OSError:
         return f"  {folder} ({found_via}): no such folder"
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 
 class Headers:
     """A set of headers: its key header and where it may be.
@@ -18,11 +20,15 @@ class Headers:
         The variable that names the product's own root.
     system : tuple of str
         Fixed folders of Linux distributions, patterns allowed.
+    program_files : tuple of str
+        Patterns of folders below Windows' ``Program Files``.
+    linux_only : bool
+        Whether there are none for Windows.
     version : tuple of str or None
         A header below the folder and the macro in it that has the version.
     """
 
-    __slots__ = ("environment", "folders", "in_toolkit", "key", "system", "version")
+    __slots__ = ("environment", "folders", "in_toolkit", "key", "linux_only", "program_files", "system", "version")
 
     def __init__(
         self,
@@ -32,6 +38,8 @@ class Headers:
         in_toolkit: str = "include",
         environment: str | None = None,
         system: str = "",
+        program_files: tuple[str, ...] = (),
+        linux_only: bool = False,
         version: tuple[str, str] | None = None,
     ) -> None:
         self.key = key
@@ -39,11 +47,13 @@ class Headers:
         self.in_toolkit = tuple(in_toolkit.split())
         self.environment = environment
         self.system = tuple(system.split())
+        self.program_files = program_files
+        self.linux_only = linux_only
         self.version = version
 
 
-def _toolkit(key: str, component: str, version: tuple[str, str] | None = None) -> Headers:
-    return Headers(key, f"nvidia/cu13/include nvidia/{component}/include", version=version)
+def _toolkit(key: str, component: str, version: tuple[str, str] | None = None, *, linux_only: bool = False) -> Headers:
+    return Headers(key, f"nvidia/cu13/include nvidia/{component}/include", linux_only=linux_only, version=version)
 
 
 TOOLKIT_HEADERS: dict[str, Headers] = {
@@ -68,8 +78,8 @@ TOOLKIT_HEADERS: dict[str, Headers] = {
     "nvjpeg": _toolkit("nvjpeg.h", "nvjpeg"),
     "nvrtc": _toolkit("nvrtc.h", "cuda_nvrtc"),
     "nvvm": Headers("nvvm.h", "nvidia/cu13/include nvidia/cuda_nvcc/nvvm/include", in_toolkit="nvvm/include include"),
-    "cufile": _toolkit("cufile.h", "cufile"),
-    "cudla": _toolkit("cudla.h", "cudla"),
+    "cufile": _toolkit("cufile.h", "cufile", linux_only=True),
+    "cudla": _toolkit("cudla.h", "cudla", linux_only=True),
 }
 
 _CUQUANTUM = "cuquantum/include"
@@ -82,6 +92,7 @@ OTHER_HEADERS: dict[str, Headers] = {
         "nvidia/cudnn/include",
         environment="CUDNN_PATH",
         system="/usr/include /usr/include/{machine}-linux-gnu /usr/local/include",
+        program_files=("NVIDIA/CUDNN/v9.*/include/*", "NVIDIA/CUDNN/v9.*/include"),
     ),
     "cusolverMp": Headers("cusolverMp.h", "nvidia/cu13/include nvidia/cu12/include nvidia/cusolvermp/cu12/include"),
     "cusparseLt": Headers("cusparseLt.h", "nvidia/cusparselt/include"),
@@ -107,4 +118,10 @@ OTHER_HEADERS: dict[str, Headers] = {
 
 HEADERS: dict[str, Headers] = {**TOOLKIT_HEADERS, **OTHER_HEADERS}
 
-SUPPORTED_HEADERS_CTK: dict[str, str] = {name: headers.key for name, headers in TOOLKIT_HEADERS.items()}
+
+def supported(windows: bool) -> dict[str, str]:
+    """The toolkit's headers that exist for a system: name, and key header."""
+    return {name: headers.key for name, headers in TOOLKIT_HEADERS.items() if not (windows and headers.linux_only)}
+
+
+SUPPORTED_HEADERS_CTK: dict[str, str] = supported(sys.platform == "win32")

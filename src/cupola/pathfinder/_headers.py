@@ -5,12 +5,21 @@ from __future__ import annotations
 import functools
 import glob
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ._header_table import HEADERS, SUPPORTED_HEADERS_CTK, Headers
-from ._roots import Place, in_conda, in_cuda_path, in_system_toolkit, in_variable, in_wheels
+from . import _platform
+from ._header_table import HEADERS, TOOLKIT_HEADERS, Headers
+from ._roots import (
+    Place,
+    in_conda,
+    in_cuda_path,
+    in_program_files,
+    in_system_toolkit,
+    in_variable,
+    in_wheels,
+    newest_first,
+)
 
 
 @dataclass(frozen=True)
@@ -63,13 +72,15 @@ def locate_nvidia_header_directory(name: str) -> LocatedHeaderDir | None:
     Raises
     ------
     RuntimeError
-        The name is not known.
+        The name is not known, or not for this operating system.
     ChildProcessError
         The process that asks the loader where cudart is failed.
     """
     headers = HEADERS.get(name)
     if headers is None:
         raise RuntimeError(f"{name!r} is not a known set of headers; known are {', '.join(HEADERS)}")
+    if headers.linux_only and _platform.current().windows:
+        raise RuntimeError(f"the headers {name!r} do not exist for Windows")
     for folder, found_via in _candidates(name, headers):
         if os.path.isfile(os.path.join(folder, headers.key)):
             return LocatedHeaderDir(os.path.abspath(folder), found_via, name)
@@ -104,20 +115,22 @@ def find_nvidia_header_directory(name: str) -> str | None:
 
 def _candidates(name: str, headers: Headers) -> Iterator[Place]:
     yield from in_wheels(headers.folders)
-    if name in SUPPORTED_HEADERS_CTK:
+    platform = _platform.current()
+    if name not in TOOLKIT_HEADERS:
+        yield from in_conda(("include",))
+    elif platform.windows:
+        for inner in headers.in_toolkit:
+            folder, _, rest = inner.partition("include")
+            yield from in_conda((inner, f"{folder}include/targets/{platform.folder}{rest}"))
+    else:
         for inner in headers.in_toolkit:
             yield from in_conda((inner,), inner)
-    else:
-        yield from in_conda(("include",))
     yield from in_variable(headers.environment, headers.in_toolkit)
     yield from in_cuda_path(headers.in_toolkit)
-    if name in SUPPORTED_HEADERS_CTK:
+    if name in TOOLKIT_HEADERS:
         yield from in_system_toolkit(headers.in_toolkit)
-    for pattern in headers.system:
-        folders = glob.glob(pattern.format(machine=os.uname().machine))
-        for folder in sorted(folders, key=_version_in, reverse=True):
+    for pattern in headers.system if not platform.windows else ():
+        for folder in newest_first(glob.glob(pattern.format(machine=platform.machine))):
             yield folder, "supported_install_dir"
-
-
-def _version_in(folder: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", os.path.basename(folder))]
+    for folder, _ in in_program_files(headers.program_files):
+        yield folder, "supported_install_dir"

@@ -1,67 +1,16 @@
-"""The operating system's loader: open a library, ask whether it is open, ask where it came from.
+"""The operating system's loader, whichever it is.
 
-Run as a program, this file prints where the loader finds the first of the given sonames that it finds. That is done
-in a process of its own, so that a library can be looked up without being loaded into this one.
+``open_file`` loads the library of a path, ``try_open`` one that the system finds by its name (or only asks whether it
+is loaded), ``path_of`` tells the file behind a handle.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
 import sys
 
-# Not in every os module: RTLD_NOLOAD asks for a library only if it is in the process already.
-_NOLOAD = getattr(os, "RTLD_NOLOAD", 4)
-_DEEPBIND = getattr(os, "RTLD_DEEPBIND", 8)
-_DI_LINKMAP = 2  # dlinfo(3)
+if sys.platform == "win32":
+    from ._loader_windows import open_file, path_of, try_open
+else:
+    from ._loader_linux import open_file, path_of, try_open
 
-
-def open_file(path: str, *, deep_bind: bool = False) -> int:
-    """Load the library at `path` with its symbols global; returns the handle.
-
-    Raises
-    ------
-    RuntimeError
-        The loader refuses the file.
-    """
-    mode = os.RTLD_NOW | os.RTLD_GLOBAL | (_DEEPBIND if deep_bind else 0)
-    try:
-        return int(ctypes.CDLL(path, mode=mode)._handle)
-    except OSError as error:
-        raise RuntimeError(f"found {path}, but it cannot be loaded: {error}") from error
-
-
-def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = False) -> int:
-    """Load a library by its soname; returns the handle, or 0 when the loader does not find it."""
-    mode = os.RTLD_NOW | os.RTLD_GLOBAL
-    mode |= (_DEEPBIND if deep_bind else 0) | (_NOLOAD if only_if_loaded else 0)
-    try:
-        return int(ctypes.CDLL(soname, mode=mode)._handle)
-    except OSError:
-        return 0
-
-
-class _LinkMap(ctypes.Structure):
-    """The beginning of struct link_map (<link.h>)."""
-
-    _fields_ = [("address", ctypes.c_void_p), ("name", ctypes.c_char_p)]
-
-
-def path_of(handle: int) -> str | None:
-    """The file behind a handle (dlinfo, RTLD_DI_LINKMAP), or None when the loader does not say."""
-    dlinfo = getattr(ctypes.CDLL(None), "dlinfo", None)
-    if dlinfo is None:
-        return None
-    dlinfo.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-    entry = ctypes.POINTER(_LinkMap)()
-    if dlinfo(handle, _DI_LINKMAP, ctypes.byref(entry)) != 0 or not entry or not entry.contents.name:
-        return None
-    return os.path.abspath(os.fsdecode(entry.contents.name))
-
-
-if __name__ == "__main__":
-    for candidate in sys.argv[1:]:
-        opened = try_open(candidate)
-        if opened:
-            print(path_of(opened) or "")
-            break
+__all__ = ["open_file", "path_of", "try_open"]

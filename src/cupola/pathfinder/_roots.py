@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
+import glob
 import os
+import re
 import site
 import sys
 import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator
 
+from . import _platform
+
 # A folder, and how it was come by.
 Place = tuple[str, str]
-
-# The names of CUDA's targets for a processor: servers, then embedded systems.
-_TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
 
 
 @functools.cache
@@ -51,14 +52,17 @@ def in_wheels(folders: Iterable[str]) -> Iterator[Place]:
 
 
 def in_conda(folders: Iterable[str], inner: str = "") -> Iterator[Place]:
-    """Folders below the active conda environment, then `inner` of its targets (such as ``include``)."""
+    """Folders below the active conda environment (on Windows: its ``Library``), then `inner` of its targets."""
     prefix = conda_prefix()
     if prefix is None:
         return
+    platform = _platform.current()
+    if platform.windows:
+        prefix = os.path.join(prefix, "Library")
     for folder in folders:
         yield os.path.join(prefix, folder), "conda"
     if inner:
-        for target in _TARGETS.get(os.uname().machine, ()):
+        for target in platform.targets:
             yield os.path.join(prefix, "targets", target, inner), "conda"
 
 
@@ -76,6 +80,21 @@ def in_cuda_path(folders: Iterable[str]) -> Iterator[Place]:
     if root:
         for folder in folders:
             yield os.path.join(root, folder), "CUDA_PATH"
+
+
+def in_program_files(patterns: Iterable[str]) -> Iterator[Place]:
+    """Folders of installers for Windows, the newest version of each pattern first; none elsewhere."""
+    root = _platform.current().program_files()
+    if root:
+        for pattern in patterns:
+            for folder in newest_first(glob.glob(os.path.join(glob.escape(root), pattern))):
+                if os.path.isdir(folder):
+                    yield folder, "ProgramFiles"
+
+
+def newest_first(paths: Iterable[str]) -> list[str]:
+    """Paths in descending order of the versions in them: all numbers that follow each other."""
+    return sorted(paths, key=lambda path: [int(number) for number in re.findall(r"\d+", path)], reverse=True)
 
 
 def in_system_toolkit(folders: Iterable[str]) -> Iterator[Place]:

@@ -44,9 +44,17 @@ _FUNCTIONS: dict[str, tuple[str, str, tuple[int, int, int]]] = {
 
 def library_version(handle: int, path: str | None) -> str | None:
     """The version of a loaded library, or None when nothing tells it."""
-    stem = os.path.basename(path or "").partition(".so")[0].removeprefix("lib")
+    stem = stem_of(os.path.basename(path or ""))
     told = _ask(*_FUNCTIONS[stem], handle) if stem in _FUNCTIONS else None
     return told or (path and (_version_of_wheel(path) or _version_in_name(path))) or None
+
+
+def stem_of(file: str) -> str:
+    """A library's own name in that of its file: ``libnvrtc.so.13`` and ``nvrtc64_130_0.dll`` are both nvrtc."""
+    if file.endswith(".dll"):
+        stem = re.sub(r"(?:64)?(?:_[\d_.]+)?\.dll$", "", file)
+        return "cuda" if stem == "nvcuda" else stem
+    return file.partition(".so")[0].removeprefix("lib")
 
 
 def header_version(headers: Headers, folder: str) -> str | None:
@@ -139,5 +147,5 @@ def _version_of_wheel(path: str) -> str | None:
 
 
 def _version_in_name(path: str) -> str | None:
-    found = re.search(r"\.so\.(\d[\d.]*)$", os.path.realpath(path))
-    return found[1] if found else None
+    found = re.search(r"\.so\.(\d[\d.]*)$|64_(\d[\d.]*)\.dll$", os.path.realpath(path))
+    return found[1] or found[2] if found else None
