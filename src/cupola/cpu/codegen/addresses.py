@@ -40,21 +40,26 @@ def address_of(body: Body, operand: ast.Operand, space: str) -> Value:
 
     Of the space "cluster", the generic address.
     """
+    base, offset = base_of(body, operand, space)
+    return body.builder.binary("add", base, constant(base.type, offset)) if offset else base
+
+
+def base_of(body: Body, operand: ast.Operand, space: str) -> tuple[Value, int]:
+    """What of the address is in a register, and the constant that is added to it."""
     assert isinstance(operand, ast.Address)
     builder = body.builder
     if space == "cluster":
         place = builder.cast("zext", address_of(body, operand, "shared"), "i64")
-        return builder.binary("add", place, constant("i64", abi.SHARED_WINDOW))
+        return builder.binary("add", place, constant("i64", abi.SHARED_WINDOW)), 0
     type = "i32" if space in _WINDOWS else "i64"
     match operand.base:
         case None:
-            return constant(type, operand.offset)
+            return constant(type, operand.offset), 0
         case ast.Symbol(name, offset):
             value = body.symbol(ast.Symbol(name, offset + operand.offset))
-            return generic_of(body, name, value) if space == "generic" else builder.cast("trunc", value, type)
+            return generic_of(body, name, value) if space == "generic" else builder.cast("trunc", value, type), 0
         case ast.Register(name):
-            base = body.registers.read_extended(name, type)
-            return builder.binary("add", base, constant(type, operand.offset)) if operand.offset else base
+            return body.registers.read_extended(name, type), operand.offset
     raise TypeError(operand)
 
 

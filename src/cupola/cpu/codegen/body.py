@@ -17,6 +17,7 @@ from .layout import Layout
 from .meetings import is_meeting
 from .nans import float_registers, ignores_nan_bits
 from .registers import Inexact, Kind, Registers
+from .scattered import Row
 from .shape import Shape
 from .special import read_special
 from .values import BITS, Value
@@ -127,6 +128,7 @@ class Body:
         self.rows_of_blocks = self.whole_blocks and self._may_mix_blocks()
         self.control = Control(self)
         self.groups: dict[int, Group] = {}
+        self.rows: dict[object, Row] = {}
 
     def _registers_with_homes(self) -> set[str]:
         """Those that live across blocks, across the way to a meeting, or around a guarded instruction."""
@@ -330,7 +332,7 @@ class Body:
         """Write the body."""
         for block in self.blocks:
             self.control.begin(block)
-            self.groups = plan_groups(block)
+            self.groups, self.rows = plan_groups(block), {}
             for instruction in block.instructions:
                 self.instruction(instruction)
             self.control.end(block)

@@ -19,7 +19,7 @@ from cupola.cpu.ptx import ast
 
 from . import abi
 from .addresses import space_of
-from .builder import constant
+from .builder import Builder, constant
 from .instructions.registry import LLVM_TYPE
 from .values import BITS, Value
 
@@ -166,18 +166,16 @@ def _check_group(body: Body, access: Access, group: Group, start: Value, *, row:
     builder.label(go_on)
 
 
-def _rotated(body: Body, offset: Value, size: int) -> Value:
-    if size == 1:
-        return offset
-    return body.builder.intrinsic("fshr", offset, offset, constant(offset.type, size.bit_length() - 1))
-
-
 def inside(body: Body, access: Access, site: int, address: Value, *, row: bool) -> str:
     """Whether one access, or a row of them, that begins at a uniform address is inside (an i1)."""
     builder, size = body.builder, access.size
     if access.space == "shared":
-        limit = _shared_limit(body, size, size * body.width if row else size)
-        return builder.compare("icmp ult", _rotated(body, address, size), limit).ir
+        span = size * body.width if row else size
+        limit = body.at_entry(
+            f"shared limit {size} {span}",
+            lambda b: shared_limit(b, body.context_field("shared_size"), size, span),
+        )
+        return in_shared(builder, address, limit, size)
     if access.space == "local":
         aligned = builder.compare(
             "icmp eq", builder.binary("and", address, constant("i32", size - 1)), constant("i32", 0)
@@ -191,24 +189,31 @@ def inside(body: Body, access: Access, site: int, address: Value, *, row: bool) 
             )
         return builder.both(builder.compare("icmp ult", address, limit).ir, aligned.ir)
     entry = builder.emit(f"getelementptr i8, ptr %sites, i64 {site * abi.SITE_CACHE_BYTES}")
+    return in_allocation(builder, entry, address, size)
+
+
+def in_allocation(builder: Builder, entry: str, address: Value, size: int) -> str:
+    """Whether an access, or a row, is in the allocation that an entry of the site caches remembers (an i1)."""
     low = Value(builder.emit(f"load i64, ptr {entry}"), "i64")
     second = builder.emit(f"getelementptr i8, ptr {entry}, i64 8")
     limit = Value(builder.emit(f"load i64, ptr {second}"), "i64")
-    return builder.compare("icmp ult", _rotated(body, builder.binary("sub", address, low), size), limit).ir
+    offset = _rotated(builder, builder.binary("sub", address, low), size)
+    return builder.compare("icmp ult", offset, limit).ir
 
 
-def _shared_limit(body: Body, size: int, span: int) -> Value:
+def in_shared(builder: Builder, offset: Value, limit: Value, size: int) -> str:
+    """Whether an access at an offset in shared memory is inside (an i1); the limit is `shared_limit`'s."""
+    return builder.compare("icmp ult", _rotated(builder, offset, size), limit).ir
+
+
+def shared_limit(builder: Builder, shared_size: Value, size: int, span: int) -> Value:
     """How many multiples of ``size`` are offsets at which ``span`` bytes are inside shared memory."""
-    shift = constant("i32", size.bit_length() - 1)
-    return body.at_entry(
-        f"shared limit {size} {span}",
-        lambda b: b.binary(
-            "lshr",
-            b.intrinsic(
-                "usub.sat",
-                b.binary("add", body.context_field("shared_size"), constant("i32", size)),
-                constant("i32", span),
-            ),
-            shift,
-        ),
-    )
+    beyond = builder.binary("add", shared_size, constant("i32", size))
+    room = builder.intrinsic("usub.sat", beyond, constant("i32", span))
+    return builder.binary("lshr", room, constant("i32", size.bit_length() - 1))
+
+
+def _rotated(builder: Builder, offset: Value, size: int) -> Value:
+    if size == 1:
+        return offset
+    return builder.intrinsic("fshr", offset, offset, constant(offset.type, size.bit_length() - 1))

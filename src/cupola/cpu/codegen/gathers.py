@@ -8,28 +8,26 @@ that have to take a gather apart. Where a check fails, a helper looks at each la
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from . import abi, machine
 from .bounds import Access
-from .builder import constant
+from .builder import Builder, constant
 from .values import Value
-
-if TYPE_CHECKING:
-    from .body import Body
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """Checked accesses of all lanes: ``inside`` is the i1 that says that those that run are inside.
 
-    ``distances`` are those of the lanes from ``start``, an LLVM pointer.
+    ``distances`` are those of the lanes from ``start``, an LLVM pointer; ``active`` tells which run.
     """
 
     inside: str
     start: str
     distances: Value
+    active: Value
 
 
 def can_gather(access: Access) -> bool:
@@ -38,55 +36,45 @@ def can_gather(access: Access) -> bool:
     return available and access.element in (4, 8) and access.space != "local" and not access.volatile
 
 
-def check_lanes(body: Body, access: Access, site: int, address: Value) -> Lanes:
-    """Check the accesses of the lanes that run."""
-    builder, size = body.builder, access.size
-    address = builder.splat(address)
+def check_lanes(b: Builder, access: Access, address: Value, mask: Value, entry: str) -> Lanes:
+    """Check the accesses of the lanes of a mask, by the site's entry in the cache, or by the size of shared memory."""
+    size = access.size
     if access.space == "shared":
-        start, limit = "%shared", _multiples(body, size)
+        start, room = "%shared", _field(b, "%context", abi.CONTEXT["shared_size"], "i32")
     else:
-        entry = builder.emit(f"getelementptr i8, ptr %sites, i64 {site * abi.SITE_CACHE_BYTES}")
-        low, base, bytes = (_field(body, entry, offset) for offset in (0, 16, 24))
-        room = builder.intrinsic("usub.sat", builder.binary("add", base, bytes), low)
-        limit = builder.binary("lshr", room, constant("i64", size.bit_length() - 1))
-        start = builder.emit(f"inttoptr i64 {low.ir} to ptr")
-        address = builder.binary("sub", address, low)
-    distances = builder.select(body.control.active(), address, constant(address.type, 0))
+        low, base, bytes = (_field(b, entry, offset, "i64") for offset in (0, 16, 24))
+        room = b.intrinsic("usub.sat", b.binary("add", base, bytes), low)
+        start = b.emit(f"inttoptr i64 {low.ir} to ptr")
+        address = b.binary("sub", address, low)
+    limit = b.binary("lshr", room, constant(room.type, size.bit_length() - 1))
+    active = b.spread(mask)
+    distances = b.select(active, address, constant(address.type, 0))
     number = distances
     if size > 1:
-        number = builder.intrinsic("fshr", distances, distances, constant(distances.type, size.bit_length() - 1))
-    fits = builder.compare("icmp ult", number, limit)
-    outside = builder.ballot(builder.binary("xor", fits, constant("i1", 1)))
-    inside = builder.compare("icmp eq", outside, constant("i32", 0)).ir
-    return Lanes(inside, start, distances)
+        number = b.intrinsic("fshr", distances, distances, constant(distances.type, size.bit_length() - 1))
+    fits = b.compare("icmp ult", number, limit)
+    outside = b.ballot(b.binary("xor", fits, constant("i1", 1)))
+    inside = b.compare("icmp eq", outside, constant("i32", 0)).ir
+    return Lanes(inside, start, distances, active)
 
 
-def _field(body: Body, entry: str, offset: int) -> Value:
-    pointer = body.builder.emit(f"getelementptr i8, ptr {entry}, i64 {offset}") if offset else entry
-    return Value(body.builder.emit(f"load i64, ptr {pointer}"), "i64")
+def _field(b: Builder, record: str, offset: int, type: str) -> Value:
+    pointer = b.emit(f"getelementptr i8, ptr {record}, i64 {offset}") if offset else record
+    return Value(b.emit(f"load {type}, ptr {pointer}"), type)
 
 
-def _multiples(body: Body, size: int) -> Value:
-    """How many elements of a size shared memory has room for."""
-    shift = constant("i32", size.bit_length() - 1)
-    return body.at_entry(
-        f"shared elements {size}", lambda b: b.binary("lshr", body.context_field("shared_size"), shift)
-    )
+def _pointers(b: Builder, lanes: Lanes, offset: int) -> str:
+    start = b.emit(f"getelementptr i8, ptr {lanes.start}, i64 {offset}") if offset else lanes.start
+    return b.emit(f"getelementptr i8, ptr {start}, {b.typed(lanes.distances)}")
 
 
-def _pointers(body: Body, lanes: Lanes, offset: int) -> str:
-    start = body.builder.emit(f"getelementptr i8, ptr {lanes.start}, i64 {offset}") if offset else lanes.start
-    return body.builder.emit(f"getelementptr i8, ptr {start}, {body.builder.typed(lanes.distances)}")
-
-
-def gather(body: Body, access: Access, lanes: Lanes) -> list[str]:
+def gather_elements(b: Builder, access: Access, lanes: Lanes) -> list[Value]:
     """Load the elements of all lanes; a vector for each element."""
-    places = [_pointers(body, lanes, index * access.element) for index in range(access.count)]
-    return [body.builder.gather(access.type, place, align=access.element).ir for place in places]
+    places = [_pointers(b, lanes, index * access.element) for index in range(access.count)]
+    return [b.gather(access.type, place, align=access.element) for place in places]
 
 
-def scatter(body: Body, access: Access, lanes: Lanes, values: list[Value]) -> None:
+def scatter_elements(b: Builder, access: Access, lanes: Lanes, values: Sequence[Value]) -> None:
     """Store the elements of the lanes that run."""
-    active = body.control.active()
     for index, value in enumerate(values):
-        body.builder.scatter(value, _pointers(body, lanes, index * access.element), active, align=access.element)
+        b.scatter(value, _pointers(b, lanes, index * access.element), lanes.active, align=access.element)

@@ -8,17 +8,18 @@ row that some lanes want, for lanes at regular distances, and for any addresses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
-from .addresses import address_of
-from .bounds import Access, check, inside, pointer_in_shared, site_of
+from .addresses import base_of
+from .bounds import Access, check, pointer_in_shared, site_of
 from .builder import constant
-from .gathers import can_gather, check_lanes, gather, scatter
+from .elements import element_pointer, load_elements, load_row, store_elements, store_row
 from .instructions.registry import LLVM_TYPE
 from .machine import stores_by_mask
+from .scattered import find_row, gather, scatter
 from .values import BITS, Value
 
 if TYPE_CHECKING:
@@ -69,33 +70,35 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
     pointer = _known_pointer(body, access, source)
     if pointer is not None:
         return _scalar_load(body, access, pointer)
-    address = address_of(body, source, access.space)
+    address, offset = base_of(body, source, access.space)
+    if _is_scattered(body, access, address):
+        return _scattered_load(body, access, address, offset)
+    address = _moved(body, address, offset)
     if body.width == 1 or (not address.vector and not _is_private(body, access)):
         return _scalar_load(body, access, _checked_pointer(body, access, address))
     if _is_row(address, access):
         return _row_load(body, access, address)
-    if _is_line(address, access):
-        _, packed = site_of(body, access, row=False)
-        out = body.scratch("elements", access.size)
-        _call_line(body, "load", access, packed, address, out)
-        return _elements(body, access, out)
-    return _gather(body, access, address)
+    _, packed = site_of(body, access, row=False)
+    out = _element_buffer(body, access)
+    _call_line(body, "load", access, packed, address, out)
+    return load_elements(body.builder, access, out)
 
 
 def store_access(body: Body, access: Access, destination: ast.Operand, values: list[Value]) -> None:
     """Store the elements of each lane; where lanes store to one place, the highest lane's value stays."""
-    address = address_of(body, destination, access.space)
+    address, offset = base_of(body, destination, access.space)
+    if _is_scattered(body, access, address):
+        _scattered_store(body, access, address, offset, values)
+        return
+    address = _moved(body, address, offset)
     if body.width == 1 or (not address.vector and not _is_private(body, access)):
         values = [_last_lane(body, value) for value in values]
         _scalar_store(body, access, _checked_pointer(body, access, address), values)
     elif _is_row(address, access):
         _row_store(body, access, address, values)
-    elif _is_line(address, access):
-        _, packed = site_of(body, access, row=False)
-        elements = _spill_elements(body, access, [body.builder.splat(value) for value in values])
-        _call_line(body, "store", access, packed, address, elements)
     else:
-        _scatter(body, access, address, values)
+        _, packed = site_of(body, access, row=False)
+        _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
 
 
 def _is_private(body: Body, access: Access) -> bool:
@@ -105,12 +108,19 @@ def _is_private(body: Body, access: Access) -> bool:
     )
 
 
-def _is_line(address: Value, access: Access) -> bool:
-    return access.space != "local" and address.affine is not None
+def _is_scattered(body: Body, access: Access, address: Value) -> bool:
+    """Whether nothing is known of how the addresses of the lanes lie to each other."""
+    if access.space == "local":
+        return body.width > 1
+    return body.width > 1 and (address.affine is None if address.vector else _is_private(body, access))
 
 
 def _is_row(address: Value, access: Access) -> bool:
-    return _is_line(address, access) and address.affine is not None and address.affine.stride == access.size
+    return address.affine is not None and address.affine.stride == access.size
+
+
+def _moved(body: Body, address: Value, offset: int) -> Value:
+    return body.builder.binary("add", address, constant(address.type, offset)) if offset else address
 
 
 def _last_lane(body: Body, value: Value) -> Value:
@@ -172,15 +182,11 @@ def _checked_pointer(body: Body, access: Access, address: Value) -> str:
 # Uniform accesses
 
 
-def _element_pointer(body: Body, pointer: str, offset: int) -> str:
-    return body.builder.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
-
-
 def _scalar_load(body: Body, access: Access, pointer: str) -> list[Value]:
     builder, values = body.builder, []
     tail = ", !invariant.load !0" if access.space == "param" else ""
     for index in range(access.count):
-        at = _element_pointer(body, pointer, index * access.element)
+        at = element_pointer(builder, pointer, index * access.element)
         align = access.size if index == 0 else access.element
         if access.volatile and access.count == 1 and access.element <= 8:
             bits = f"i{access.element * 8}"
@@ -195,7 +201,7 @@ def _scalar_load(body: Body, access: Access, pointer: str) -> list[Value]:
 def _scalar_store(body: Body, access: Access, pointer: str, values: list[Value]) -> None:
     builder = body.builder
     for index, value in enumerate(values):
-        at = _element_pointer(body, pointer, index * access.element)
+        at = element_pointer(builder, pointer, index * access.element)
         align = access.size if index == 0 else access.element
         if access.volatile and access.count == 1 and access.element <= 8:
             bits = builder.bitcast(value, f"i{access.element * 8}")
@@ -224,45 +230,30 @@ def _first_lane(address: Value) -> Value:
 
 
 def _row_load(body: Body, access: Access, address: Value) -> list[Value]:
+    builder, first = body.builder, _first_lane(address)
     if access.space == "shared":
-        pointer = pointer_in_shared(body, access, _first_lane(address), row=True)
-        return [Value(row, access.type, True) for row in _load_row(body, access, pointer)]
+        pointer = pointer_in_shared(body, access, first, row=True)
+        return [Value(row, access.type, True) for row in load_row(builder, access, pointer)]
     number, packed = site_of(body, access, row=True)
-
-    def others() -> list[Value]:
-        out = body.scratch("elements", access.size)
-        _call_line(body, "load", access, packed, address, out)
-        return _elements(body, access, out)
-
-    def row() -> list[str]:
-        return _load_row(body, access, _pointer(body, access, _first_lane(address)))
-
-    return _load_or(body, access, _row_test(body, access, number, address), row, others, weights=_LIKELY)
-
-
-def _load_or(
-    body: Body,
-    access: Access,
-    test: str,
-    quick: Callable[[], list[str]],
-    others: Callable[[], list[Value]],
-    *,
-    weights: str = "",
-) -> list[Value]:
-    """What ``quick`` loads, which has no branches, where the test, an i1, is true, else what ``others`` loads."""
-    builder = body.builder
-    fast, slow, join = builder.new_label("quick"), builder.new_label("part"), builder.new_label("loaded")
-    builder.line(f"br i1 {test}, label %{fast}, label %{slow}{weights}")
-    builder.label(fast)
-    rows = quick()
-    builder.line(f"br label %{join}")
+    fast, slow, join = builder.new_label("row"), builder.new_label("part"), builder.new_label("loaded")
+    test = _row_test(body, access, number, address)
+    builder.line(f"br i1 {test}, label %{fast}, label %{slow}{_LIKELY}")
     builder.label(slow)
-    lanes = others()
+    out = _element_buffer(body, access)
+    _call_line(body, "load", access, packed, address, out)
+    lanes = load_elements(builder, access, out) if access.count > 1 else []
     end = builder.new_label("lanes")
     builder.line(f"br label %{end}")
     builder.label(end)
     builder.line(f"br label %{join}")
+    builder.label(fast)
+    pointer = _pointer(body, access, first)
+    rows = load_row(builder, access, pointer) if access.count > 1 else []
+    builder.line(f"br label %{join}")
     builder.label(join)
+    if access.count == 1:  # both lie in memory alike
+        place = builder.emit(f"phi ptr [ {pointer}, %{fast} ], [ {out}, %{end} ]")
+        return [Value(row, access.type, True) for row in load_row(builder, access, place)]
     type = builder.vector_type(access.type)
     return [
         Value(builder.emit(f"phi {type} [ {a}, %{fast} ], [ {b.ir}, %{end} ]"), access.type, True)
@@ -270,18 +261,14 @@ def _load_or(
     ]
 
 
-def _load_row(body: Body, access: Access, pointer: str) -> list[str]:
-    """One vector load; a vector for each element of the lanes."""
-    builder, width, count = body.builder, body.width, access.count
-    volatile = "volatile " if access.volatile else ""
-    vector = f"<{width * count} x {access.type}>"
-    row = builder.emit(f"load {volatile}{vector}, ptr {pointer}, align {access.element}")
-    if count == 1:
-        return [row]
-    return [
-        builder.emit(f"shufflevector {vector} {row}, {vector} poison, {_picks(range(i, width * count, count))}")
-        for i in range(count)
-    ]
+def _element_buffer(body: Body, access: Access) -> str:
+    return body.scratch("elements", access.size)
+
+
+def _spill_elements(body: Body, access: Access, values: Sequence[Value]) -> str:
+    buffer = _element_buffer(body, access)
+    store_elements(body.builder, access, buffer, [body.builder.splat(value) for value in values])
+    return buffer
 
 
 def call_accessor(body: Body, name: str, result: str, packed: int, *arguments: str) -> str:
@@ -342,26 +329,19 @@ def _call_wrapping_line(body: Body, verb: str, access: Access, packed: int, addr
     body.control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
 
 
-def _picks(indices: range) -> str:
-    return f"<{len(indices)} x i32> <{', '.join(f'i32 {i}' for i in indices)}>"
-
-
 def _row_store(body: Body, access: Access, address: Value, values: list[Value]) -> None:
     number, packed = site_of(body, access, row=True)
-    values = [body.builder.splat(value) for value in values]
+    first = _first_lane(address)
     test, pointer = "true", ""
     if access.space == "shared":
-        pointer = pointer_in_shared(body, access, _first_lane(address), row=True)
+        pointer = pointer_in_shared(body, access, first, row=True)
     else:
         test = _row_test(body, access, number, address)
 
     def others() -> None:
         _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
 
-    def place() -> str:
-        return pointer or _pointer(body, access, _first_lane(address))
-
-    _store_row_or(body, access, test, place, values, others, weights=_LIKELY)
+    _store_row_or(body, access, test, lambda: pointer or _pointer(body, access, first), values, others, weights=_LIKELY)
 
 
 def _everyone_runs(body: Body) -> str:
@@ -387,9 +367,10 @@ def _store_row_or(
     When some lanes do not run, that is a store by mask, where there are such; else ``others`` does it, too.
     """
     builder, everyone = body.builder, _everyone_runs(body)
+    values = [builder.splat(value) for value in values]
     if everyone == "true" or access.count > 1 or access.volatile or not stores_by_mask(access.element):
         test = builder.both(test, everyone)
-        return _store_or(body, test, lambda: _store_row(body, access, pointer(), values), others, weights=weights)
+        return _store_or(body, test, lambda: store_row(builder, access, pointer(), values), others, weights=weights)
     lanes = builder.splat(body.control.active())
 
     def quick() -> None:
@@ -397,7 +378,7 @@ def _store_row_or(
         _store_or(
             body,
             everyone,
-            lambda: _store_row(body, access, at, values),
+            lambda: store_row(builder, access, at, values),
             lambda: builder.store_by_mask(values[0], at, lanes, align=access.element),
         )
 
@@ -422,99 +403,52 @@ def _store_or(
     builder.label(join)
 
 
-def _store_row(body: Body, access: Access, pointer: str, values: list[Value]) -> None:
-    """One vector store of a vector for each element of the lanes."""
-    volatile = "volatile " if access.volatile else ""
-    body.builder.line(
-        f"store {volatile}<{body.width * access.count} x {access.type}> {_interleave(body, access.type, values)}, "
-        f"ptr {pointer}, align {access.element}"
-    )
+# Rows that only turn out to be some at run time
 
 
-def _interleave(body: Body, type: str, values: list[Value]) -> str:
-    """One vector with the elements of lane 0, those of lane 1 and so on."""
-    builder, width = body.builder, body.width
-    parts, length = [value.ir for value in values], width
-    while len(parts) > 1:  # append the second half of the elements to the first
-        vector = f"<{length} x {type}>"
-        parts = [
-            builder.emit(f"shufflevector {vector} {a}, {vector} {b}, {_picks(range(2 * length))}")
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
-        length *= 2
-    if length == width:
-        return parts[0]
-    count, vector = len(values), f"<{length} x {type}>"
-    order = ", ".join(f"i32 {element * width + lane}" for lane in range(width) for element in range(count))
-    return builder.emit(f"shufflevector {vector} {parts[0]}, {vector} poison, <{length} x i32> <{order}>")
-
-
-# Lane by lane
-
-
-def _gather(body: Body, access: Access, address: Value) -> list[Value]:
-    body.control.active()  # write it here, not behind a branch: later accesses will use it
-    number, packed = site_of(body, access, row=_may_be_row(body, access))
-
-    def one_by_one() -> list[Value]:
-        out = body.scratch("elements", access.size)
-        _call_lanes(body, "load", access, packed, lane_addresses(body, address), out)
-        return _elements(body, access, out)
-
-    def scattered() -> list[Value]:
-        if not can_gather(access):
-            return one_by_one()
-        lanes = check_lanes(body, access, number, address)
-        return _load_or(body, access, lanes.inside, lambda: gather(body, access, lanes), one_by_one, weights=_LIKELY)
-
-    if not _may_be_row(body, access):
-        return scattered()
-    first, test = _row_after_all(body, access, number, address)
-    return _load_or(body, access, test, lambda: _load_row(body, access, _row_pointer(body, access, first)), scattered)
-
-
-def _scatter(body: Body, access: Access, address: Value, values: list[Value]) -> None:
-    body.control.active()
-    number, packed = site_of(body, access, row=_may_be_row(body, access))
-    values = [body.builder.splat(value) for value in values]
-
-    def one_by_one() -> None:
-        elements = _spill_elements(body, access, values)
-        _call_lanes(body, "store", access, packed, lane_addresses(body, address), elements)
-
-    def scattered() -> None:
-        if not can_gather(access):
-            return one_by_one()
-        lanes = check_lanes(body, access, number, address)
-        _store_or(body, lanes.inside, lambda: scatter(body, access, lanes, values), one_by_one, weights=_LIKELY)
-
-    if not _may_be_row(body, access):
-        return scattered()
-    first, test = _row_after_all(body, access, number, address)
-    _store_row_or(body, access, test, lambda: _row_pointer(body, access, first), values, scattered)
-
-
-# Rows that only turn out to be some at run time: what a loop counts up by itself in each lane, for example.
-
-
-def _may_be_row(body: Body, access: Access) -> bool:
-    """Whether it is worth asking. What was read from memory is hardly ever a row of addresses."""
-    operand = access.instruction.operands[0 if access.write else 1]
-    base = operand.base if isinstance(operand, ast.Address) else operand
-    return access.space != "local" and not (isinstance(base, ast.Register) and base.name in body.analysis.loaded)
-
-
-def _row_after_all(body: Body, access: Access, site: int, address: Value) -> tuple[Value, str]:
-    """The first lane's address, and the i1 that says that the lanes that run are in a row from there, all inside."""
+def _scattered_load(body: Body, access: Access, base: Value, offset: int) -> list[Value]:
     builder = body.builder
-    first = builder.freeze(builder.lane(address, 0))  # lane 0 may not run, and then have no address
-    steps = builder.per_lane(address.type, [lane * access.size for lane in range(body.width)])
-    there = builder.compare("icmp eq", address, builder.binary("add", builder.splat(first), steps))
-    lanes = builder.emit(f"bitcast {builder.typed(builder.freeze(builder.splat(there)))} to i{body.width}")
-    lanes_there = builder.cast("zext", Value(lanes, f"i{body.width}"), "i32")
-    missing = builder.binary("and", builder.binary("xor", lanes_there, constant("i32", -1)), body.control.lanes())
-    every = builder.compare("icmp eq", missing, constant("i32", 0)).ir
-    return first, builder.both(inside(body, access, site, first, row=True), every)
+    row = find_row(body, access, base)
+    number, packed = site_of(body, access, row=row is not None)
+    if row is None:
+        return gather(body, access, packed, _moved(body, base, offset))
+    fast, slow, join = builder.new_label("row"), builder.new_label("scattered"), builder.new_label("loaded")
+    first = _moved(body, row.first, offset)
+    test = builder.both(check(body, access, number, first, row=True), row.exact)
+    builder.line(f"br i1 {test}, label %{fast}, label %{slow}")
+    builder.label(fast)
+    rows = load_row(builder, access, _row_pointer(body, access, first))
+    builder.line(f"br label %{join}")
+    builder.label(slow)
+    lanes = gather(body, access, packed, _moved(body, base, offset))
+    end = builder.new_label("lanes")
+    builder.line(f"br label %{end}")
+    builder.label(end)
+    builder.line(f"br label %{join}")
+    builder.label(join)
+    type = builder.vector_type(access.type)
+    return [
+        Value(builder.emit(f"phi {type} [ {a}, %{fast} ], [ {b.ir}, %{end} ]"), access.type, True)
+        for a, b in zip(rows, lanes, strict=True)
+    ]
+
+
+def _scattered_store(body: Body, access: Access, base: Value, offset: int, values: list[Value]) -> None:
+    builder = body.builder
+    row = find_row(body, access, base)
+    number, packed = site_of(body, access, row=row is not None)
+    if row is None:
+        return scatter(body, access, packed, _moved(body, base, offset), values)
+    first = _moved(body, row.first, offset)
+    test = builder.both(check(body, access, number, first, row=True), row.exact)
+    _store_row_or(
+        body,
+        access,
+        test,
+        lambda: _row_pointer(body, access, first),
+        values,
+        lambda: scatter(body, access, packed, _moved(body, base, offset), values),
+    )
 
 
 def _row_pointer(body: Body, access: Access, first: Value) -> str:
@@ -533,35 +467,6 @@ def lane_addresses(body: Body, address: Value, name: str = "addresses") -> str:
     if line is not None and (line.exact == "true" or line.origin is not None):
         address = builder.lanes_on_line(address.type, line)
     return body.spill(name, builder.cast("zext", builder.splat(address), "i64"))
-
-
-def _elements(body: Body, access: Access, buffer: str) -> list[Value]:
-    """The elements of all lanes out of a buffer, where all first elements come before all second ones."""
-    builder, values = body.builder, []
-    for index in range(access.count):
-        at = _element_pointer(body, buffer, index * access.element * body.width)
-        type = builder.vector_type(access.type)
-        values.append(
-            Value(
-                builder.emit(f"load {type}, ptr {at}, align {_lane_alignment(body, access)}"),
-                access.type,
-                body.width > 1,
-            )
-        )
-    return values
-
-
-def _lane_alignment(body: Body, access: Access) -> int:
-    """The alignment of the arrays in a buffer of elements."""
-    return min(64, access.element * body.width)
-
-
-def _spill_elements(body: Body, access: Access, values: list[Value]) -> str:
-    builder, buffer = body.builder, body.scratch("elements", access.size)
-    for index, value in enumerate(values):
-        at = _element_pointer(body, buffer, index * access.element * body.width)
-        builder.line(f"store {builder.typed(value)}, ptr {at}, align {_lane_alignment(body, access)}")
-    return buffer
 
 
 def _call_lanes(body: Body, verb: str, access: Access, packed: int, addresses: str, elements: str) -> None:
