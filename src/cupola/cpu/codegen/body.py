@@ -17,7 +17,7 @@ from .layout import Layout
 from .meetings import is_meeting
 from .nans import float_registers, ignores_nan_bits
 from .registers import Inexact, Kind, Registers
-from .scattered import Row
+from .scattered import Row, inline_where_few
 from .shape import Shape
 from .special import read_special
 from .values import BITS, Value
@@ -129,6 +129,7 @@ class Body:
         self.control = Control(self)
         self.groups: dict[int, Group] = {}
         self.rows: dict[object, Row] = {}
+        self.scattered: dict[str, int] = {}
 
     def _registers_with_homes(self) -> set[str]:
         """Those that live across blocks, across the way to a meeting, or around a guarded instruction."""
@@ -337,6 +338,7 @@ class Body:
                 self.instruction(instruction)
             self.control.end(block)
         self.control.finish()
+        inline_where_few(self)
         builder = self.builder
         first = "first.warp" if self.whole_blocks else "warp"
         signature = abi.SIGNATURE.format(warp=first, param_bytes=max(16, self.layout.param_bytes))

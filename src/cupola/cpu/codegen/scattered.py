@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from .body import Body
 
 _PARAMETERS = "ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 %packed, i32 %mask"
+_FEW = 8
+"""Scattered accesses of a kernel up to which their code is written in line: that is faster by what a call costs."""
+
 _MASK = Value("%mask", "i32")
 _Write = Callable[[Builder, Access, str, Value, Sequence[Value]], None]
 
@@ -81,6 +84,14 @@ def scatter(body: Body, access: Access, packed: int, address: Value, values: Seq
     _fault_unless_zero(body, _call(body, "scatter", access, "i32", packed, [address, *values], _write_scatter))
 
 
+def inline_where_few(body: Body) -> None:
+    """Have the functions of kernels with few scattered accesses written where they are called."""
+    functions = body.builder.functions
+    if sum(body.scattered.values()) <= _FEW:
+        for name in body.scattered:
+            functions[name] = functions[name].replace(" noinline ", " alwaysinline ", 1)
+
+
 def _fault_unless_zero(body: Body, status: str) -> None:
     body.control.fault_if(body.builder.emit(f"icmp ne i32 {status}, 0"))
 
@@ -93,6 +104,7 @@ def _call(
     space = access.space if access.space in ("shared", "local") else "global"
     strong = ".volatile" * access.volatile
     name = f"cupola.{verb}.{space}.{access.type}.{access.count}.{arguments[0].type}{strong}"
+    body.scattered[name] = body.scattered.get(name, 0) + 1
     if name not in builder.functions:
         inner = Builder(builder.width, declarations=builder.declarations)
         parameters = [Value(f"%a{index}", argument.type, True) for index, argument in enumerate(arguments)]
