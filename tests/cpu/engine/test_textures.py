@@ -9,7 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from .kernels import run
+from cupola import Device, LaunchConfig, ObjectCode, launch
+from cupola.bindings import driver
+
+from .kernels import check, copy_to_host, run
 from .texturing import Sampler, textures
 
 SOURCE = r"""
@@ -261,7 +264,7 @@ def sample_level(levels: list[np.ndarray], at: tuple[float, ...], level: float, 
 def test_levels(shape: str, mipmap_linear: bool) -> None:
     extents = {"1d": (32,), "2d": (32, 16), "3d": (16, 16, 16)}[shape]
     sampler = Sampler(
-        normalized=True, linear=True, mipmap_linear=mipmap_linear, bias=0.25, least_level=0.5, last_level=3.5
+        normalized=True, linear=True, mipmap_linear=mipmap_linear, bias=0.25, least_level=0.375, last_level=3.625
     )
     levels = levels_of(extents, 5)
     at = np.zeros((200, 4), np.float32)
@@ -315,12 +318,12 @@ def on_face(x: float, y: float, z: float) -> tuple[int, float, float]:
     return face, (s / m + 1) / 2, (t / m + 1) / 2
 
 
-def directions(count: int) -> np.ndarray:
-    """Towards points of the faces that are no edges of texels of a cube with 8."""
+def directions(count: int, margin: int = 0) -> np.ndarray:
+    """Towards points of the faces that are no edges of texels of a cube with 8, and so many texels from its edges."""
     rng = np.random.default_rng(6)
     found: list[np.ndarray] = []
     while len(found) < count:
-        minor = (rng.integers(0, 8, 2) + rng.choice([0.25, 0.375, 0.625, 0.75], 2)) / 4 - 1
+        minor = (rng.integers(margin, 8 - margin, 2) + rng.choice([0.25, 0.375, 0.625, 0.75], 2)) / 4 - 1
         axis, sign = rng.integers(0, 3), rng.choice([-1, 1])
         found.append(np.insert(minor, axis, sign) * 2.0 ** rng.integers(-3, 4))
     return np.array(found, np.float32)
@@ -330,7 +333,7 @@ def directions(count: int) -> np.ndarray:
 def test_cubemaps(linear: bool) -> None:
     sampler = Sampler(normalized=True, linear=linear)
     faces = random_texels((6, 8, 8, 4), "f4")
-    at = directions(300)
+    at = directions(300, margin=int(linear))
     with textures() as made:
         found = lookup("tex_cube", made.of(faces, "2d", "cubemap", sampler=sampler), at)
     expected = []
@@ -471,6 +474,65 @@ def test_threads_with_different_textures(engine: str) -> None:
         elif i % 3 == 1:
             expected[i] = -second[0, 2, 0]
     np.testing.assert_array_equal(out, expected)
+
+
+REFERENCES = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .texref picture;
+.visible .entry by_pointer(.param .u64 out)
+{
+    .reg .b64 %o, %p;
+    .reg .b32 %x;
+    .reg .f32 %f<4>;
+    mov.u32 %x, %tid.x;
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %x, 4, %o;
+    mov.u64 %p, picture;
+    tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%p, {%x}];
+    st.global.f32 [%o], %f1;
+    ret;
+}
+.visible .entry by_parameter(.param .texref picture, .param .u64 out)
+{
+    .reg .b64 %o;
+    .reg .b32 %x;
+    .reg .f32 %f<4>;
+    mov.u32 %x, %tid.x;
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %x, 4, %o;
+    tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [picture, {%x}];
+    st.global.f32 [%o], %f2;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["by_pointer", pytest.param("by_parameter", marks=pytest.mark.cpu_only)])
+def test_references(name: str) -> None:
+    """Variables and parameters of the type ``.texref`` stand for the texture that they hold."""
+    texels = random_texels((32, 4), "f4")
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    code = ObjectCode.from_ptx(REFERENCES.encode())
+    kernel = code.get_kernel(name)
+    out = np.zeros(32, np.float32)
+    with textures() as made, device.allocate(out.nbytes, stream=stream) as buffer:
+        array = made.array(texels, "1d")
+        if name == "by_pointer":
+            status, module = driver.cuLibraryGetModule(int(code.handle))
+            check((status,))
+            status, reference = driver.cuModuleGetTexRef(module, b"picture")
+            check((status,))
+            check(driver.cuTexRefSetArray(reference, array, driver.CU_TRSA_OVERRIDE_FORMAT))
+            arguments = []
+        else:
+            arguments = [made.of_array(array)]
+        launch(stream, LaunchConfig(grid=1, block=32), kernel, *arguments, buffer)
+        copy_to_host(out, buffer, stream)
+    np.testing.assert_array_equal(out, texels[:, 1 if name == "by_pointer" else 2])
 
 
 @pytest.mark.cpu_only

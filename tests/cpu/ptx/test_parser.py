@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from cupola.cpu.ptx import ast, parse
+from cupola.cpu.passes.effects import Effects, effects
+from cupola.cpu.ptx import PtxError, ast, parse
 
 from .sample import OTHER_COMPILER
 
@@ -428,3 +429,15 @@ def test_other_compilers() -> None:
     assert load.guard is not None
     assert load.operands == (ast.Vector((reg("r2"), reg("r3"))), ast.Address(reg("rd7")))
     assert load.location.line == 24 and load.location.file == "add.py"
+
+
+def test_a_vector_with_a_predicate() -> None:
+    """As textures give it: the texel, and whether it is resident."""
+    text = "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p1, [%rd1, {%f5}];"
+    (instruction,) = instructions(body_of(text))
+    destination, address = instruction.operands
+    assert destination == ast.Pair(ast.Vector((reg("f1"), reg("f2"), reg("f3"), reg("f4"))), reg("p1"))
+    assert address == ast.AddressList((reg("rd1"), ast.Vector((reg("f5"),))))
+    assert effects(instruction) == Effects(("%f1", "%f2", "%f3", "%f4", "%p1"), ("%rd1", "%f5"))
+    with pytest.raises(PtxError, match="is no vector"):
+        body_of("shfl.sync.up.b32 {%r1, %r2}|%p1, %r3, 1, 0, -1;")

@@ -61,14 +61,14 @@ class Layout:
     def of(cls, module: ast.Module, function: ast.Function) -> Layout:
         """Lay out a kernel whose calls are inlined."""
         layout = cls()
-        for parameter in function.parameters:
-            layout.places[parameter.name] = Place("param", parameter.offset, parameter.size)
-            layout.param_bytes = max(layout.param_bytes, parameter.offset + parameter.size)
         for index, variable in enumerate(module_variables(module)):
             layout.places[variable.name] = Place(variable.space, index, variable.size, variable.type in OPAQUE)
         used = set(symbols(function))
         for number, name in enumerate(module.functions):
             layout.places[name] = Place("code", code_address(number), 0)
+        for parameter in function.parameters:  # which hide names of the module
+            layout.places[parameter.name] = Place("param", parameter.offset, parameter.size)
+            layout.param_bytes = max(layout.param_bytes, parameter.offset + parameter.size)
         own = {variable.name for variable in function.variables}
         outer = [v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own]
         if any(special.name.startswith("reserved_smem") for special in _specials(function)):

@@ -77,12 +77,17 @@ struct pair {
     uint32_t weight;
 };
 
+static inline int64_t below(double x) { /* floor, of what is not beyond REACH */
+    const int64_t whole = (int64_t)x;
+    return whole - (x < (double)whole);
+}
+
 /* The position, in texels, of a coordinate. */
 static double position(float coordinate, uint32_t extent, bool normalized, uint32_t mode) {
     double at = coordinate;
     if (!(at == at)) return 0;
     if (normalized) {
-        if (mode == CU_TR_ADDRESS_MODE_WRAP && fabs(at) < INFINITY) at -= floor(at);
+        if (mode == CU_TR_ADDRESS_MODE_WRAP && fabs(at) < INFINITY) at -= fabs(at) < REACH ? (double)below(at) : floor(at);
         if (mode == CU_TR_ADDRESS_MODE_MIRROR && fabs(at) < INFINITY) at -= 2 * floor(at / 2);
         at *= extent;
     }
@@ -90,7 +95,7 @@ static double position(float coordinate, uint32_t extent, bool normalized, uint3
 }
 
 static struct pair neighbours(double position) {
-    int64_t fixed = (int64_t)floor(position * FRACTION - (FRACTION / 2 - 0.5));
+    const int64_t fixed = below(position * FRACTION - (FRACTION / 2 - 0.5));
     return (struct pair){fixed >> 8, (uint32_t)(fixed & (FRACTION - 1))};
 }
 
@@ -207,17 +212,70 @@ static void read_index(const struct target *target, const int64_t index[3], uint
     read_one(target, at, value);
 }
 
+/* The texels that LINEAR mixes along one dimension: how far each is from the image's beginning, in bytes, and its weight.
+ * Those outside are at a negative place. */
+struct span {
+    int64_t at[2];
+    float weight[2];
+};
+
+static inline __attribute__((always_inline)) void mix_as(enum channel channel, const struct target *target,
+                                                         const struct span spans[3], float sum[4]) {
+    const uint32_t channels = target->view->texture->texels.channels;
+    const uint64_t base = target->image->base + target->layer * target->image->slice;
+    const float *border = target->view->texture->sampler.border_color;
+    for (uint32_t corner = 0; corner < 1u << target->dimensions; corner++) {
+        const uint32_t x = corner & 1, y = corner >> 1 & 1, z = corner >> 2;
+        const float weight = spans[0].weight[x] * spans[1].weight[y] * spans[2].weight[z];
+        if (weight == 0) continue; /* what does not count may be infinite */
+        const int64_t at[3] = {spans[0].at[x], spans[1].at[y], spans[2].at[z]};
+        const bool is_border = (at[0] | at[1] | at[2]) < 0;
+        const void *texel = (const void *)(uintptr_t)(base + (uint64_t)(at[0] + at[1] + at[2]));
+        for (uint32_t c = 0; c < channels; c++)
+            sum[c] += weight * (is_border ? border[c] : float_of(cpu_channel_read(channel, texel, c)));
+    }
+    if (channels < 4) sum[3] = 1;
+}
+
+/* The common case, without what joins the faces of cubemaps and compares depths. */
+static void mix(const struct target *target, const struct pair pairs[3], const int32_t offset[3], uint32_t value[4]) {
+    const struct cpu_image *image = target->image;
+    const uint32_t *modes = target->view->texture->sampler.address_mode;
+    const uint32_t extents[3] = {image->width, image->height, image->depth};
+    const uint64_t steps[3] = {target->view->texture->texels.bytes, image->row, image->slice};
+    struct span spans[3] = {{{0, 0}, {1, 0}}, {{0, 0}, {1, 0}}, {{0, 0}, {1, 0}}};
+    for (uint32_t i = 0; i < target->dimensions; i++) {
+        for (int second = 0; second < 2; second++) {
+            const int32_t index = address(pairs[i].first + offset[i] + second, extents[i], modes[i]);
+            spans[i].at[second] = index < 0 ? -1 : index * (int64_t)steps[i];
+        }
+        spans[i].weight[1] = (float)pairs[i].weight / FRACTION;
+        spans[i].weight[0] = 1 - spans[i].weight[1];
+    }
+    float sum[4] = {0};
+    switch (target->view->channel) { /* each with code of its own */
+        case CHANNEL_UNORM8: mix_as(CHANNEL_UNORM8, target, spans, sum); break;
+        case CHANNEL_FLOAT: mix_as(CHANNEL_FLOAT, target, spans, sum); break;
+        default: mix_as(target->view->channel, target, spans, sum); break;
+    }
+    for (int c = 0; c < 4; c++) value[c] = bits_of(sum[c]);
+}
+
 static void filter(const struct target *target, const double at[3], const int32_t offset[3], uint32_t value[4]) {
     const bool linear = target->view->texture->sampler.filter_mode == CU_TR_FILTER_MODE_LINEAR &&
                         channel_is_float(target->view->channel);
     int64_t index[3] = {0};
     if (!linear) {
-        for (uint32_t i = 0; i < target->dimensions; i++) index[i] = (int64_t)floor(at[i]) + offset[i];
+        for (uint32_t i = 0; i < target->dimensions; i++) index[i] = below(at[i]) + offset[i];
         read_index(target, index, value);
         return;
     }
     struct pair pairs[3] = {{0, 0}, {0, 0}, {0, 0}};
     for (uint32_t i = 0; i < target->dimensions; i++) pairs[i] = neighbours(at[i]);
+    if (target->face < 0 && !target->compare) {
+        mix(target, pairs, offset, value);
+        return;
+    }
     float sum[4] = {0};
     for (uint32_t corner = 0; corner < 1u << target->dimensions; corner++) {
         float weight = 1;
@@ -348,10 +406,11 @@ void cpu_sample(const struct view *view, struct lookup lookup, const struct coor
     const struct cpu_texture *texture = view->texture;
     const struct cpu_texels *texels = &texture->texels;
     const bool on_cube = lookup.geometry >= GEOMETRY_CUBE;
-    const uint32_t faces = on_cube ? 6 : 1, layers = texels->levels[0].layers / faces;
     uint32_t layer = 0;
-    if (lookup.geometry >= GEOMETRY_A1D && lookup.geometry != GEOMETRY_CUBE)
+    if (lookup.geometry >= GEOMETRY_A1D && lookup.geometry != GEOMETRY_CUBE) {
+        const uint32_t faces = on_cube ? 6 : 1, layers = texels->levels[0].layers / faces;
         layer = (where->layer < layers ? where->layer : layers - 1) * faces;
+    }
     if (!(lookup.flags & LOOKUP_FLOAT)) {
         fetch(view, lookup, where, texels->dimensions, layer, value);
         return;
@@ -361,6 +420,10 @@ void cpu_sample(const struct view *view, struct lookup lookup, const struct coor
         struct coordinates whole = *where;
         whole.at[0] = (uint32_t)(int32_t)floor(at);
         fetch(view, lookup, &whole, 1, 0, value);
+        return;
+    }
+    if (texels->level_count == 1) {
+        sample_level(view, lookup, where, 0, layer, value);
         return;
     }
     float level = lookup.level == LEVEL_GIVEN ? float_of(where->level) : 0;

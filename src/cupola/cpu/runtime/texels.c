@@ -4,8 +4,6 @@
 #include <cupola/driver.h>
 #include <math.h>
 
-#include "half.h"
-
 enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags) {
     const bool as_integer = flags & CU_TRSF_READ_AS_INTEGER;
     switch ((int)texels->format) {
@@ -26,41 +24,14 @@ enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags) {
     }
 }
 
-static inline float from_srgb(float x) { return x <= 0.04045f ? x / 12.92f : powf((x + 0.055f) / 1.055f, 2.4f); }
+float cpu_from_srgb(float x) { return x <= 0.04045f ? x / 12.92f : powf((x + 0.055f) / 1.055f, 2.4f); }
 static inline float to_srgb(float x) { return x <= 0.0031308f ? x * 12.92f : 1.055f * powf(x, 1 / 2.4f) - 0.055f; }
-
-static inline float signed_part(int value, float most) {
-    float part = (float)value / most;
-    return part < -1 ? -1 : part; /* the smallest integer has no counterpart */
-}
-
-static inline uint32_t read_channel(enum channel channel, const void *memory, uint32_t i) {
-    const uint8_t *u8 = memory;
-    const uint16_t *u16 = memory;
-    switch (channel) {
-        case CHANNEL_UINT8: return u8[i];
-        case CHANNEL_UINT16: return u16[i];
-        case CHANNEL_SINT8: return (uint32_t)(int8_t)u8[i];
-        case CHANNEL_SINT16: return (uint32_t)(int16_t)u16[i];
-        case CHANNEL_UNORM8: return bits_of((float)u8[i] / 255);
-        case CHANNEL_UNORM16: return bits_of((float)u16[i] / 65535);
-        case CHANNEL_SNORM8: return bits_of(signed_part((int8_t)u8[i], 127));
-        case CHANNEL_SNORM16: return bits_of(signed_part((int16_t)u16[i], 32767));
-        case CHANNEL_SRGB8: {
-            float x = (float)u8[i] / 255;
-            return bits_of(i < 3 ? from_srgb(x) : x);
-        }
-        case CHANNEL_HALF: return bits_of(half_to_float(u16[i]));
-        default: return ((const uint32_t *)memory)[i];
-    }
-}
 
 void cpu_texel_read(enum channel channel, uint32_t channels, uint64_t place, uint32_t value[CPU_MAX_CHANNELS]) {
     const void *memory = (const void *)(uintptr_t)place;
-    value[0] = read_channel(channel, memory, 0);
-    value[1] = channels > 1 ? read_channel(channel, memory, 1) : 0;
-    value[2] = channels > 2 ? read_channel(channel, memory, 2) : 0;
-    value[3] = channels > 3 ? read_channel(channel, memory, 3) : channel_is_float(channel) ? bits_of(1) : 1;
+    value[1] = value[2] = 0;
+    value[3] = channel_is_float(channel) ? bits_of(1) : 1;
+    for (uint32_t i = 0; i < channels; i++) value[i] = cpu_channel_read(channel, memory, i);
 }
 
 /* Not a number counts as zero. */

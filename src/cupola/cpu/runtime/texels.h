@@ -2,6 +2,7 @@
 #ifndef CUPOLA_CPU_TEXELS_H
 #define CUPOLA_CPU_TEXELS_H
 
+#include "half.h"
 #include "texture.h"
 
 /* How a channel is stored and read; what is read as a number of another kind has a name of its own. */
@@ -26,6 +27,35 @@ enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags);
 
 static inline bool channel_is_float(enum channel channel) { return channel >= CHANNEL_UNORM8; }
 static inline bool channel_is_signed(enum channel channel) { return channel >= CHANNEL_SINT8 && channel <= CHANNEL_SINT32; }
+
+float cpu_from_srgb(float x);
+
+static inline float signed_part(int value, float most) {
+    float part = (float)value / most;
+    return part < -1 ? -1 : part; /* the smallest integer has no counterpart */
+}
+
+/* The bits of one number. */
+static inline uint32_t cpu_channel_read(enum channel channel, const void *memory, uint32_t i) {
+    const uint8_t *u8 = memory;
+    const uint16_t *u16 = memory;
+    switch (channel) {
+        case CHANNEL_UINT8: return u8[i];
+        case CHANNEL_UINT16: return u16[i];
+        case CHANNEL_SINT8: return (uint32_t)(int8_t)u8[i];
+        case CHANNEL_SINT16: return (uint32_t)(int16_t)u16[i];
+        case CHANNEL_UNORM8: return bits_of((float)u8[i] / 255);
+        case CHANNEL_UNORM16: return bits_of((float)u16[i] / 65535);
+        case CHANNEL_SNORM8: return bits_of(signed_part((int8_t)u8[i], 127));
+        case CHANNEL_SNORM16: return bits_of(signed_part((int16_t)u16[i], 32767));
+        case CHANNEL_SRGB8: {
+            float x = (float)u8[i] / 255;
+            return bits_of(i < 3 ? cpu_from_srgb(x) : x);
+        }
+        case CHANNEL_HALF: return bits_of(half_to_float(u16[i]));
+        default: return ((const uint32_t *)memory)[i];
+    }
+}
 
 /* The bits of the four numbers of a texel: integers, or floats. Channels that it lacks are 0, the fourth one 1. */
 void cpu_texel_read(enum channel channel, uint32_t channels, uint64_t place, uint32_t value[CPU_MAX_CHANNELS]);
