@@ -1,0 +1,128 @@
+"""Compile the kernels of tests/cpu/engine/test_triton.py to PTX, by Triton, for compute capability 8.0.
+
+Needs ``pip install triton``, and no GPU. The PTX is kept in tests/cpu/engine/triton, so tests need no Triton.
+
+usage: python tools/triton_ptx.py
+"""
+
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN201, ANN202, D103, E741
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+FOLDER = Path(__file__).parent.parent / "tests" / "cpu" / "engine" / "triton"
+WARPS = 4
+
+
+@triton.jit
+def softmax(out, x, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + i, mask=i < n, other=-float("inf"))
+    v = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * n + i, v / tl.sum(v, 0), mask=i < n)
+
+
+@triton.jit
+def matmul(a, b, c, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr):
+    m = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    n = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    k = tl.arange(0, DEPTH)
+    sums = tl.zeros((TILE, TILE), tl.float32)
+    for k0 in range(0, K, DEPTH):
+        left = tl.load(a + m[:, None] * K + (k0 + k)[None, :])
+        right = tl.load(b + (k0 + k)[:, None] * N + n[None, :])
+        sums = tl.dot(left, right, sums)
+    tl.store(c + m[:, None] * N + n[None, :], sums)
+
+
+@triton.jit
+def histogram(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out + tl.load(x + i, mask=i < n, other=0), 1, mask=i < n)
+
+
+@triton.jit
+def scan(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.cumsum(tl.load(x + i), 0))
+
+
+@triton.jit
+def sort(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.sort(tl.load(x + i)))
+
+
+@triton.jit
+def attention(q, k, v, out, length, DIM: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr):
+    m = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    d = tl.arange(0, DIM)
+    query = tl.load(q + m[:, None] * DIM + d[None, :])
+    highest = tl.full((ROWS,), -float("inf"), tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    sums = tl.zeros((ROWS, DIM), tl.float32)
+    for start in range(0, length, STEP):
+        n = start + tl.arange(0, STEP)
+        key = tl.load(k + n[None, :] * DIM + d[:, None])
+        value = tl.load(v + n[:, None] * DIM + d[None, :])
+        weights = tl.dot(query, key) * 0.125
+        higher = tl.maximum(highest, tl.max(weights, 1))
+        scale = tl.exp(highest - higher)
+        weights = tl.exp(weights - higher[:, None])
+        total = total * scale + tl.sum(weights, 1)
+        sums = tl.dot(weights.to(tl.float16), value, sums * scale[:, None])
+        highest = higher
+    tl.store(out + m[:, None] * DIM + d[None, :], sums / total[:, None])
+
+
+KERNELS = {
+    "softmax": (softmax, {"out": "*fp32", "x": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
+    "matmul_f16": (
+        matmul,
+        {"a": "*fp16", "b": "*fp16", "c": "*fp32", "M": "i32", "N": "i32", "K": "i32"},
+        {"TILE": 64, "DEPTH": 32},
+    ),
+    "matmul_tf32": (
+        matmul,
+        {"a": "*fp32", "b": "*fp32", "c": "*fp32", "M": "i32", "N": "i32", "K": "i32"},
+        {"TILE": 32, "DEPTH": 16},
+    ),
+    "histogram": (histogram, {"x": "*i32", "out": "*i32", "n": "i32"}, {"BLOCK": 512}),
+    "scan": (scan, {"x": "*fp32", "out": "*fp32"}, {"BLOCK": 1024}),
+    "sort": (sort, {"x": "*i32", "out": "*i32"}, {"BLOCK": 512}),
+    "attention": (
+        attention,
+        {"q": "*fp16", "k": "*fp16", "v": "*fp16", "out": "*fp32", "length": "i32"},
+        {"DIM": 64, "ROWS": 64, "STEP": 32},
+    ),
+}
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, (kernel, signature, constants) in KERNELS.items():
+        source = ASTSource(
+            fn=kernel,
+            signature={**signature, **dict.fromkeys(constants, "constexpr")},
+            constexprs=constants,
+            attrs={(i,): [["tt.divisibility", 16]] for i in range(len(signature))},
+        )
+        compiled = triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": WARPS})
+        text = re.sub(r'\.file\t(\d+) "[^"]*?([^/"]+)"', r'.file \1 "\2"', compiled.asm["ptx"])
+        text = re.sub(r"\n\t\.section\t\.debug.*", "\n", text, flags=re.DOTALL)
+        head = f"// kernel {compiled.metadata.name}, {compiled.metadata.shared} bytes of dynamic shared memory\n"
+        (FOLDER / f"{name}.ptx").write_text(head + text)
+        print(name, len(text.splitlines()), "lines")
+
+
+if __name__ == "__main__":
+    main()
