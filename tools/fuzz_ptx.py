@@ -3,10 +3,13 @@
 
     tools/fuzz_ptx.py --seeds 0:2000
     tools/fuzz_ptx.py --show 17
+    tools/fuzz_ptx.py --images --seeds 0:20000
 
-A seed stands for a text (tests/cpu/fuzz/mutation.py), the same on every computer. Defects are a process that crashes, a
-compiler that hangs or raises something else than a CUDA error, and errors that a bad kernel cannot explain. The seeds
-of those that were found and mended are kept in `tests/cpu/fuzz/test_pipeline.py`.
+A seed stands for a text (tests/cpu/fuzz/mutation.py), the same on every computer; with ``--images``, for the bytes of
+an image, PTX, cubin or fat binary (tests/cpu/fuzz/image_mutation.py), which is loaded or linked with options that may
+be bad, too. Defects are a process that crashes, a compiler that hangs or raises something else than a CUDA error, and
+errors that a bad kernel cannot explain. The seeds of those that were found and mended are kept in
+`tests/cpu/fuzz/test_pipeline.py` and `test_images.py`.
 """
 
 from __future__ import annotations
@@ -20,19 +23,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 
 def main() -> int:
+    from tests.cpu.fuzz import image_mutation, mutation
     from tests.cpu.fuzz.campaign import campaign
-    from tests.cpu.fuzz.mutation import mutant
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:200", help="first:end")
     parser.add_argument("--show", type=int, help="print the text of a seed")
+    parser.add_argument("--images", action="store_true", help="change images, not the text of PTX")
     options = parser.parse_args()
     if options.show is not None:
-        print(mutant(options.show), end="")
+        if options.images:
+            sys.stdout.buffer.write(image_mutation.mutant(options.show)[1])
+        else:
+            print(mutation.mutant(options.show), end="")
         return 0
     first, _, end = options.seeds.partition(":")
     counts: Counter[str] = Counter()
-    for outcome in campaign(list(range(int(first), int(end)))):
+    for outcome in campaign(list(range(int(first), int(end))), child="image_child" if options.images else "child"):
         counts[outcome.text.split()[0] if outcome.is_defect else outcome.text] += 1
         if outcome.is_defect:
             print(outcome.seed, outcome.text, flush=True)

@@ -68,6 +68,7 @@ class ParsedModule:
             ]
         except ptx.PtxError as error:
             raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
+        _check_addresses(self.module)
         self.variables = [
             VariableInfo(v.name, _space(v), v.size, v.align, *_with_functions(self.module, v), v.managed)
             for v in module_variables(self.module)
@@ -119,6 +120,20 @@ class ParsedModule:
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,
         )
+
+
+def _check_addresses(module: ast.Module) -> None:
+    """Refuse initial values that hold addresses of what the module does not have."""
+    variables = module_variables(module)
+    known = {variable.name for variable in variables} | module.functions.keys()
+    for variable in variables:
+        for _, _, symbol, _, _ in variable.relocations:
+            if symbol not in known:
+                raise ImageError(
+                    "CUDA_ERROR_INVALID_PTX",
+                    f"the initial value of '{variable.name}' holds the address of '{symbol}', which is neither a "
+                    "global variable nor a function of the module",
+                )
 
 
 def _with_functions(

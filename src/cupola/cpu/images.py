@@ -154,8 +154,13 @@ def _open_cubin(image: bytes) -> Image:
             "cubin while the CPU device is in use (its PTX is then kept in the cubin)",
         )
     (length,) = struct.unpack_from("<Q", image, len(image) - 16)
-    ptx = image[len(image) - 16 - length : len(image) - 16]
-    return Image(ptx.decode(), *_read_elf(image))
+    start = len(image) - 16 - length
+    try:
+        if start < 0:
+            raise ValueError(f"it is to have {length} bytes of PTX")
+        return Image(image[start : len(image) - 16].decode(), *_read_elf(image))
+    except (struct.error, ValueError, OverflowError) as error:
+        raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"the cubin is damaged: {error}") from error
 
 
 # Entries of the section .nv.info: a format byte, an attribute byte, two bytes of size or value, and with this format

@@ -108,6 +108,40 @@ def test_errors_are_in_the_log(make_link, inputs, said):
 
 
 @pytest.mark.cpu_only
+@pytest.mark.parametrize("verbose", [0, 1])
+@pytest.mark.parametrize("room", [2000, 20])
+def test_what_was_linked_is_in_the_log(make_link, verbose, room):
+    log, errors = bytearray(room), bytearray(b"x" * 10)
+    names = ["INFO_LOG_BUFFER", "INFO_LOG_BUFFER_SIZE_BYTES", "ERROR_LOG_BUFFER", "ERROR_LOG_BUFFER_SIZE_BYTES"]
+    options = [OPTION[f"CU_JIT_{name}"] for name in (*names, "LOG_VERBOSE")]
+    state = make_link(options, [log, len(log), errors, len(errors), verbose])
+    ok(add(state, STORES, b"stores.ptx"))
+    ok(add(state, ANSWERS + ".global .b8 room[24];\n.const .b8 table[8];\n", b"answers.ptx"))
+    ok(driver.cuLinkComplete(state))
+    lines = [
+        "info    : Linked stores.ptx, answers.ptx for sm_90",
+        "info    : 24 bytes of global variables, 8 bytes of constants",
+        "info    : Kernel 'k': 8 bytes of parameters, 0 bytes of shared memory, "
+        "0 bytes of local memory for each thread",
+    ]
+    said = "".join(f"{line}\n" for line in lines) if verbose else ""
+    assert log.split(b"\0")[0].decode() == said[: room - 1] and errors[0] == 0
+
+
+@pytest.mark.cpu_only
+def test_what_was_loaded_is_in_the_log(context):
+    image = compiled('extern "C" __global__ void k(int* x) { __shared__ int s[8]; s[threadIdx.x] = *x; *x = s[0]; }')
+    options = [OPTION.CU_JIT_INFO_LOG_BUFFER, OPTION.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, OPTION.CU_JIT_LOG_VERBOSE]
+    log = bytearray(1000)
+    ok(driver.cuModuleUnload(ok(driver.cuModuleLoadDataEx(image, 3, options, [log, len(log), 1]))))
+    assert b"Kernel 'k': 8 bytes of parameters, 32 bytes of shared memory" in log
+    log = bytearray(1000)
+    text = ANSWERS.encode() + b"\0"
+    ok(driver.cuLibraryUnload(ok(driver.cuLibraryLoadData(text, options, [log, len(log), 1], 3, [], [], 0))))
+    assert log.startswith(b"info    : 0 bytes of global variables")
+
+
+@pytest.mark.cpu_only
 @pytest.mark.parametrize(
     ("kind", "data", "expected", "said"),
     [

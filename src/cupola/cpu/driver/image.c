@@ -61,68 +61,7 @@ CUresult fail_python(void) {
     return result;
 }
 
-/* ---- where an image ends --------------------------------------------------------------------------------------- */
-
-enum { FAT_MAGIC = 0xBA55ED50, FAT_WRAPPER_MAGIC = 0x466243B1 };
-
-struct fat_header {
-    uint32_t magic;
-    uint16_t version, header_size;
-    uint64_t size;
-};
-struct fat_wrapper {
-    uint32_t magic, version;
-    const void *data, *file;
-};
-
-static size_t later(size_t a, size_t b) { return a > b ? a : b; }
-
-size_t elf_size(const void *data) {
-    const Elf64_Ehdr *elf = data;
-    const char *start = data;
-    if (elf->e_ident[EI_CLASS] != ELFCLASS64) return 0;
-    size_t end = later(sizeof *elf, elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize);
-    end = later(end, elf->e_phoff + (size_t)elf->e_phnum * elf->e_phentsize);
-    for (int i = 0; i < elf->e_shnum; i++) {
-        const Elf64_Shdr *section = (const Elf64_Shdr *)(start + elf->e_shoff + (size_t)i * elf->e_shentsize);
-        if (section->sh_type != SHT_NOBITS) end = later(end, section->sh_offset + section->sh_size);
-    }
-    return end;
-}
-
-/* The PTX behind an ELF image stands between two records, so that it can be found from either end: the loader has only
- * a pointer to the start, other tools have a file. The first byte that does not fit stops the search. */
-static size_t cubin_size(const void *data) {
-    size_t size = elf_size(data);
-    const char *behind = (const char *)data + size;
-    for (size_t i = 0; i < PTX_MAGIC_SIZE; i++)
-        if (behind[i] != PTX_MAGIC[i]) return size;
-    uint64_t length;
-    memcpy(&length, behind + PTX_MAGIC_SIZE, sizeof length);
-    return size + PTX_FRAME_SIZE + length;
-}
-
-static CUresult find_extent(const void *data, const char **start, size_t *size) {
-    uint32_t magic;
-    *start = data;
-    if (!((const char *)data)[0]) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is empty");
-    if (strnlen(data, sizeof magic) < sizeof magic && memcmp(data, ELFMAG, SELFMAG)) {
-        *size = strlen(data); /* text too short to be anything; the compiler says so */
-        return CUDA_SUCCESS;
-    }
-    memcpy(&magic, data, sizeof magic);
-    if (magic == FAT_WRAPPER_MAGIC) {
-        *start = data = ((const struct fat_wrapper *)data)->data;
-        memcpy(&magic, data, sizeof magic);
-    }
-    if (magic == FAT_MAGIC) {
-        const struct fat_header *header = data;
-        *size = header->header_size + header->size;
-        return CUDA_SUCCESS;
-    }
-    *size = memcmp(data, ELFMAG, SELFMAG) ? strlen(data) : cubin_size(data);
-    return CUDA_SUCCESS;
-}
+/* ---- what is in an image ---------------------------------------------------------------------------------------- */
 
 /* The PTX in an image that is no fat binary. */
 static bool find_ptx(const char *image, size_t size, const char **ptx, size_t *length) {
@@ -130,8 +69,8 @@ static bool find_ptx(const char *image, size_t size, const char **ptx, size_t *l
     *length = strnlen(image, size);
     if (size < sizeof(Elf64_Ehdr)) return false;
     if (memcmp(image, ELFMAG, SELFMAG)) return memmem(image, *length, ".target", 7);
-    size_t cubin = elf_size(image), whole = cubin && cubin + PTX_FRAME_SIZE <= size ? cubin_size(image) : 0;
-    if (whole <= cubin || whole > size) return false;
+    size_t cubin = elf_size(image, size), whole = cubin_size(image, size);
+    if (whole <= cubin) return false;
     *ptx += cubin + PTX_FRAME_SIZE / 2;
     *length = whole - cubin - PTX_FRAME_SIZE;
     return true;
@@ -154,11 +93,6 @@ static CUresult unpack_fat(const char *image, size_t size, char **entry, size_t 
     Py_XDECREF(module);
     PyGILState_Release(gil);
     return status;
-}
-
-static bool is_fat(const void *image, size_t size) {
-    uint32_t magic = FAT_MAGIC;
-    return size >= sizeof(struct fat_header) && !memcmp(image, &magic, sizeof magic);
 }
 
 bool copy_ptx(const void *image, size_t size, char **ptx, size_t *length) {
@@ -185,7 +119,7 @@ unsigned model_architecture(void) {
  * a) on that one, for one family (f) on GPUs of the same major number. */
 static CUresult check_target(const char *start, size_t size) {
     bool cubin = !memcmp(start, ELFMAG, size < SELFMAG ? size : SELFMAG);
-    const char *ptx = cubin ? start + elf_size(start) : start, *end = start + size;
+    const char *ptx = cubin ? start + elf_size(start, size) : start, *end = start + size;
     const char *target = memmem(ptx, (size_t)(end - ptx), ".target", 7);
     unsigned number;
     char suffix = 0;
@@ -413,9 +347,7 @@ static CUresult load_one(const char *start, size_t size, struct image **result) 
 static CUresult load(const void *data, size_t limit, struct image **result) {
     const char *start;
     size_t size = 0;
-    RETURN_IF(find_extent(data, &start, &size));
-    if (size > limit)
-        return fail(CUDA_ERROR_INVALID_IMAGE, "the image is cut off: it has %zu of %zu bytes", limit, size);
+    RETURN_IF(find_extent(data, limit, &start, &size));
     if (!is_fat(start, size)) return load_one(start, size, result);
     char *entry;
     RETURN_IF(unpack_fat(start, size, &entry, &size));
@@ -424,7 +356,7 @@ static CUresult load(const void *data, size_t limit, struct image **result) {
     return status;
 }
 
-CUresult image_load(const void *data, struct image **image) { return load(data, SIZE_MAX, image); }
+CUresult image_load(const void *data, struct image **image) { return load(data, UNKNOWN_SIZE, image); }
 
 CUresult read_file(const char *path, char **data, size_t *size) {
     FILE *file = fopen(path, "rb");

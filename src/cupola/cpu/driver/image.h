@@ -12,7 +12,12 @@
 #define PTX_MAGIC "cupolaPT"
 enum { PTX_MAGIC_SIZE = 8, PTX_FRAME_SIZE = 32 }; /* both records */
 
-size_t elf_size(const void *data); /* of a 64-bit ELF image; 0 when it is not one */
+/* Sizes of images in memory or a file of `limit` bytes, or in memory whose end nobody knows (extent.c). */
+#define UNKNOWN_SIZE SIZE_MAX
+size_t elf_size(const void *data, size_t limit);   /* of a 64-bit ELF image; 0 when it is not one, or damaged */
+size_t cubin_size(const void *data, size_t limit); /* with the PTX behind it; 0 likewise */
+bool is_fat(const void *image, size_t size);       /* a fat binary */
+
 
 /* The records and the PTX between them, PTX_FRAME_SIZE + size bytes; `ptx` may lie where it ends up. */
 void write_ptx_frame(char *target, const char *ptx, size_t size);

@@ -425,14 +425,20 @@ struct image {
 };
 
 /* Compile PTX text or an image that carries it. May take the GIL. */
+/* Where an image begins and how large it is; limit: the bytes that there are, or UNKNOWN_SIZE of image.h (extent.c). */
+CUresult find_extent(const void *data, size_t limit, const char **start, size_t *size);
 CUresult image_load(const void *data, struct image **image);
 CUresult image_load_file(const char *path, struct image **image);
 unsigned model_architecture(void); /* 90 for sm_90 */
 /* With the GIL: the status and text of the pending exception, which is cleared. */
 CUresult fail_python(void);
 CUresult read_file(const char *path, char **data, size_t *size); /* to be freed; zeros follow the data */
-CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values); /* module.c */
-void jit_write_logs(unsigned count, const CUjit_option *options, void **values, CUresult status);
+/* Options of the just-in-time compiler (jit_options.c). Logs tell of `status`, and, when they are to be verbose, what was
+ * linked and what is in the image; either may be NULL. */
+CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values);
+bool jit_is_verbose(unsigned count, const CUjit_option *options, void *const *values);
+void jit_write_logs(unsigned count, const CUjit_option *options, void **values, CUresult status, const char *linked,
+                    const struct image *image);
 /* image_load() with options of the just-in-time compiler: fills the log buffers. */
 CUresult image_load_with_options(const void *data, unsigned count, CUjit_option *options, void **values,
                                  struct image **image);

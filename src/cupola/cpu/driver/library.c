@@ -150,9 +150,9 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     RETURN_IF(check_options(library, options, count));
     if (!code) return fail_null("code");
     RETURN_IF(jit_check_options(jit_count, jit_options, jit_values));
-    char *ptx = deferred_ptx(code);
+    char *ptx = jit_is_verbose(jit_count, jit_options, jit_values) ? NULL : deferred_ptx(code);
     if (ptx) {
-        jit_write_logs(jit_count, jit_options, jit_values, CUDA_SUCCESS);
+        jit_write_logs(jit_count, jit_options, jit_values, CUDA_SUCCESS, NULL, NULL);
         return library_new(NULL, ptx, library);
     }
     RETURN_IF(image_load_with_options(code, jit_count, jit_options, jit_values, &image));

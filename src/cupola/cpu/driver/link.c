@@ -20,6 +20,7 @@ struct CUlinkState_st {
     void **option_values; /* results are written here, such as the length of a log in the place of its buffer's size */
     void **given_values;
     PyObject *inputs; /* list of (name, PTX) */
+    char *names;      /* of the inputs, for the log: "a.ptx, b.ptx" */
     char *image;      /* the cubin, once there is one */
     size_t size;
     double milliseconds;
@@ -47,6 +48,7 @@ static void link_free(CUlinkState state) {
     free(state->options);
     free(state->option_values);
     free(state->given_values);
+    free(state->names);
     free(state->image);
     if (state->inputs && Py_IsInitialized()) {
         PyGILState_STATE gil = PyGILState_Ensure();
@@ -73,12 +75,15 @@ static unsigned architecture(CUlinkState state) {
 }
 
 /* The log buffers, and the time, a float in the place of the option's value. */
-static CUresult report(CUlinkState state, CUresult status) {
+static CUresult report(CUlinkState state, CUresult status, bool linked_all, const struct image *image) {
+    char linked[2048];
     void **time = find_option(state, CU_JIT_WALL_TIME);
     float milliseconds = (float)state->milliseconds;
     for (unsigned i = 0; i < state->option_count; i++) state->option_values[i] = state->given_values[i];
     if (time) memcpy(time, &milliseconds, sizeof milliseconds);
-    jit_write_logs(state->option_count, state->options, state->option_values, status);
+    snprintf(linked, sizeof linked, "Linked %s for sm_%u", state->names ? state->names : "nothing", architecture(state));
+    jit_write_logs(state->option_count, state->options, state->option_values, status,
+                   linked_all && !status ? linked : NULL, image);
     return status;
 }
 
@@ -92,24 +97,36 @@ static double now(void) {
 
 static PyObject *linking(void) { return PyImport_ImportModule("cupola.cpu.linking"); }
 
+/* Without memory the log lacks it. */
+static void note_name(CUlinkState state, const char *name) {
+    size_t before = state->names ? strlen(state->names) : 0, room = before + strlen(name) + 3;
+    char *names = realloc(state->names, room);
+    if (!names) return;
+    snprintf(names + before, room - before, "%s%s", before ? ", " : "", name);
+    state->names = names;
+}
+
 static CUresult add(CUlinkState state, const char *data, size_t size, const char *name) {
     double start = now();
     CUresult status = CUDA_SUCCESS;
     if (!name || !*name) name = "<unnamed>";
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = linking();
-    PyObject *text = module ? PyObject_CallMethod(module, "read_input", "y#sI", data, (Py_ssize_t)size, name,
-                                                  architecture(state))
-                            : NULL;
-    PyObject *input = text ? Py_BuildValue("(sO)", name, text) : NULL;
+    PyObject *called = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
+    PyObject *text = module && called ? PyObject_CallMethod(module, "read_input", "y#OI", data, (Py_ssize_t)size, called,
+                                                            architecture(state))
+                                      : NULL;
+    PyObject *input = text ? Py_BuildValue("(OO)", called, text) : NULL;
     if (!state->inputs) state->inputs = PyList_New(0);
     if (!input || !state->inputs || PyList_Append(state->inputs, input)) status = fail_python();
     Py_XDECREF(input);
     Py_XDECREF(text);
+    Py_XDECREF(called);
     Py_XDECREF(module);
     PyGILState_Release(gil);
     state->milliseconds += now() - start;
-    return report(state, status);
+    if (!status) note_name(state, name);
+    return report(state, status, false, NULL);
 }
 
 /* The image gets zeros behind it, so that whoever looks for PTX there sees that it ends. */
@@ -137,20 +154,19 @@ static CUresult merge(CUlinkState state) {
 
 /* The compiler must accept what came out, unless it is for another GPU. */
 static CUresult complete(CUlinkState state) {
-    struct image *checked;
+    struct image *checked = NULL;
     double start = now();
     CUresult status = merge(state);
-    if (!status && architecture(state) == model_architecture()) {
-        status = image_load(state->image, &checked);
-        if (!status) image_release(checked);
-        images_sweep();
-    }
+    if (!status && architecture(state) == model_architecture()) status = image_load(state->image, &checked);
     if (status) {
         free(state->image);
         state->image = NULL;
     }
     state->milliseconds += now() - start;
-    return report(state, status);
+    report(state, status, true, checked);
+    if (checked) image_release(checked);
+    images_sweep();
+    return status;
 }
 
 /* ---- entry points ---------------------------------------------------------------------------------------------- */

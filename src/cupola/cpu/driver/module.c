@@ -162,50 +162,6 @@ CUresult module_global(CUmodule module, const char *name, CUdeviceptr *address, 
     return fail(CUDA_ERROR_NOT_FOUND, "the module has no variable named '%.200s'; %s", name, names);
 }
 
-/* ---- options of the just-in-time compiler: of use here are the log buffers ------------------------------------- */
-
-CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values) {
-    if (count && !options) return fail_null("options");
-    if (count && !values) return fail_null("optionValues");
-    for (unsigned i = 0; i < count; i++)
-        if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
-            return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUjit_option", (int)options[i]);
-    return CUDA_SUCCESS;
-}
-
-/* The size option gives the size of the buffer and takes the number of bytes written. */
-static void write_log(unsigned count, const CUjit_option *options, void **values, CUjit_option buffer_option,
-                      CUjit_option size_option, const char *text) {
-    char *buffer = NULL;
-    void **size = NULL;
-    for (unsigned i = 0; i < count; i++) {
-        if (options[i] == buffer_option) buffer = values[i];
-        if (options[i] == size_option) size = &values[i];
-    }
-    size_t room = size ? (size_t)(unsigned)(uintptr_t)*size : 0, length = 0;
-    if (buffer && room) {
-        length = strnlen(text, room - 1);
-        memcpy(buffer, text, length);
-        buffer[length] = '\0';
-    }
-    if (size) *size = (void *)(uintptr_t)length;
-}
-
-void jit_write_logs(unsigned count, const CUjit_option *options, void **values, CUresult status) {
-    write_log(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, "");
-    write_log(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-              status ? thread_state.explanation : "");
-}
-
-CUresult image_load_with_options(const void *data, unsigned count, CUjit_option *options, void **values,
-                                 struct image **image) {
-    if (!data) return fail_null("image");
-    RETURN_IF(jit_check_options(count, options, values));
-    CUresult status = image_load(data, image);
-    jit_write_logs(count, options, values, status);
-    return status;
-}
-
 /* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 static CUresult enter_module(CUmodule module) {

@@ -234,8 +234,9 @@ static char *call_python(const char *function, const struct link *link, const ch
     for (size_t i = 0; good && i < link->input_count; i++) {
         const struct input *input = &link->inputs[i];
         if (input->type != NVJITLINK_INPUT_PTX) continue;
-        PyObject *item = Py_BuildValue("(ss#)", input->name && *input->name ? input->name : "<unnamed>", input->data,
-                                       (Py_ssize_t)input->size);
+        const char *name = input->name && *input->name ? input->name : "<unnamed>";
+        PyObject *item = Py_BuildValue("(NN)", PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace"),
+                                       PyUnicode_DecodeUTF8(input->data, (Py_ssize_t)input->size, "replace"));
         good = item && !PyList_Append(list, item);
         Py_XDECREF(item);
     }
@@ -311,8 +312,8 @@ static nvJitLinkResult nvjitlink_add_data(nvJitLinkHandle handle, nvJitLinkInput
     if (!library) return NVJITLINK_ERROR_INTERNAL;
     char *ptx = NULL;
     size_t length, given = size;
-    if (type == NVJITLINK_INPUT_CUBIN && data && copy_ptx(data, size, &ptx, &length) && elf_size(data))
-        given = elf_size(data);
+    if (type == NVJITLINK_INPUT_CUBIN && data && copy_ptx(data, size, &ptx, &length) && elf_size(data, size))
+        given = elf_size(data, size);
     free(ptx);
     nvJitLinkResult result = library->add_data(handle, type, data, given, name);
     struct link *link = find_link(handle);
