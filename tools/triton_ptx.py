@@ -6,7 +6,6 @@ usage: python tools/triton_ptx.py
 """
 
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201, ANN202, D103, E741
 
 from __future__ import annotations
 
