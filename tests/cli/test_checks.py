@@ -60,7 +60,14 @@ CASES = [
     ({"driver": {**MISSING, "release": None, "device_files": []}}, "NVIDIA driver", NOTE, "CPU device"),
     ({"driver": {**MISSING, "release": "580.1", "device_files": []}}, "NVIDIA driver", WARN, "--gpus all"),
     ({"driver": {**BROKEN, "release": None}}, "NVIDIA driver", WARN, "unusable: RuntimeError: cannot be loaded"),
-    ({"device": BROKEN}, "device", FAIL, "cupola[cpu]"),
+    ({"driver.version": None}, "NVIDIA driver", WARN, "LD_LIBRARY_PATH"),
+    ({"device": BROKEN}, "device", FAIL, "nvidia-smi"),
+    ({"device": BROKEN, "driver": {**MISSING, "release": None}}, "device", FAIL, "Install NVIDIA's driver"),
+    ({"device": BROKEN, "environment.CUPOLA_DEVICE": "gpus"}, "device", FAIL, "Set CUPOLA_DEVICE to auto, gpu or cpu"),
+    (
+        {"device.emulated": True, "device.said": ["running on the CPU device: no"], "driver.device_files": []},
+        "choice of device", NOTE, "--gpus all",
+    ),
     ({"device.list": []}, "device", FAIL, "CUDA_VISIBLE_DEVICES"),
     (
         {"device.emulated": True, "device.said": ["running on the CPU device: there is no GPU"]},
@@ -68,6 +75,7 @@ CASES = [
     ),
     ({"libraries.nvrtc": MISSING}, "NVRTC", FAIL, 'pip install "cupola[cu13]"'),
     ({"libraries.nvrtc": BROKEN}, "NVRTC", FAIL, "unusable: RuntimeError: cannot be loaded"),
+    ({"libraries.nvrtc": BROKEN}, "NVRTC", FAIL, "Reinstall it"),
     ({"libraries.nvrtc": library("13.1"), "libraries.nvJitLink.version": "13.1"}, "NVRTC and driver", WARN, "'cubin'"),
     ({"device.cuda_version": "12.8"}, "NVRTC and driver", FAIL, "580.65.06"),
     ({"nvrtc_targets": [75, 80]}, "NVRTC and device 0", FAIL, "sm_90"),
@@ -107,6 +115,13 @@ def test_each_problem_is_found_and_comes_with_advice(changes, name, status, text
     assert check.advice and "\n" not in check.found
     assert check.advice.split()[-1] in as_text(facts, checks)
     assert {other.name for other in checks if other.status == FAIL} <= {name}
+
+
+@pytest.mark.parametrize(("path", "text"), [("device", "needs a device"), ("libraries.nvrtc", "needs NVRTC")])
+def test_a_smoke_test_without_what_it_needs_points_there(path, text):
+    facts = with_changes({path: BROKEN, "smoke_test": {"error": "not found. Looked in:", "details": "  /a\n  /b"}})
+    (check,) = [check for check in judge(facts) if check.name == "smoke test"]
+    assert check.status == FAIL and text in check.advice and check.found == "not found. Looked in"
 
 
 def test_the_drivers_version_is_judged_when_no_device_can_be_used():

@@ -40,6 +40,7 @@ def nowhere(monkeypatch):
     monkeypatch.setattr(_canary, "_answers", dict.fromkeys(["cudart", "nvrtc"]))
     monkeypatch.setattr(_dynamic_libraries, "_loaded", {})
     monkeypatch.setattr(_loader, "try_open", lambda soname, **_: 0)
+    monkeypatch.setattr(_loader, "refusal", lambda soname: "")
     for function in CACHED:
         function.cache_clear()
     yield
@@ -94,15 +95,16 @@ def touch(path: Path, text: str = "") -> str:
 
 @pytest.fixture(scope="session")
 def make_library() -> Callable[..., str]:
-    """Build a shared library, as the loader refuses anything else: make_library(folder, soname, source)."""
+    """Build a shared library, as the loader refuses anything else: make_library(folder, soname, source, *needed)."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs a C compiler to make a library to be found")
 
-    def make(folder: os.PathLike[str], soname: str, source: str = "") -> str:
+    def make(folder: os.PathLike[str], soname: str, source: str = "", *needed: str) -> str:
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, soname)
-        command = [compiler, "-shared", "-fPIC", "-x", "c", "-", f"-Wl,-soname,{soname}", "-o", path]
+        command = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-x", "none", *needed]
+        command += [f"-Wl,-soname,{soname}", "-o", path]
         subprocess.run(command, input=source, text=True, check=True)
         return path
 

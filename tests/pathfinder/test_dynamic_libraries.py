@@ -224,6 +224,34 @@ def test_a_file_that_is_no_library_is_an_error(tmp_path):
     assert "cannot be loaded" in run(source, CONDA_PREFIX=str(tmp_path))
 
 
+def test_a_library_that_the_loader_refuses_is_an_error(tmp_path):
+    (tmp_path / "libcudla.so.1").write_text("not a library")
+    source = """
+    from cupola.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+    try:
+        load_nvidia_dynamic_lib("cudla")
+    except RuntimeError as error:
+        print(type(error).__name__, error)
+    """
+    text = run(source, LD_LIBRARY_PATH=str(tmp_path))
+    assert text.startswith("RuntimeError the system's loader finds libcudla.so.1, but it cannot be loaded")
+    assert str(tmp_path) in text
+
+
+def test_a_library_whose_needs_are_missing_is_an_error(make_library, tmp_path):
+    needed = make_library(tmp_path / "needed", "libneeded_by_a_test.so.3", "int needed(void) { return 1; }")
+    make_library(tmp_path, "libcudla.so.1", "int needed(void); int here(void) { return needed(); }", needed)
+    source = """
+    from cupola.pathfinder import load_nvidia_dynamic_lib
+    try:
+        load_nvidia_dynamic_lib("cudla")
+    except RuntimeError as error:
+        print(error)
+    """
+    os.unlink(needed)
+    assert "libneeded_by_a_test.so.3" in run(source, LD_LIBRARY_PATH=str(tmp_path))
+
+
 def test_the_table_is_consistent():
     assert len(pathfinder.SUPPORTED_NVIDIA_LIBNAMES) == 29 == len(TOOLKIT_LIBRARIES)
     for name, library in LIBRARIES.items():

@@ -61,6 +61,15 @@ def test_a_file_that_is_refused():
         loader.open_file("C:\\broken.dll")
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "reason"),
+    [("nvml.dll", 0, ""), ("absent.dll", 126, ""), ("broken.dll", 193, "The specified module")],
+)
+def test_why_a_name_is_refused(monkeypatch, name, number, reason):
+    monkeypatch.setattr(loader, "_last_error_number", lambda: number)
+    assert loader.refusal(name).startswith(reason) and bool(loader.refusal(name)) == bool(reason)
+
+
 def test_by_name(kernel32):
     assert loader.try_open("nvcuda.dll") == loader.try_open("nvcuda.dll", only_if_loaded=True) == 0x7FF0_0000_0000
     assert kernel32.calls == [], "it is loaded already"

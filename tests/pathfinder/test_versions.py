@@ -21,6 +21,7 @@ FUNCTIONS = [
     ("libnccl.so.2", "int ncclGetVersion(int *v) { *v = 2708; return 0; }", "2.7.8"),
     ("libnccl.so.2", "int ncclGetVersion(int *v) { (void)v; return 1; }", "2"),
     ("libnccl.so.2", "", "2"),  # no such function: the name of the file
+    ("libcuda.so.1", "", None),  # its name says nothing
     ("libcufft.so.11", "int cufftGetProperty(int w, int *v) { *v = 1; return w == 2; }", "11"),
 ]
 

@@ -189,6 +189,15 @@ def _per_thread_stream() -> bool:
         raise ValueError(f"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM must be a number, got {text!r}") from None
 
 
+def _status_text(status: int) -> str:
+    from cupola.bindings import driver
+
+    try:
+        return f"{driver.CUresult(status).name} ({status})"
+    except ValueError:
+        return f"status {status}"
+
+
 def _choose(device: str, per_thread: bool) -> Provision:
     if device == "cpu":
         return _cpu(per_thread)
@@ -209,7 +218,7 @@ def _choose(device: str, per_thread: bool) -> Provision:
     status, count = driver._count_devices(handle)
     if status == 0 and count > 0:
         return path, handle, None, None, per_thread
-    reason = "there is no GPU" if status in (0, _NO_DEVICE) else f"cuInit failed with status {status}"
+    reason = "there is no GPU" if status in (0, _NO_DEVICE) else f"cuInit failed: {_status_text(status)}"
     return _fall_back(f"{path} is loaded but {reason}", per_thread)
 
 

@@ -66,6 +66,14 @@ def _driver(facts: Facts) -> Iterator[Check]:
             )
     elif "error" in driver:
         yield Check(WARN, "NVIDIA driver", f"unusable: {first_line(driver['error'])}", "Reinstall NVIDIA's driver.")
+    elif driver["version"] is None:
+        yield Check(
+            WARN,
+            "NVIDIA driver",
+            f"unusable: {driver['path']} does not tell its version",
+            "It is no complete driver, perhaps a stub for linking: take its folder off LD_LIBRARY_PATH, or reinstall "
+            "NVIDIA's driver.",
+        )
     else:
         release = f"release {driver['release']}, " if driver["release"] else ""
         yield Check(OK, "NVIDIA driver", f"{release}for CUDA {driver['version']}  {driver['path']}")
@@ -74,13 +82,16 @@ def _driver(facts: Facts) -> Iterator[Check]:
 def _device(facts: Facts) -> Iterator[Check]:
     device, driver = facts["device"], facts["driver"]
     if "error" in device:
-        yield Check(
-            FAIL,
-            "device",
-            f"none: {first_line(device['error'])}",
-            'Install NVIDIA\'s driver to use a GPU, or the CPU device: pip install "cupola[cpu]", with CUPOLA_DEVICE '
-            "unset or cpu.",
-        )
+        chosen = facts["environment"].get("CUPOLA_DEVICE")
+        if chosen and chosen not in ("auto", "gpu", "cpu"):
+            advice = "Set CUPOLA_DEVICE to auto, gpu or cpu, or unset it."
+        elif driver.get("version"):
+            advice = "The driver is there, but has no device for this program: see that nvidia-smi works here. The CPU "
+            advice += 'device needs neither: pip install "cupola[cpu]", with CUPOLA_DEVICE=cpu.'
+        else:
+            advice = 'Install NVIDIA\'s driver to use a GPU, or the CPU device: pip install "cupola[cpu]", with '
+            advice += "CUPOLA_DEVICE unset or cpu."
+        yield Check(FAIL, "device", f"none: {first_line(device['error'])}", advice)
         return
     for index, found in enumerate(device["list"]):
         yield Check(OK, f"device {index}", describe_device(found))
@@ -95,13 +106,22 @@ def _device(facts: Facts) -> Iterator[Check]:
             "There is a GPU that is not used: see that nvidia-smi works here, and that CUDA_VISIBLE_DEVICES and the "
             f"permissions of {driver['device_files'][0]} let this user in.",
         )
+    elif device["emulated"] and fell_back and driver.get("version"):
+        yield Check(
+            NOTE,
+            "choice of device",
+            fell_back[0],
+            "The driver is there, but no GPU: start a container with its GPUs (docker run --gpus all), or a job on a "
+            "computer that has one.",
+        )
 
 
 def _nvrtc(facts: Facts) -> Iterator[Check]:
     nvrtc, device = facts["libraries"]["nvrtc"], facts["device"]
     version = parse_version(nvrtc.get("version"))
     if "path" not in nvrtc:
-        yield Check(FAIL, "NVRTC", describe(nvrtc), f"Without it no CUDA C++ can be compiled: {EXTRA}.")
+        mend = "Reinstall it" if "error" in nvrtc else "Install it"
+        yield Check(FAIL, "NVRTC", describe(nvrtc), f"{mend}: {EXTRA}. Without it no CUDA C++ can be compiled.")
         return
     yield Check(OK, "NVRTC", describe(nvrtc))
     yield from _copies(facts)
@@ -235,12 +255,15 @@ def _folders(facts: Facts) -> Iterator[Check]:
 def _smoke_test(facts: Facts) -> Iterator[Check]:
     test = facts["smoke_test"]
     if "error" in test:
-        yield Check(
-            FAIL,
-            "smoke test",
-            first_line(test["error"]),
-            test.get("details") or "See the problems above; without any, please report this with the output of --json.",
-        )
+        if "error" in facts["device"]:
+            advice = "It needs a device: see above."
+        elif "path" not in facts["libraries"]["nvrtc"]:
+            advice = "It needs NVRTC: see above."
+        else:
+            advice = test.get("details") or (
+                "See the problems above; without any, please report this with the output of --json."
+            )
+        yield Check(FAIL, "smoke test", first_line(test["error"]).rstrip(":"), advice)
     else:
         yield Check(OK, "smoke test", test["found"])
 

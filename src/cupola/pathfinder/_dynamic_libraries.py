@@ -158,6 +158,10 @@ def _load(name: str, library: Library) -> LoadedDL:
             return LoadedDL(_loader.path_of(handle) or soname, False, handle, "system-search")
     for path, found_via in _files(_roots(library), library):
         return _open(path, found_via, library)
+    for soname in _for_loader(library):
+        reason = _loader.refusal(soname)
+        if reason:
+            raise RuntimeError(f"the system's loader finds {soname}, but it cannot be loaded: {reason}")
     raise DynamicLibNotFoundError(_not_found_text(name, library))
 
 

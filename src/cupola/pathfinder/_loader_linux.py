@@ -23,7 +23,8 @@ def open_file(path: str, *, deep_bind: bool = False) -> int:
     try:
         return int(ctypes.CDLL(path, mode=mode)._handle)
     except OSError as error:
-        raise RuntimeError(f"found {path}, but it cannot be loaded: {error}") from error
+        reason = str(error).removeprefix(f"{path}: ")
+        raise RuntimeError(f"found {path}, but it cannot be loaded: {reason}") from error
 
 
 def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = False) -> int:
@@ -34,6 +35,17 @@ def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = Fal
         return int(ctypes.CDLL(soname, mode=mode)._handle)
     except OSError:
         return 0
+
+
+def refusal(soname: str) -> str:
+    """Why the library that the loader finds by a name cannot be loaded; empty when it can, or there is none."""
+    try:
+        ctypes.CDLL(soname, mode=os.RTLD_NOW)
+    except OSError as error:
+        # Of what is not there the loader says so under its own name; under another's, it is needed and missing.
+        absent = str(error).startswith(f"{soname}: cannot open shared object file: No such file")
+        return "" if absent else str(error)
+    return ""
 
 
 class _LinkMap(ctypes.Structure):

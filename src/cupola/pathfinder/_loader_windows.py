@@ -11,6 +11,7 @@ from typing import Any
 _SEARCH_DLL_LOAD_DIR = 0x00000100
 _SEARCH_DEFAULT_DIRS = 0x00001000
 
+_NOT_FOUND = 126  # ERROR_MOD_NOT_FOUND; also when a DLL that is needed is missing
 _LONGEST_PATH = 32767  # characters, of a path with the prefix \\\\?\\
 
 
@@ -54,6 +55,13 @@ def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = Fal
     return int(handle or 0)
 
 
+def refusal(soname: str) -> str:
+    """Why the DLL that the loader finds by a name cannot be loaded; empty when it can, or there is none."""
+    if try_open(soname) or _last_error_number() == _NOT_FOUND:
+        return ""
+    return _last_error()
+
+
 def path_of(handle: int) -> str | None:
     """The file behind a handle (GetModuleFileNameW), or None when the loader does not say."""
     kernel32 = _kernel32()
@@ -76,6 +84,10 @@ def _add_folder(folder: str) -> None:
     _kernel32().AddDllDirectory(folder)
 
 
+def _last_error_number() -> int:
+    return int(getattr(ctypes, "get_last_error")())  # noqa: B009 (exists on Windows only)
+
+
 def _last_error() -> str:
-    number = int(getattr(ctypes, "get_last_error")())  # noqa: B009 (exists on Windows only)
+    number = _last_error_number()
     return f"{str(getattr(ctypes, 'FormatError')(number)).strip()} (error {number})"  # noqa: B009

@@ -46,6 +46,8 @@ def library_version(handle: int, path: str | None) -> str | None:
     """The version of a loaded library, or None when nothing tells it."""
     stem = stem_of(os.path.basename(path or ""))
     told = _ask(*_FUNCTIONS[stem], handle) if stem in _FUNCTIONS else None
+    if stem == "cuda":
+        return told  # libcuda.so.1 has been called so through all versions
     return told or (path and (_version_of_wheel(path) or _version_in_name(path))) or None
 
 

@@ -175,9 +175,7 @@ class Body:
 
     def warp_field(self, name: str, type: str = "i32") -> Value:
         """A field of the unit that does not change while the body runs."""
-        return self.at_entry(
-            f"warp {name}", lambda b: self.load_field(b, "%warp", abi.WARP[name], type, fixed=True)
-        )
+        return self.at_entry(f"warp {name}", lambda b: self.load_field(b, "%warp", abi.WARP[name], type, fixed=True))
 
     def load_field(self, builder: Builder, pointer: str, offset: int, type: str, *, fixed: bool = False) -> Value:
         """A field of a record; ``fixed``: nothing changes it while the body runs."""
