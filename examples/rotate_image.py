@@ -3,6 +3,8 @@
 Arrays and textures are made with the driver's own functions (`cupola.bindings.driver`).
 """
 
+from typing import Any
+
 import numpy as np
 from arrays import build, to_host
 
@@ -22,7 +24,7 @@ extern "C" __global__ void rotate(cudaTextureObject_t picture, uchar4* out, int 
 BORDER = np.array([0.0, 0.0, 0.25, 1.0], np.float32)
 
 
-def ok(result):
+def ok(result: tuple[Any, ...]) -> Any:
     """What a function of the driver gives beside its status."""
     status, *values = result
     if status:
@@ -36,7 +38,7 @@ def make_array(picture: np.ndarray) -> driver.CUarray:
     description = driver.CUDA_ARRAY_DESCRIPTOR()
     description.Width, description.Height, description.NumChannels = width, height, channels
     description.Format = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8
-    array = ok(driver.cuArrayCreate(description))
+    array: driver.CUarray = ok(driver.cuArrayCreate(description))
     copy = driver.CUDA_MEMCPY2D()
     copy.srcMemoryType, copy.dstMemoryType = (
         driver.CUmemorytype.CU_MEMORYTYPE_HOST,

@@ -535,6 +535,72 @@ def test_references(name: str) -> None:
     np.testing.assert_array_equal(out, texels[:, 1 if name == "by_pointer" else 2])
 
 
+QUERIES = {  # of `test_every_query`: of the texture, and of a surface of the same array
+    "width": (16, 16),
+    "height": (8, 8),
+    "depth": (0, 0),
+    "channel_data_type": (0x10D2, 0x10DA),  # UNORM_INT8 and UNSIGNED_INT8
+    "channel_order": (0x10B2, 0x10B2),  # RG
+    "array_size": (3, 3),
+    "normalized_coords": (1, None),
+    "num_mipmap_levels": (1, None),
+    "num_samples": (1, None),
+    "force_unnormalized_coords": (0, None),
+    "filter_mode": (1, None),
+    "addr_mode_0": (2, None),
+    "addr_mode_1": (2, None),
+    "addr_mode_2": (2, None),
+    "memory_layout": (None, 0),
+}
+
+
+@pytest.mark.cpu_only
+def test_every_query(engine: str) -> None:
+    """Of most of them nobody says what they give for objects of CUDA."""
+    lines = []
+    for index, (name, values) in enumerate(QUERIES.items()):
+        for opcode, object, column, value in zip(("txq", "suq"), "ts", (0, 1), values, strict=True):
+            if value is not None:
+                row = f'"=r"(out[2 * {index} + {column}]) : "l"({object})'
+                lines.append(f'asm volatile("{opcode}.{name}.b32 %0, [%1];" : {row});')
+    source = f"""extern "C" __global__ void all(cudaTextureObject_t t, cudaSurfaceObject_t s, int *out) {{
+        {" ".join(lines)} }}"""
+    out = np.full((len(QUERIES), 2), -1, np.int32)
+    sampler = Sampler("mirror", normalized=True, linear=True)
+    with textures() as made:
+        array = made.array(random_texels((3, 8, 16, 2), "u1"), "2d", "layered", "surface")
+        run(source + engine, "all", 1, 1, made.of_array(array, sampler), made.surface(array), out)
+    expected = [[-1 if value is None else value for value in values] for values in QUERIES.values()]
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.cpu_only
+def test_depths_are_compared() -> None:
+    """With what is not more than the texel, before texels are mixed; a GPU has depth textures for that."""
+    source = r"""
+    extern "C" __global__ void compared(cudaTextureObject_t t, float *out) {
+        float r, x = threadIdx.x * 0.25f + 0.5f;
+        asm volatile("tex.2d.v4.f32.f32 {%0, _, _, _}, [%1, {%2, %3}], %4;"
+            : "=f"(r) : "l"(t), "f"(x), "f"(0.5f), "f"(0.5f));
+        out[threadIdx.x] = r;
+    }"""
+    depths = np.array([[0.25, 0.5, 0.75, 0.25, 0.25]], np.float32)
+    out = np.zeros(17, np.float32)
+    with textures() as made:
+        run(source, "compared", 1, 17, made.of(depths[..., None], "2d", sampler=Sampler(linear=True)), out)
+    np.testing.assert_array_equal(out, np.interp(np.arange(17) / 4, np.arange(5), [0, 1, 1, 0, 0]))
+
+
+@pytest.mark.cpu_only
+def test_linear_memory_at_a_position() -> None:
+    """For which CUDA C++ has `tex1Dfetch` only: the texel around it."""
+    texels = random_texels((16, 4), "f4")
+    at = np.array([[-0.25], [0.25], [7.75], [15.5], [16.25]], np.float32)
+    with textures() as made:
+        found = lookup("tex_1d", made.linear(texels), at)
+    np.testing.assert_array_equal(found, [np.zeros(4), texels[0], texels[7], texels[15], np.zeros(4)])
+
+
 @pytest.mark.cpu_only
 def test_objects_are_told_apart() -> None:
     """``istypep``; of the types of objects that are no pointers to variables, a GPU says nothing."""
