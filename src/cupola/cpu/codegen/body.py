@@ -24,6 +24,7 @@ from .values import BITS, Value
 
 _BARRIERS = frozenset(["bar", "barrier", "mbarrier"])
 _ORDERED = frozenset(["call", "atom", "red", "trap", "brkpt"])
+_THREAD = ast.Special("tid", "x")
 
 Lowering = Callable[["Body", ast.Instruction], None]
 
@@ -281,6 +282,10 @@ class Body:
             return constant("i64", 0)  # no object
         address = self.builder.emit(f"inttoptr {self.builder.typed(self.symbol(operand))} to ptr")
         return Value(self.builder.emit(f"load i64, ptr {address}, align 1"), "i64")
+
+    def thread_numbers(self, block: Block) -> dict[str, Value]:
+        """The registers that hold ``%tid.x`` where a block begins."""
+        return {name: read_special(self, _THREAD) for name in self.analysis.thread_numbers[block.index]}
 
     # Instructions
 

@@ -170,12 +170,7 @@ def inside(body: Body, access: Access, site: int, address: Value, *, row: bool) 
     """Whether one access, or a row of them, that begins at a uniform address is inside (an i1)."""
     builder, size = body.builder, access.size
     if access.space == "shared":
-        span = size * body.width if row else size
-        limit = body.at_entry(
-            f"shared limit {size} {span}",
-            lambda b: shared_limit(b, body.context_field("shared_size"), size, span),
-        )
-        return in_shared(builder, address, limit, size)
+        return shared_fits(body, access, address, size * body.width if row else size)
     if access.space == "local":
         aligned = builder.compare(
             "icmp eq", builder.binary("and", address, constant("i32", size - 1)), constant("i32", 0)
@@ -199,6 +194,16 @@ def in_allocation(builder: Builder, entry: str, address: Value, size: int) -> st
     limit = Value(builder.emit(f"load i64, ptr {second}"), "i64")
     offset = _rotated(builder, builder.binary("sub", address, low), size)
     return builder.compare("icmp ult", offset, limit).ir
+
+
+def shared_fits(body: Body, access: Access, first: Value, span: int) -> str:
+    """Whether ``span`` bytes from a uniform offset on, a multiple of the size, are inside shared memory (an i1)."""
+    size = access.size
+    limit = body.at_entry(
+        f"shared limit {size} {span}",
+        lambda b: shared_limit(b, body.context_field("shared_size"), size, span),
+    )
+    return in_shared(body.builder, first, limit, size)
 
 
 def in_shared(builder: Builder, offset: Value, limit: Value, size: int) -> str:

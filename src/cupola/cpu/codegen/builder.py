@@ -12,6 +12,8 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from . import patterns
+from .patterns import Pattern
 from .values import BITS, Affine, Origin, Value, signed
 
 _FOLD: dict[str, Callable[[int, int], int]] = {
@@ -91,6 +93,8 @@ class Builder:
         self.canonical_nans = True
         self.prefix = prefix
         self._counter = 0
+        self._masked: dict[str, tuple[str, int]] = {}
+        """What ``x & mask`` was computed into, of patterns: x and the mask."""
 
     # Text
 
@@ -149,7 +153,8 @@ class Builder:
         if self.width == 1:
             return constant(type, 0)
         lanes = ", ".join(f"{type} {signed(lane, BITS[type])}" for lane in range(self.width))
-        return Value(f"<{lanes}>", type, True, Affine("0", 1))
+        pattern = Pattern("0", tuple(range(self.width)), 0)
+        return Value(f"<{lanes}>", type, True, Affine("0", 1), pattern=pattern)
 
     def per_lane(self, type: str, bits: Sequence[int]) -> Value:
         """A varying constant with the given bits in each lane."""
@@ -197,11 +202,36 @@ class Builder:
         left, right = a.integer, b.integer
         if left is not None and right is not None and op in _FOLD:
             return constant(a.type, _FOLD[op](left, right))
+        rest = self._rest(op, a, b)
+        if rest is not None:
+            return rest
         affine = self._affine_binary(op, a, b)
         if affine is not None and affine.stride == 0 and affine.exact == "true":
             return Value(affine.base, a.type)
-        a, b = self.align_shapes(a, b)
-        return Value(self.emit(f"{op} {self.typed(a)}, {b.ir}"), a.type, a.vector, affine)
+        pattern = patterns.combine(self, op, a, b) if a.pattern or b.pattern else None
+        if pattern is not None:
+            if pattern.is_uniform:
+                return self._remember(op, a, b, Value(pattern.base, a.type))
+            if affine is None or affine.exact != "true":
+                affine = patterns.line(pattern) or affine
+        x, y = self.align_shapes(a, b)
+        result = Value(self.emit(f"{op} {self.typed(x)}, {y.ir}"), x.type, x.vector, affine, pattern=pattern)
+        return self._remember(op, a, b, result) if pattern is not None else result
+
+    def _remember(self, op: str, a: Value, b: Value, result: Value) -> Value:
+        if op == "and" and b.integer is not None:
+            self._masked[result.ir] = a.ir, b.integer
+        return result
+
+    def _rest(self, op: str, a: Value, b: Value) -> Value | None:
+        """``x + 0`` is x, and ``x - (x & mask)``, as a remainder is computed, what the mask left out."""
+        if op == "add" and (a.integer == 0 or b.integer == 0):
+            return b if a.integer == 0 else a
+        if op == "sub" and b.ir in self._masked:
+            source, mask = self._masked[b.ir]
+            if source == a.ir:
+                return self.binary("and", a, constant(a.type, ~mask))
+        return None
 
     def _affine_binary(self, op: str, a: Value, b: Value) -> Affine | None:
         if not (a.vector or b.vector) or a.type[0] != "i" or a.type == "i1":
@@ -323,8 +353,11 @@ class Builder:
                 return constant(type, -number if op == "sext" else number)
             return constant(type, number & ((1 << BITS[value.type]) - 1) if op == "zext" else number)
         affine = self._affine_cast(op, value, type) if value.affine else None
+        pattern = patterns.widened(self, op, value, type) if value.pattern else None
+        if pattern is not None and (affine is None or affine.exact != "true"):
+            affine = patterns.line(pattern) or affine
         ir = self.emit(f"{op} {self.typed(value)} to {self.vector_type(type) if value.vector else type}")
-        return Value(ir, type, value.vector, affine)
+        return Value(ir, type, value.vector, affine, pattern=pattern)
 
     def _affine_cast(self, op: str, value: Value, type: str) -> Affine | None:
         line = value.affine
@@ -386,10 +419,17 @@ class Builder:
         result = type or values[0].type
         overloads = [values[0].type] if type in (None, "i1", values[0].type) else [type, values[0].type]
         suffix = "".join("." + self._overload(t or "", values[0].vector) for t in overloads)
-        return self._call(f"llvm.{name}{suffix}", result, arguments, values, flags)
+        value = self._call(f"llvm.{name}{suffix}", result, arguments, values, flags)
+        if name == "bitreverse" and values[0].pattern is not None:
+            return replace(value, pattern=patterns.reversed_bits(self, values[0]))
+        return value
 
     def _overload(self, type: str, vector: bool) -> str:
-        return (f"v{self.width}" if vector else "") + _OVERLOAD.get(type, type)
+        return (f"v{self.width}" if vector else "") + self.overload(type)
+
+    def overload(self, type: str) -> str:
+        """How names of intrinsics spell a type."""
+        return _OVERLOAD.get(type, type)
 
     def _call(
         self,

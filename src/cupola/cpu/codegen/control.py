@@ -178,7 +178,7 @@ class Control:
         builder, index = self.builder, block.index
         self.block = block
         self.set_mask(self.everyone)
-        self.body.registers.begin_block()
+        self.body.registers.begin_block(self.body.thread_numbers(block))
         if self.body.independent:
             self._begin_independent(f"b{index}", self.entry_index(block))
         elif index in self.regions:

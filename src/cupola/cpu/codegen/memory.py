@@ -20,6 +20,7 @@ from .elements import element_pointer, load_elements, load_row, store_elements, 
 from .instructions.registry import LLVM_TYPE
 from .machine import stores_by_mask
 from .scattered import find_row, gather, scatter
+from .spans import Span, load_span, span_fits, span_of, store_span
 from .values import BITS, Value
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
     if pointer is not None:
         return _scalar_load(body, access, pointer)
     address, offset = base_of(body, source, access.space)
+    if _is_known(address) and not _is_row(address, access):
+        span = span_of(body, access, _moved(body, address, offset))
+        if span is not None:
+            return _span_load(body, access, _moved(body, address, offset), span)
     if _is_scattered(body, access, address):
         return _scattered_load(body, access, address, offset)
     address = _moved(body, address, offset)
@@ -87,9 +92,12 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
 def store_access(body: Body, access: Access, destination: ast.Operand, values: list[Value]) -> None:
     """Store the elements of each lane; where lanes store to one place, the highest lane's value stays."""
     address, offset = base_of(body, destination, access.space)
+    if _is_known(address) and not _is_row(address, access) and _takes_span(body, address):
+        span = span_of(body, access, _moved(body, address, offset))
+        if span is not None:
+            return _span_store(body, access, _moved(body, address, offset), span, values)
     if _is_scattered(body, access, address):
-        _scattered_store(body, access, address, offset, values)
-        return
+        return _scattered_store(body, access, address, offset, values)
     address = _moved(body, address, offset)
     if body.width == 1 or (not address.vector and not _is_private(body, access)):
         values = [_last_lane(body, value) for value in values]
@@ -113,6 +121,11 @@ def _is_scattered(body: Body, access: Access, address: Value) -> bool:
     if access.space == "local":
         return body.width > 1
     return body.width > 1 and (address.affine is None if address.vector else _is_private(body, access))
+
+
+def _is_known(address: Value) -> bool:
+    """Whether it is known how the addresses of the lanes lie to each other."""
+    return address.vector and (address.affine is not None or address.pattern is not None)
 
 
 def _is_row(address: Value, access: Access) -> bool:
@@ -254,6 +267,36 @@ def _row_load(body: Body, access: Access, address: Value) -> list[Value]:
     if access.count == 1:  # both lie in memory alike
         place = builder.emit(f"phi ptr [ {pointer}, %{fast} ], [ {out}, %{end} ]")
         return [Value(row, access.type, True) for row in load_row(builder, access, place)]
+    type = builder.vector_type(access.type)
+    return [
+        Value(builder.emit(f"phi {type} [ {a}, %{fast} ], [ {b.ir}, %{end} ]"), access.type, True)
+        for a, b in zip(rows, lanes, strict=True)
+    ]
+
+
+def _load_or(
+    body: Body,
+    access: Access,
+    test: str,
+    quick: Callable[[], list[str]],
+    others: Callable[[], list[Value]],
+    *,
+    weights: str = "",
+) -> list[Value]:
+    """What ``quick`` loads, which has no branches, where the test, an i1, is true, else what ``others`` loads."""
+    builder = body.builder
+    fast, slow, join = builder.new_label("quick"), builder.new_label("part"), builder.new_label("loaded")
+    builder.line(f"br i1 {test}, label %{fast}, label %{slow}{weights}")
+    builder.label(fast)
+    rows = quick()
+    builder.line(f"br label %{join}")
+    builder.label(slow)
+    lanes = others()
+    end = builder.new_label("lanes")
+    builder.line(f"br label %{end}")
+    builder.label(end)
+    builder.line(f"br label %{join}")
+    builder.label(join)
     type = builder.vector_type(access.type)
     return [
         Value(builder.emit(f"phi {type} [ {a}, %{fast} ], [ {b.ir}, %{end} ]"), access.type, True)
@@ -403,6 +446,49 @@ def _store_or(
     builder.label(join)
 
 
+# Places at known distances
+
+
+def _span_load(body: Body, access: Access, address: Value, span: Span) -> list[Value]:
+    number, packed = site_of(body, access, row=False)
+
+    def others() -> list[Value]:
+        if address.affine is None:
+            return gather(body, access, packed, _lanes_of(body, address))
+        out = _element_buffer(body, access)
+        _call_line(body, "load", access, packed, address, out)
+        return load_elements(body.builder, access, out)
+
+    test = span_fits(body, access, number, span)
+    return _load_or(body, access, test, lambda: load_span(body, access, span), others, weights=_LIKELY)
+
+
+def _takes_span(body: Body, address: Value) -> bool:
+    """Whether all lanes are likely to store; where some are missing, a scatter does better with a pattern."""
+    return address.affine is not None or not (body.control.divided() or body.control.is_guarded)
+
+
+def _span_store(body: Body, access: Access, address: Value, span: Span, values: list[Value]) -> None:
+    number, packed = site_of(body, access, row=False)
+
+    def others() -> None:
+        if address.affine is None:
+            scatter(body, access, packed, _lanes_of(body, address), values)
+        else:
+            _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
+
+    test = body.builder.both(span_fits(body, access, number, span), _everyone_runs(body))
+    _store_or(body, test, lambda: store_span(body, access, span, values), others, weights=_LIKELY)
+
+
+def _lanes_of(body: Body, address: Value) -> Value:
+    """A pattern of addresses as a vector, made here, on the path that needs it."""
+    builder, pattern = body.builder, address.pattern
+    assert pattern is not None
+    distances = builder.per_lane(address.type, list(pattern.offsets))
+    return builder.binary("add", builder.splat(Value(pattern.base, address.type)), distances)
+
+
 # Rows that only turn out to be some at run time
 
 
@@ -412,25 +498,15 @@ def _scattered_load(body: Body, access: Access, base: Value, offset: int) -> lis
     number, packed = site_of(body, access, row=row is not None)
     if row is None:
         return gather(body, access, packed, _moved(body, base, offset))
-    fast, slow, join = builder.new_label("row"), builder.new_label("scattered"), builder.new_label("loaded")
     first = _moved(body, row.first, offset)
     test = builder.both(check(body, access, number, first, row=True), row.exact)
-    builder.line(f"br i1 {test}, label %{fast}, label %{slow}")
-    builder.label(fast)
-    rows = load_row(builder, access, _row_pointer(body, access, first))
-    builder.line(f"br label %{join}")
-    builder.label(slow)
-    lanes = gather(body, access, packed, _moved(body, base, offset))
-    end = builder.new_label("lanes")
-    builder.line(f"br label %{end}")
-    builder.label(end)
-    builder.line(f"br label %{join}")
-    builder.label(join)
-    type = builder.vector_type(access.type)
-    return [
-        Value(builder.emit(f"phi {type} [ {a}, %{fast} ], [ {b.ir}, %{end} ]"), access.type, True)
-        for a, b in zip(rows, lanes, strict=True)
-    ]
+    return _load_or(
+        body,
+        access,
+        test,
+        lambda: load_row(builder, access, _row_pointer(body, access, first)),
+        lambda: gather(body, access, packed, _moved(body, base, offset)),
+    )
 
 
 def _scattered_store(body: Body, access: Access, base: Value, offset: int, values: list[Value]) -> None:

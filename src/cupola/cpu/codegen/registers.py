@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import MappingProxyType
 
 from .builder import Builder, constant
 from .instructions import settle_nans
@@ -158,9 +159,10 @@ class Registers:
 
     # Within a block
 
-    def begin_block(self) -> None:
-        """Forget the SSA values: what is read next comes from its home."""
+    def begin_block(self, known: Mapping[str, Value] = MappingProxyType({})) -> None:
+        """Forget the SSA values: what is read next comes from its home, unless it is ``known``."""
         self.values.clear()
+        self.values.update(known)
 
     def natural_type(self, name: str) -> str:
         return REGISTER_TYPE[self.declared[name]]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cupola.cpu.passes import thread_numbers
 from cupola.cpu.ptx import ast
 
 from .builder import Builder, constant
 from .layout import SHARED_RESERVED
+from .patterns import Pattern
 from .values import Affine, Value
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def _thread_index(body: Body, component: str) -> Value:
 
         def count_up(b: Builder) -> Value:
             vector = b.binary("add", b.splat(first), b.iota())
-            return Value(vector.ir, "i32", True, Affine(first.ir, 1))
+            return _line_of_lanes(body, vector, first, thread_numbers.LARGEST)
 
         return body.at_entry("tid.x of each lane", count_up)
 
@@ -103,9 +105,15 @@ def _lane(body: Body) -> Value:
         if body.width == 1:
             return first
         vector = b.binary("add", b.splat(first), b.iota())
-        return Value(vector.ir, "i32", True, Affine(first.ir, 1))
+        return _line_of_lanes(body, vector, first, 31)
 
     return body.at_entry("laneid", lane)
+
+
+def _line_of_lanes(body: Body, vector: Value, first: Value, largest: int) -> Value:
+    """Numbers of threads, of which lane 0 has a multiple of the width."""
+    pattern = Pattern(first.ir, tuple(range(body.width)), largest & -body.width)
+    return Value(vector.ir, vector.type, True, Affine(first.ir, 1), pattern=pattern)
 
 
 def _warp(body: Body) -> Value:

@@ -10,6 +10,10 @@ wrapped is extended to a wider type. ``exact`` says at run time that this did no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .patterns import Pattern
 
 BITS = {
     "i1": 1,
@@ -62,7 +66,8 @@ class Affine:
 class Value:
     """An LLVM operand (a temporary or a constant), the type of one lane, and how it depends on the lane.
 
-    ``raw_nan`` marks an f32 result in which a NaN may still have the host's bits; see :mod:`.nans`.
+    ``raw_nan`` marks an f32 result in which a NaN may still have the host's bits; see :mod:`.nans`. ``pattern`` is
+    there when it is known by which constants the lanes differ; see :mod:`.patterns`.
     """
 
     ir: str
@@ -70,6 +75,7 @@ class Value:
     vector: bool = False
     affine: Affine | None = None
     raw_nan: bool = False
+    pattern: Pattern | None = None
 
     @property
     def uniform(self) -> bool:

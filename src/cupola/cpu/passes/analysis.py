@@ -9,6 +9,7 @@ from cupola.cpu.passes.control_flow import Block, build_blocks, call_targets, co
 from cupola.cpu.passes.divergence import Divergence
 from cupola.cpu.passes.liveness import Liveness
 from cupola.cpu.passes.loops import Loop, Order, may_wait, order_blocks
+from cupola.cpu.passes.thread_numbers import copies_of_thread_number, zeros
 from cupola.cpu.passes.uniformity import UNIFORM, VARYING, Shape, Uniformity, _Unknown
 from cupola.cpu.passes.warp_lines import WarpLines
 from cupola.cpu.ptx import ast
@@ -42,7 +43,8 @@ class Analysis:
     shapes : dict
         By register: `UNIFORM` (0), a stride other than 0, or `VARYING` (None). See `shape`.
     constants : dict
-        Registers with one definition, an unguarded ``mov`` of a number: the `ast.Immediate`.
+        Registers with one definition, an unguarded ``mov`` of a number: the `ast.Immediate`. And some that are
+        found to be always zero.
     local : set of str
         Registers that never carry a value from one block to another (nor around a loop): they are written before
         they are read in every run of the block, so an unguarded write need not keep the old value of lanes that
@@ -51,6 +53,8 @@ class Analysis:
         Registers whose values come from memory, where the lanes read different places.
     warp_lines : set of str
         Registers that are a multiple of the width plus the lane number, wherever they are affine with stride 1.
+    thread_numbers : list of frozenset
+        By block: the registers that hold ``%tid.x`` where it begins.
     liveness : Liveness
     """
 
@@ -66,6 +70,7 @@ class Analysis:
     local: set[str]
     loaded: set[str]
     warp_lines: set[str]
+    thread_numbers: list[frozenset[str]]
     liveness: Liveness
     outside: dict[str, int]
     """By part: the registers, as bits of ``liveness``, that callers want after they are back."""
@@ -143,6 +148,12 @@ def analyse(
     shapes: dict[str, Shape] = {}
     loaded: set[str] = set()
     numbers = {name: immediate.value for name, immediate in constants.items() if immediate.kind == "int"}
+    thread_numbers: list[frozenset[str]] = [frozenset()] * len(blocks)
+    if width > 1 and not functions.entries:
+        thread_numbers = copies_of_thread_number(blocks)
+        found = zeros(blocks, thread_numbers, single, numbers)
+        constants |= {name: ast.Immediate(number) for name, number in found.items()}
+        numbers |= found
     lines = WarpLines(width, numbers, x_is_contiguous=x_is_contiguous, rows_are_whole=rows_are_whole)
     if width > 1:
         lines.find((instruction for block in blocks for instruction in block.code()), single)
@@ -176,6 +187,7 @@ def analyse(
         local,
         loaded,
         lines.lines,
+        thread_numbers,
         liveness,
         outside,
     )
