@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,64 @@ def test_lanes_in_different_allocations(engine: str) -> None:
         if t % 5:
             sources[p % 3][p] = -t
     assert (out[64:] == sources[0]).all() and (first == sources[1]).all() and (second == sources[2]).all()
+
+
+DISTANCES = r"""
+struct Three { float x, y, z; };
+#define COPY(name, T, place) extern "C" __global__ void name(const T *from, T *to, int n) { \
+    extern __shared__ T box_##name[]; \
+    int t = threadIdx.x, i = place; \
+    if (t < n) box_##name[i] = from[i]; \
+    __syncthreads(); \
+    if (t < n) to[i] = box_##name[i]; \
+}
+COPY(pairs, float, 2 * t + 1)
+COPY(backwards, int, 3 * (blockDim.x - 1 - t))
+COPY(triples, Three, t)
+COPY(vectors, float4, 3 * t)
+COPY(bytes, unsigned char, 2 * t)
+COPY(halves, short, 5 * t)
+COPY(butterflies, float, t / 4 * 8 + t % 4)
+COPY(doubles, double, t / 8 * 16 + 8 + t % 8)
+COPY(columns, int, t % 8 * 8 + t / 8)
+COPY(far, float, t % 16 * 100 + t / 16)
+COPY(same, int, t / 8)
+COPY(bits, int, __brev(t) >> 26)
+"""
+SIZES = {"pairs": 4, "triples": 12, "vectors": 16, "bytes": 1, "halves": 2, "doubles": 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "block", "n"),
+    [(name, 64, 64) for name in re.findall(r"(?m)^COPY\((\w+), ", DISTANCES)]
+    + [("pairs", 64, 50), ("butterflies", 64, 50), ("pairs", 48, 48), ("butterflies", 48, 48), ("columns", 16, 16)],
+)
+def test_lanes_at_known_distances(name: str, block: int, n: int, engine: str) -> None:
+    t = np.arange(block)
+    place = np.array(
+        {
+            "pairs": 2 * t + 1,
+            "backwards": 3 * (block - 1 - t),
+            "triples": t,
+            "vectors": 3 * t,
+            "bytes": 2 * t,
+            "halves": 5 * t,
+            "butterflies": t // 4 * 8 + t % 4,
+            "doubles": t // 8 * 16 + 8 + t % 8,
+            "columns": t % 8 * 8 + t // 8,
+            "far": t % 16 * 100 + t // 16,
+            "same": t // 8,
+            "bits": [int(f"{i:06b}"[::-1], 2) for i in t],
+        }[name]
+    )
+    size = SIZES.get(name, 4)
+    # What lies between is other memory, which must stay, and nothing lies behind.
+    values = np.random.default_rng(4).integers(0, 256, (place.max() + 1, size)).astype(np.uint8)
+    out = np.full_like(values, 77)
+    run(DISTANCES + engine, name, 1, block, values, out, np.int32(n), shared=values.nbytes + 16 & -16)
+    expected = np.full_like(values, 77)
+    expected[place[:n]] = values[place[:n]]
+    assert (out == expected).all()
 
 
 FAULTS = r"""

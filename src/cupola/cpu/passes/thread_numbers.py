@@ -68,7 +68,7 @@ def zeros(
         return LARGEST if operand == ast.Special("tid", "x") else _WORD
 
     found: dict[str, int] = {}
-    if not any(copies):
+    if not any(_is_copy(instruction) for block in blocks for instruction in block.instructions):
         return found
     for block in blocks:
         here = set(copies[block.index])
