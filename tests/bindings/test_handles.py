@@ -71,6 +71,8 @@ def test_the_address_of_a_handle():
 
 def test_a_view_of_foreign_memory():
     memory = ctypes.c_uint64(7)
+    with pytest.raises(ValueError, match=r"\(_ptr=5\): nothing can be at this address"):
+        S(_ptr=5)
     handle = S(_ptr=ctypes.addressof(memory))
     assert int(handle) == 7
     memory.value = 8

@@ -102,6 +102,7 @@ def test_foreign_memory():
         lambda: nvml.Memory_v2.from_buffer(bytearray(3)),
         lambda: nvml.ProcessInfo.from_data(np.zeros(24, np.uint8)),
         lambda: nvml.Memory_v2.from_ptr(0),
+        lambda: nvml.Memory_v2.from_ptr(16),
     ):
         with pytest.raises(ValueError):
             misuse()

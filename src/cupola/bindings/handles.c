@@ -109,6 +109,11 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->info = &module_info.handles[index];
     uint64_t where = 0;
     if (address && to_u64(address, &where) < 0) goto error;
+    if (where && where < FIRST_ADDRESS) {
+        PyErr_Format(PyExc_ValueError, "%s(_ptr=%llu): nothing can be at this address", short_name(type),
+                     (unsigned long long)where);
+        goto error;
+    }
     if (where) self->data = (void *)where;
     if (value == Py_None) {
         PyErr_SetString(PyExc_TypeError, "an integer is required, got None");

@@ -69,9 +69,6 @@ int record_index(PyTypeObject *type) {
     return -1;
 }
 
-/* Linux maps nothing below this (vm.mmap_min_addr), so such a number is a value in the place of an address. */
-enum { FIRST_ADDRESS = 0x10000 };
-
 static int field_set(PyObject *object, PyObject *value, void *closure);
 
 /* Whether one of the first `values` fields is given by keyword, too. */

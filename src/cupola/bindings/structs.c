@@ -139,8 +139,10 @@ static PyObject *from_ptr(PyObject *cls, PyObject *args, PyObject *kwargs) {
                              : PyArg_ParseTupleAndKeywords(args, kwargs, format, names, &address, &readonly, &owner);
     uint64_t where;
     if (!parsed || to_u64(address, &where) < 0) return NULL;
-    if (!where || count < 0) {
-        PyErr_SetString(PyExc_ValueError, where ? "size must not be negative" : "ptr must not be null");
+    if (where < FIRST_ADDRESS || count < 0) {
+        PyErr_SetString(PyExc_ValueError, where >= FIRST_ADDRESS ? "size must not be negative"
+                                          : where                ? "ptr is not an address: nothing can be there"
+                                                                 : "ptr must not be null");
         return NULL;
     }
     PyObject *self;

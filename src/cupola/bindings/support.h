@@ -287,6 +287,9 @@ static inline bool is_short(PyObject *object, uint64_t *out) {
     return true;
 }
 
+/* Linux maps nothing below this (vm.mmap_min_addr), so such a number is a value in the place of an address. */
+enum { FIRST_ADDRESS = 0x10000 };
+
 static inline int to_u64(PyObject *object, uint64_t *out) {
     return LIKELY(is_short(object, out)) ? 0 : to_unsigned_slow(object, UINT64_MAX, out);
 }
