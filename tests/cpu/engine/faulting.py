@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 
-Launch = tuple[int, int, int]
+Extent = int | tuple[int, int, int]
+Launch = tuple[Extent, Extent, int]
 """Grid, block, and bytes of dynamic shared memory."""
 
 _PROGRAM = """
@@ -27,6 +28,7 @@ for number, (name, (grid, block, shared)) in enumerate(launches.items()):
     stream = device.create_stream()
     data, other = device.allocate(256, stream=stream), device.allocate(256, stream=stream)
     stream.sync()
+    grid, block = (tuple(extent) if isinstance(extent, list) else extent for extent in (grid, block))
     launch(stream, LaunchConfig(grid=grid, block=block, shmem_size=shared), kernel, data, other, np.int32(252))
     try:
         stream.sync()

@@ -153,7 +153,7 @@ class Together:
         shape = self.analysis.shape(name)
         if shape is None:
             vector = self.vectors.setdefault(name, [0] * self.width)
-            if name in self.analysis.local and not guarded:
+            if not guarded and (name in self.analysis.local or name not in self.analysis.kept):
                 vector[:] = [-1] * self.width  # other lanes may get anything
             for lane, value in values.items():
                 vector[lane] = value

@@ -104,9 +104,11 @@ class Control:
         if self._guard is not None:
             return self._guard[1]
         home = self.body.registers.homes.get(name)
-        if home is None or not home.is_varying:
+        if self.body.independent:
+            return TRUE if home is None else self.active()
+        if home is None or not home.is_varying or name not in self.body.analysis.kept:
             return TRUE
-        return self.active() if self.body.independent or self.block.index in self.regions else TRUE
+        return self.active() if self.block.index in self.regions else TRUE
 
     def is_uniform(self, block: Block) -> bool:
         """Whether all threads that run the block leave it the same way."""

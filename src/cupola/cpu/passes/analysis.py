@@ -72,6 +72,8 @@ class Analysis:
     warp_lines: set[str]
     thread_numbers: list[frozenset[str]]
     liveness: Liveness
+    kept: set[str]
+    """Registers that some lanes write while others still want the values that they have, so that writes are by mask."""
     outside: dict[str, int]
     """By part: the registers, as bits of ``liveness``, that callers want after they are back."""
 
@@ -147,6 +149,7 @@ def analyse(
     local, constants, single = _definitions(blocks, liveness)
     shapes: dict[str, Shape] = {}
     loaded: set[str] = set()
+    kept = set(registers)
     numbers = {name: immediate.value for name, immediate in constants.items() if immediate.kind == "int"}
     thread_numbers: list[frozenset[str]] = [frozenset()] * len(blocks)
     if width > 1 and not functions.entries:
@@ -170,6 +173,8 @@ def analyse(
         uniformity.solve()
         shapes = {name: shape for name, shape in uniformity.shapes.items() if not isinstance(shape, _Unknown)}
         loaded = uniformity.loaded()
+        if not function.parts:
+            kept = uniformity.forced
     spinning, watching = functions.waiting_edges()
     outside = functions.wanted_outside(liveness)
     functions.connect()
@@ -189,6 +194,7 @@ def analyse(
         lines.lines,
         thread_numbers,
         liveness,
+        kept,
         outside,
     )
 

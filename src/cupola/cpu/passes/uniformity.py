@@ -67,6 +67,7 @@ class Uniformity:
         self._waiting: list[int] = []
         self._queued: set[int] = set()
         self._reached = -1  # instructions behind this one get their first turn anyway
+        self.forced: set[str] = set()
         self._watchers: dict[str, list[Callable[[], None]]] = {}
 
     # --- setting up -------------------------------------------------------------------------------------------
@@ -100,7 +101,8 @@ class Uniformity:
         self._propagate()
 
     def force(self, register: str) -> None:
-        """A register is varying whatever its definitions say."""
+        """A register is varying whatever its definitions say: lanes elsewhere want the values that they have."""
+        self.forced.add(register)
         if register in self.shapes:
             self._lower(register, VARYING)
 
