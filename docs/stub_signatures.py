@@ -38,6 +38,12 @@ def find_stub(subject: Any) -> ast.FunctionDef | None:
         None for what is not compiled, and for classes that are not made by calling them.
     """
     module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", "")
+    # Methods of compiled classes know their class, but not its module; class methods may come from a base of theirs.
+    owner = getattr(subject, "__self__", None)
+    bases = owner.__mro__ if isinstance(owner, type) else (getattr(subject, "__objclass__", object),)
+    for base in bases:
+        if module is None and name.rsplit(".", 1)[-1] in vars(base):
+            module, name = base.__module__, f"{base.__qualname__}.{name.rsplit('.', 1)[-1]}"
     known = _definitions(module) if isinstance(module, str) else {}
     stub = known.get(name) or known.get(f"{name}.__new__") or known.get(f"{name}.__init__")
     if stub is None or (stub.args.vararg and stub.args.vararg.arg == "args"):

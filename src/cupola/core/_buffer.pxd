@@ -6,7 +6,10 @@ from cupola.core._stream cimport StreamHandle
 
 
 cdef class Allocation:
-    """A piece of memory and how to give it back, shared by a Buffer and by whatever else uses the memory."""
+    """A piece of memory and how to give it back, shared by a Buffer and by whatever else uses the memory.
+
+    Of this very class only if the driver alone frees it, else of FinalizedAllocation.
+    """
     cdef readonly uintptr_t pointer
     cdef readonly size_t size
     cdef readonly MemoryResource resource   # frees the memory; None: nobody does
@@ -16,13 +19,17 @@ cdef class Allocation:
     cdef unsigned long born                 # `resets` when it was made
     cdef object descriptor                  # what other processes know it by, once asked for
     cdef bint mapped                        # imported from another process
-    cdef dict imports                       # of these, where to strike this one out, and under which key
-    cdef object import_key
-    cdef object __weakref__
     cdef int kind                           # what the pointer's attributes say, read once; see _buffer.pyx
     cdef int device
     cdef int read_kind(self) except -1
     cdef bint is_gone(self) noexcept        # whether the memory went with the context of `stream`
+    cdef int give_back(self) except -1
+
+
+cdef class FinalizedAllocation(Allocation):
+    cdef dict imports                       # of imported memory, where to strike this one out, and under which key
+    cdef object import_key
+    cdef object __weakref__
 
 
 # What a graph that works on the memory has to keep alive: the allocation, or None.
@@ -44,6 +51,13 @@ cdef class Buffer:
 # A buffer over memory of `resource`, released behind the work in `stream` (None for host memory); of class Buffer
 # unless a subclass is given.
 cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream, object cls=*)
+
+# The same in two steps, of which the second cannot fail. finalized: the release may run code written in Python.
+cdef Buffer begin_buffer(StreamHandle stream, object cls, bint finalized)
+cdef inline void fill_buffer(Buffer buffer, uintptr_t pointer, size_t size, MemoryResource resource) noexcept:
+    buffer.pointer = buffer.allocation.pointer = pointer
+    buffer.nbytes = buffer.allocation.size = size
+    buffer.allocation.resource = resource
 
 # Read the value of a fill into `pattern`; returns its width in bytes: 1, 2 or 4. ValueError, OverflowError, TypeError.
 cdef int fill_pattern(object value, uint32_t* pattern) except -1

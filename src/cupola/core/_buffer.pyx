@@ -31,32 +31,17 @@ cdef enum Kind:
     MANAGED
 
 
-# No free list: a recycled object would keep the collector's mark that its finalizer has run.
+# The fields stay when the collector takes a cycle apart: the memory is given back at the very end.
+@cython.freelist(16)
+@cython.no_gc_clear
 cdef class Allocation:
 
     def __init__(self):
         raise factory_error("Allocation", "Buffer.from_handle or a memory resource")
 
-    # A finalizer, since the collector runs those of a cycle before it takes any object of it apart: a resource written
-    # in Python can still work.
-    def __del__(self):
-        if self.imports is not None:
-            self.imports.pop(self.import_key, None)
+    def __dealloc__(self):
         if self.resource is not None and driver_usable() and not self.is_gone():
-            try:
-                _give_back(self)
-            except Exception as error:
-                if isinstance(error, CUDAError) and (
-                    error._repeated     # a fault that was raised before made the whole context unusable
-                    or error.status == CUDA_ERROR_CONTEXT_IS_DESTROYED
-                ):
-                    return      # the memory went, or goes, with its context
-                warnings.warn(
-                    f"{type(self.resource).__name__} failed to free {self.size} bytes at {self.pointer:#x}: "
-                    f"{type(error).__name__}: {error}",
-                    CUDAWarning,
-                    stacklevel=1,
-                )
+            _give_back(self)
 
     cdef bint is_gone(self) noexcept:
         cdef CUcontext context = self.context
@@ -99,20 +84,56 @@ cdef class Allocation:
         return 0
 
 
-cdef int _give_back(Allocation self) except -1:
-    cdef int pushed
-    if self.context == NULL:
-        return self.resource.release(self.pointer, self.size, self.stream)
+    cdef int give_back(self) except -1:
+        cdef int pushed
+        if self.context == NULL:
+            return self.resource.release(self.pointer, self.size, self.stream)
+        try:
+            pushed = enter(self.context)
+        except CUDAError as error:
+            if error.status in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED):
+                return 0    # the memory went with its context
+            raise
+        try:
+            return self.resource.release(self.pointer, self.size, self.stream)
+        finally:
+            leave(pushed)
+
+
+# No free list, which this class does not share since it is larger: a recycled object would keep the collector's mark that
+# its finalizer has run.
+cdef class FinalizedAllocation(Allocation):
+
+    # The collector runs the finalizers of a cycle before it takes any object of it apart: a resource written in Python
+    # can still work. And nobody can revive the object through a weak reference afterwards.
+    def __del__(self):
+        if self.imports is not None:
+            self.imports.pop(self.import_key, None)
+        if self.resource is not None and driver_usable() and not self.is_gone():
+            _give_back(self)
+        self.resource = None
+
+
+cdef void _give_back(Allocation self) noexcept:
     try:
-        pushed = enter(self.context)
-    except CUDAError as error:
-        if error.status in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED):
-            return 0    # the memory went with its context
-        raise
-    try:
-        return self.resource.release(self.pointer, self.size, self.stream)
-    finally:
-        leave(pushed)
+        self.give_back()
+    except Exception as error:
+        _warn_of_leak(self, error)
+
+
+cdef int _warn_of_leak(Allocation self, object error) except -1:
+    if isinstance(error, CUDAError) and (
+        error._repeated     # a fault that was raised before made the whole context unusable
+        or error.status == CUDA_ERROR_CONTEXT_IS_DESTROYED
+    ):
+        return 0    # the memory went, or goes, with its context
+    warnings.warn(
+        f"{type(self.resource).__name__} failed to free {self.size} bytes at {self.pointer:#x}: "
+        f"{type(error).__name__}: {error}",
+        CUDAWarning,
+        stacklevel=1,
+    )
+    return 0
 
 
 cdef int _order_release(Allocation self, StreamHandle stream) except -1:
@@ -134,15 +155,21 @@ cdef int _order_release(Allocation self, StreamHandle stream) except -1:
 
 
 cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream, object cls=Buffer):
-    cdef Allocation allocation = Allocation.__new__(Allocation)
+    cdef Buffer buffer = begin_buffer(stream, cls, True)
+    fill_buffer(buffer, pointer, size, resource)     # from here on the memory is ours to free
+    return buffer
+
+
+cdef Buffer begin_buffer(StreamHandle stream, object cls, bint finalized):
+    cdef Allocation allocation
     cdef Buffer buffer = Buffer.__new__(Buffer) if cls is Buffer else <Buffer?>cls.__new__(cls)
-    allocation.pointer = buffer.pointer = pointer
-    allocation.size = buffer.nbytes = size
+    if finalized:
+        allocation = FinalizedAllocation.__new__(FinalizedAllocation)
+    else:
+        allocation = Allocation.__new__(Allocation)
     allocation.born = resets
     if stream is not None:
         _order_release(allocation, stream)
-    # From here on the memory is ours to free.
-    allocation.resource = resource
     buffer.allocation = allocation
     return buffer
 
@@ -171,6 +198,7 @@ cdef class Buffer:
         )
 
     @staticmethod
+    @cython.binding(True)
     def from_handle(ptr, size, mr=None, owner=None, *, stream=None):
         """Wrap memory that exists already. Whether the address is real is not checked.
 

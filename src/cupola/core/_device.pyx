@@ -279,7 +279,7 @@ cdef class Device:
         self.current = chosen
         return before
 
-    def create_stream(self, obj=None, options=None, **keywords):
+    def create_stream(self, obj=None, options=None, *, nonblocking=True, priority=None):
         """Make a stream on this device (``cuStreamCreateWithPriority``), or wrap one of another library.
 
         Parameters
@@ -306,10 +306,10 @@ cdef class Device:
         """
         cdef Context context = self.require_context()
         if obj is not None:
-            if options is not None or keywords:
+            if options is not None or nonblocking is not True or priority is not None:
                 raise ValueError("a stream that exists takes no options: give obj or options, not both")
             return foreign_stream(obj)
-        return create_stream(context.pointer, options, keywords)
+        return create_stream(context.pointer, options, nonblocking, priority)
 
     def create_event(self, options=None, **keywords):
         """Make an event on this device (``cuEventCreate``); :meth:`Stream.record` records it.

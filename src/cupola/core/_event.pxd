@@ -1,3 +1,4 @@
+from cupola.core._context cimport is_gone
 from cupola.core._cuda cimport CUcontext, CUevent
 
 
@@ -22,7 +23,12 @@ cdef class Event:
     cdef object descriptor          # IPCEventDescriptor, once asked for
     cdef object shared              # who destroys the native event instead of this object, or None
     cdef object __weakref__
-    cdef CUevent open_pointer(self) except NULL         # RuntimeError once closed, CUDAError once gone
+    cdef inline CUevent open_pointer(self) except NULL:         # RuntimeError once closed, CUDAError once gone
+        if self.pointer == NULL or is_gone(self.context, self.born):
+            self.refuse()
+        return self.pointer
+
+    cdef int refuse(self) except -1
 
 
 # An event in `context`; NULL is the current context.

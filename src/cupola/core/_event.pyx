@@ -42,12 +42,8 @@ cdef class Event:
     def __dealloc__(self):
         _destroy(self)
 
-    cdef CUevent open_pointer(self) except NULL:
-        if self.pointer == NULL:
-            raise closed_error(self)
-        if is_gone(self.context, self.born):
-            raise gone_error(self)
-        return self.pointer
+    cdef int refuse(self) except -1:
+        raise closed_error(self) if self.pointer == NULL else gone_error(self)
 
     def close(self):
         """Destroy the event (``cuEventDestroy``); idempotent. Work that waits for it already is not affected."""
@@ -243,17 +239,15 @@ cdef Event _open(bytes payload, object descriptor):
     return event
 
 
+# With the GIL: the call waits for nothing, and somebody with a weak reference could still revive a dying event meanwhile.
 cdef void _destroy(Event event) noexcept:
     cdef CUevent pointer = event.pointer
-    cdef CUresult status
     event.pointer = NULL
     if event.shared is not None:
         event.shared = None
         return
     if pointer != NULL and driver_usable() and not is_gone(event.context, event.born):
-        with nogil:
-            status = cu.cuEventDestroy(pointer)
-        report(status, b"cuEventDestroy")
+        report(cu.cuEventDestroy(pointer), b"cuEventDestroy")
 
 
 cdef class SharedEvent:

@@ -6,7 +6,7 @@ CUDA Driver API, "Stream Ordered Memory Allocator", cuMemPoolExport… and cuMem
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
-from cupola.core._buffer cimport Allocation, Buffer, new_buffer
+from cupola.core._buffer cimport Allocation, Buffer, FinalizedAllocation, new_buffer
 from cupola.core._context cimport current_context, enter, leave, primary_context
 from cupola.core._cuda cimport (
     CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_SUCCESS,
@@ -96,7 +96,7 @@ cdef Buffer _import(object cls, PoolMemoryResource mr, object descriptor, bytes 
     cdef size_t size = descriptor.size, extent = 0
     cdef CUmemoryPool pool = mr.pool.pointer
     cdef CUresult status
-    cdef Allocation allocation
+    cdef FinalizedAllocation allocation
     cdef Buffer buffer
     if size == 0:
         return new_buffer(0, 0, mr, stream, cls)
@@ -119,7 +119,7 @@ cdef Buffer _import(object cls, PoolMemoryResource mr, object descriptor, bytes 
     except:
         cu.cuMemFree(pointer)
         raise
-    allocation = buffer.allocation
+    allocation = <FinalizedAllocation>buffer.allocation
     allocation.mapped = True
     allocation.descriptor = descriptor
     allocation.imports, allocation.import_key = _imports, key

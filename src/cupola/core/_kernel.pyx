@@ -13,6 +13,8 @@ from cupola.core._cuda cimport (
 from cupola.core._launch_config cimport LaunchConfig
 from cupola.core._object_code cimport ObjectCode
 
+cimport cython
+
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"), module=__name__)
 ParamInfo.__doc__ = """Where a kernel parameter lies in the parameter block.
 
@@ -41,6 +43,7 @@ cdef class Kernel:
         PyMem_Free(self.parameters)
 
     @staticmethod
+    @cython.binding(True)
     def from_handle(handle, mod=None):
         """Wrap the address of a ``CUkernel``.
 

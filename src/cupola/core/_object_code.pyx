@@ -14,6 +14,8 @@ from cupola.core._cuda cimport (
 )
 from cupola.core._kernel cimport new_kernel
 
+cimport cython
+
 # How code from a cache ends that knows the types of its kernels' parameters (_signatures.py).
 cdef bytes HEADS_MARK = b"cupolaSG"
 
@@ -66,6 +68,7 @@ cdef class ObjectCode:
         raise factory_error("ObjectCode", "Program.compile(), or ObjectCode.from_cubin() and its siblings")
 
     @staticmethod
+    @cython.binding(True)
     def from_cubin(module, *, str name not None="", symbol_mapping=None):
         """Take machine code for one architecture.
 
@@ -85,6 +88,7 @@ cdef class ObjectCode:
         return new_object_code(module, "cubin", name, symbol_mapping)
 
     @staticmethod
+    @cython.binding(True)
     def from_ptx(module, *, str name not None="", symbol_mapping=None):
         """Take PTX, which the driver assembles when it is loaded.
 
@@ -104,6 +108,7 @@ cdef class ObjectCode:
         return new_object_code(module, "ptx", name, symbol_mapping)
 
     @staticmethod
+    @cython.binding(True)
     def from_ltoir(module, *, str name not None="", symbol_mapping=None):
         """Take LTO-IR, for the linker.
 
@@ -123,6 +128,7 @@ cdef class ObjectCode:
         return new_object_code(module, "ltoir", name, symbol_mapping)
 
     @staticmethod
+    @cython.binding(True)
     def from_fatbin(module, *, str name not None="", symbol_mapping=None):
         """Take a fat binary, of which the driver chooses the part that fits.
 
@@ -142,6 +148,7 @@ cdef class ObjectCode:
         return new_object_code(module, "fatbin", name, symbol_mapping)
 
     @staticmethod
+    @cython.binding(True)
     def from_object(module, *, str name not None="", symbol_mapping=None):
         """Take a host object file with device code, for the linker.
 
@@ -161,6 +168,7 @@ cdef class ObjectCode:
         return new_object_code(module, "object", name, symbol_mapping)
 
     @staticmethod
+    @cython.binding(True)
     def from_library(module, *, str name not None="", symbol_mapping=None):
         """Take an archive of such object files, for the linker.
 

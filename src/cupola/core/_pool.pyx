@@ -8,7 +8,7 @@ freed, which is why a resource may be closed while its buffers are in use.
 from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
-from cupola.core._buffer cimport Buffer, new_buffer
+from cupola.core._buffer cimport Buffer, begin_buffer, fill_buffer
 from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
     CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
@@ -227,6 +227,7 @@ cdef class PoolMemoryResource(MemoryResource):
         cdef CUdeviceptr pointer = 0
         cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
         cdef CUresult status
+        cdef Buffer buffer
         if self.pool is None:
             raise closed_error(self)
         if self.imported:
@@ -236,8 +237,11 @@ cdef class PoolMemoryResource(MemoryResource):
             )
         if _deferred:
             _free_deferred()
+        # Made first, so that nothing can fail once there is memory.
+        buffer = begin_buffer(queue.native, self._buffer_class, self.overridden)
         if count == 0:
-            return new_buffer(0, 0, self, queue.native, self._buffer_class)
+            fill_buffer(buffer, 0, 0, self)
+            return buffer
         pool = self.pool.pointer
         with nogil:
             status = cu.cuStreamIsCapturing(native, &capture)
@@ -250,11 +254,8 @@ cdef class PoolMemoryResource(MemoryResource):
             )
         if status != CUDA_SUCCESS:
             self._fail(status, stream)
-        try:
-            return new_buffer(pointer, count, self, queue.native, self._buffer_class)
-        except:
-            cu.cuMemFreeAsync(pointer, native)
-            raise
+        fill_buffer(buffer, pointer, count, self)
+        return buffer
 
     cdef _fail(self, CUresult status, object stream):
         try:

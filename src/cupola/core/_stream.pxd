@@ -1,3 +1,4 @@
+from cupola.core._context cimport is_gone
 from cupola.core._cuda cimport CUcontext, CUstream
 
 
@@ -22,16 +23,26 @@ cdef class Stream:
     cdef object level               # the priority, None until asked
     cdef object __weakref__
     cdef StreamHandle open_handle(self)     # RuntimeError once closed, CUDAError once gone
+    cdef inline CUstream open_pointer(self) except? NULL:       # the same
+        if self.native is None or is_gone(self.native.context, self.native.born):
+            self.open_handle()
+        return self.pointer
     cdef CUcontext find_context(self) except NULL      # of the default streams: the caller's current context
     cdef int find_device(self) except -1
 
 
 cdef Stream new_stream(StreamHandle native)             # a further Stream object on the same native stream
-cdef Stream create_stream(CUcontext context, object options, dict keywords)
+cdef Stream create_stream(CUcontext context, object options, object nonblocking, object priority)
 cdef Stream foreign_stream(object owner)                # by __cuda_stream__; TypeError, RuntimeError
 
 # What APIs with a `stream` parameter take: Stream or GraphBuilder; the Stream, open. TypeError for anything else.
-cdef Stream stream_argument(object stream)
+cdef inline Stream stream_argument(object stream):
+    if type(stream) is Stream:
+        (<Stream>stream).open_pointer()
+        return <Stream>stream
+    return other_stream_argument(stream)
+
+cdef Stream other_stream_argument(object stream)
 
 # The stream of a call that got it by position, as releases before 1.0 took it; with a DeprecationWarning.
 cdef object older_stream(object older, object stream, str call)     # call: "allocate(size"

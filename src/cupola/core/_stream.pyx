@@ -14,7 +14,10 @@ from cupola.core._cuda cimport (
 )
 from cupola.core._event cimport Event, event_from_options, new_event
 
+cimport cython
 
+
+@cython.freelist(8)
 cdef class StreamHandle:
     def __cinit__(self):
         self.born = resets
@@ -30,6 +33,7 @@ cdef class StreamHandle:
         return is_gone(self.context, self.born)
 
 
+@cython.freelist(8)
 cdef class Stream:
     """A queue of work on a device (``CUstream``): its entries run in order, those of other streams beside them.
 
@@ -85,6 +89,7 @@ cdef class Stream:
         return device
 
     @staticmethod
+    @cython.binding(True)
     def from_handle(handle):
         """Wrap the address of a ``CUstream`` that somebody else owns and keeps alive.
 
@@ -173,13 +178,13 @@ cdef class Stream:
         CUDAError
             That work, or other work in the context, failed.
         """
-        cdef CUstream pointer = self.open_handle().pointer
+        cdef CUstream pointer = self.open_pointer()
         cdef CUresult status
         with nogil:
             status = cu.cuStreamSynchronize(pointer)
         check(status, b"cuStreamSynchronize")
 
-    def record(self, event=None, options=None, **keywords):
+    def record(self, event=None, options=None, *, timing_enabled=False, blocking_sync=False, ipc_enabled=False):
         """Record an event behind the work queued so far (``cuEventRecord``).
 
         Parameters
@@ -203,11 +208,16 @@ cdef class Stream:
         RuntimeError
             The stream or the event is closed.
         """
-        cdef CUstream pointer = self.open_handle().pointer
+        cdef CUstream pointer = self.open_pointer()
         cdef Event recorded
         cdef CUevent target
         cdef CUresult status
+        cdef dict keywords = None       # not from Python, which would make one for each call
         if event is None:
+            if timing_enabled is not False or blocking_sync is not False or ipc_enabled is not False:
+                keywords = {
+                    "timing_enabled": timing_enabled, "blocking_sync": blocking_sync, "ipc_enabled": ipc_enabled
+                }
             recorded = event_from_options(self.find_context(), options, keywords, True)
         elif isinstance(event, Event):
             recorded = <Event>event
@@ -238,7 +248,7 @@ cdef class Stream:
         RuntimeError
             The stream, or what it shall wait for, is closed.
         """
-        cdef CUstream pointer = self.open_handle().pointer
+        cdef CUstream pointer = self.open_pointer()
         cdef Event event
         cdef Stream other
         cdef CUevent target
@@ -257,7 +267,7 @@ cdef class Stream:
                     "wait() takes an Event, a Stream or an object with __cuda_stream__(), "
                     f"not {type(event_or_stream).__name__}"
                 )
-            source = other.open_handle().pointer
+            source = other.open_pointer()
             event = new_event(other.find_context(), False, False)
             target = event.pointer
             with nogil:
@@ -321,30 +331,33 @@ cdef Stream _default_stream_token(uintptr_t value):
     return stream
 
 
-cdef Stream create_stream(CUcontext context, object options, dict keywords):
+cdef Stream create_stream(CUcontext context, object options, object nonblocking, object priority):
     cdef StreamHandle native
     cdef Stream stream
     cdef CUstream pointer = NULL
     cdef unsigned int flags = CU_STREAM_NON_BLOCKING
     cdef int least = 0
     cdef int greatest = 0
-    cdef int priority
-    cdef object asked = None
+    cdef int level = 0      # the lowest, on every device
     cdef CUresult status
     cdef int pushed
-    if options is not None or keywords:
+    if options is not None or nonblocking is not True or priority is not None:
         from cupola.core._options import StreamOptions, as_options
+        keywords = None
+        if nonblocking is not True or priority is not None:
+            keywords = {"nonblocking": nonblocking, "priority": priority}
         chosen = as_options(StreamOptions, options, keywords)
         flags = CU_STREAM_NON_BLOCKING if chosen.nonblocking else CU_STREAM_DEFAULT
-        asked = chosen.priority
+        priority = chosen.priority
     pushed = enter(context)
     try:
-        check(cu.cuCtxGetStreamPriorityRange(&least, &greatest), b"cuCtxGetStreamPriorityRange")
-        priority = least if asked is None else asked
-        if not greatest <= priority <= least:
-            raise ValueError(f"priority must be within [{greatest}, {least}], got {priority}")
+        if priority is not None:
+            level = priority
+            check(cu.cuCtxGetStreamPriorityRange(&least, &greatest), b"cuCtxGetStreamPriorityRange")
+            if not greatest <= level <= least:
+                raise ValueError(f"priority must be within [{greatest}, {least}], got {level}")
         with nogil:
-            status = cu.cuStreamCreateWithPriority(&pointer, flags, priority)
+            status = cu.cuStreamCreateWithPriority(&pointer, flags, level)
     finally:
         leave(pushed)
     check(status, b"cuStreamCreateWithPriority")
@@ -354,7 +367,7 @@ cdef Stream create_stream(CUcontext context, object options, dict keywords):
     native.owned = True
     stream = new_stream(native)
     stream.nonblocking = flags == CU_STREAM_NON_BLOCKING
-    stream.level = priority
+    stream.level = level
     return stream
 
 
@@ -391,7 +404,7 @@ cdef Stream foreign_stream(object owner):
     return new_stream(native)
 
 
-cdef Stream stream_argument(object stream):
+cdef Stream other_stream_argument(object stream):
     cdef Stream found
     if isinstance(stream, Stream):
         found = <Stream>stream

@@ -23,6 +23,8 @@ from cupola.graph._node cimport wrap_definition
 from cupola.graph._parameters cimport Parameters, child_parameters, conditional_parameters
 from cupola.graph._retained cimport drop_released, retain
 
+cimport cython
+
 cdef dict _MODES = {
     "global": <int>CU_STREAM_CAPTURE_MODE_GLOBAL,
     "thread_local": <int>CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
@@ -269,6 +271,7 @@ cdef class GraphBuilder:
         return (self, *[self.fork() for _ in range(count - 1)])
 
     @staticmethod
+    @cython.binding(True)
     def join(*builders):
         """Merge branches: what is recorded afterwards runs behind all of them.
 
@@ -304,7 +307,7 @@ cdef class GraphBuilder:
         return self.kind == FORKED
 
     cdef GraphBuilder fork(self):
-        cdef Stream stream = create_stream(self.queue.find_context(), None, {})
+        cdef Stream stream = create_stream(self.queue.find_context(), None, True, None)
         cdef GraphBuilder branch
         wait_for(self.queue.pointer, stream.pointer)
         branch = _new_builder(stream, FORKED, CAPTURING)
@@ -467,7 +470,7 @@ cdef class GraphBuilder:
         self.hierarchy.note(graph, node, parameters.record)
         around = self.graph if self.kind == BODY else graph_handle(self.hierarchy, graph, None, NULL)
         for address in parameters.record.bodies:
-            builder = _new_builder(create_stream(self.queue.find_context(), None, {}), BODY, NOT_STARTED)
+            builder = _new_builder(create_stream(self.queue.find_context(), None, True, None), BODY, NOT_STARTED)
             builder.hierarchy, builder.parent = self.hierarchy, self
             builder.graph = graph_handle(self.hierarchy, <CUgraph><uintptr_t>address, around, node)
             builders.append(builder)
