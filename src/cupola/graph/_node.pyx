@@ -92,7 +92,7 @@ cdef class NodeMaker:
             (``CUDA_ERROR_NOT_SUPPORTED``).
         """
         if older is not None:
-            if device is not None or memory_type not in (None, "device") or peer_access is not None:
+            if device is not None or (memory_type is not None and memory_type != "device") or peer_access is not None:
                 raise TypeError("GraphAllocOptions are the older spelling of the keyword arguments: give one of them")
             device, memory_type, peer_access = older.device, older.memory_type, older.peer_access
         self.place()

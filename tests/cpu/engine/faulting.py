@@ -5,31 +5,31 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-
-Extent = int | tuple[int, int, int]
-Launch = tuple[Extent, Extent, int]
-"""Grid, block, and bytes of dynamic shared memory."""
+from collections.abc import Mapping, Sequence
 
 _PROGRAM = """
 import json, os, sys
 import cupola.cpu
-source, launches = json.loads(sys.argv[1])
+launches, buffers, numbers = json.loads(sys.argv[1])
 cupola.cpu.use(devices=len(launches))
 import numpy as np
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 from cupola.pathfinder import find_nvidia_header_directory
 include = [f for name in ("cudart", "cccl") if (f := find_nvidia_header_directory(name))]
+options = ProgramOptions(std="c++17", arch=f"sm_{Device(0).arch}", lineinfo=True, include_path=include)
+Device(0).set_current()
+code = Program(sys.stdin.read(), code_type="c++", options=options).compile("cubin")
 texts = {}
-for number, (name, (grid, block, shared)) in enumerate(launches.items()):
+for number, (name, shape) in enumerate(launches.items()):
     device = Device(number)
     device.set_current()
-    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", lineinfo=True, include_path=include)
-    kernel = Program(source, code_type="c++", options=options).compile("cubin").get_kernel(name)
     stream = device.create_stream()
-    data, other = device.allocate(256, stream=stream), device.allocate(256, stream=stream)
+    memory = [device.allocate(size, stream=stream) for size in buffers]
+    for buffer in memory:
+        buffer.fill(0, stream=stream)
     stream.sync()
-    grid, block = (tuple(extent) if isinstance(extent, list) else extent for extent in (grid, block))
-    launch(stream, LaunchConfig(grid=grid, block=block, shmem_size=shared), kernel, data, other, np.int32(252))
+    shape = {key: tuple(value) if isinstance(value, list) else value for key, value in shape.items()}
+    launch(stream, LaunchConfig(**shape), code.get_kernel(name), *memory, *map(np.int32, numbers))
     try:
         stream.sync()
         texts[name] = "no error"
@@ -41,13 +41,33 @@ os._exit(0)
 """
 
 
-def explanations(source: str, launches: dict[str, Launch]) -> dict[str, str]:
-    """The error of each kernel ``(int *data, int *other, int n)`` of a source, in a process of its own.
+def explanations(
+    source: str,
+    launches: Mapping[str, Mapping[str, int | tuple[int, ...]]],
+    *,
+    buffers: Sequence[int] = (256, 256),
+    numbers: Sequence[int] = (252,),
+) -> dict[str, str]:
+    """The error of each kernel of a source, in a process of its own.
 
-    The pointers are to 256 bytes each; ``n`` is 252.
+    Parameters
+    ----------
+    source
+        CUDA C++.
+    launches
+        By the name of the kernel, what ``LaunchConfig`` takes; one block of a warp by default.
+    buffers
+        Bytes of the memory that the kernels' first arguments point to, filled with zeros.
+    numbers
+        The arguments behind them, ``int``.
     """
+    shapes = {name: {"grid": 1, "block": 32, **shape} for name, shape in launches.items()}
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, json.dumps([source, launches])], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", _PROGRAM, json.dumps([shapes, buffers, numbers])],
+        input=source,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

@@ -5,13 +5,12 @@ Each kernel runs on a device of its own, which its fault spoils.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import pytest
+
+from .faulting import explanations
 
 pytestmark = pytest.mark.cpu_only
 
@@ -128,38 +127,6 @@ ENTRY bulk_beyond_the_end(int *data) {
 }
 """
 
-PROGRAM = """
-import json, os, sys
-import cupola.cpu
-names = json.loads(sys.argv[1])
-cupola.cpu.use(devices=len(names))
-from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
-from cupola.pathfinder import find_nvidia_header_directory
-include = [f for name in ("cudart", "cccl") if (f := find_nvidia_header_directory(name))]
-Device(0).set_current()
-options = ProgramOptions(std="c++17", arch="sm_90", lineinfo=True, include_path=include)
-code = Program(sys.stdin.read(), code_type="c++", options=options).compile("cubin").code
-texts = {}
-for number, (name, (cluster, block)) in enumerate(names.items()):
-    from cupola import ObjectCode
-    device = Device(number)
-    device.set_current()
-    stream = device.create_stream()
-    data = device.allocate(1024, stream=stream)
-    data.fill(0, stream=stream)
-    stream.sync()
-    kernel = ObjectCode.from_cubin(code).get_kernel(name)
-    launch(stream, LaunchConfig(grid=1, cluster=cluster, block=block), kernel, data)
-    try:
-        stream.sync()
-        texts[name] = "no error"
-    except Exception as error:
-        texts[name] = str(error)
-print(json.dumps(texts))
-sys.stdout.flush()
-os._exit(0)
-"""
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -238,14 +205,9 @@ FAULTS = {
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    """The error of each kernel, from a process of its own."""
-    launches = json.dumps({name: (fault.cluster, fault.block) for name, fault in FAULTS.items()})
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, launches], input=SOURCE, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    """The error of each kernel."""
+    launches = {name: {"cluster": fault.cluster, "block": fault.block} for name, fault in FAULTS.items()}
+    return explanations(SOURCE, launches, buffers=[1024], numbers=[])
 
 
 @pytest.mark.parametrize("name", FAULTS)

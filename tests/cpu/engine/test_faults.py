@@ -72,20 +72,20 @@ extern "C" __global__ void partly_inside(double *data, int *other, int n) {
 }
 """
 
-LAUNCHES = {  # name: grid, block, bytes of dynamic shared memory
-    "past_the_end": (3, 32, 0),
-    "before_the_start": (1, 32, 0),
-    "scattered": (1, 32, 0),
-    "misaligned": (1, 32, 0),
-    "null_pointer": (1, 32, 0),
-    "shared_memory": (1, 64, 0),
-    "dynamic_shared": (1, 48, 256),
-    "atomic": (1, 32, 0),
-    "assertion": (1, 32, 0),
-    "trapped": (2, 32, 0),
-    "breakpoint": (1, 32, 0),
-    "barrier": (1, 64, 0),
-    "partly_inside": (1, 1, 0),
+LAUNCHES: dict[str, dict[str, int | tuple[int, ...]]] = {
+    "past_the_end": {"grid": 3},
+    "before_the_start": {},
+    "scattered": {},
+    "misaligned": {},
+    "null_pointer": {},
+    "shared_memory": {"block": 64},
+    "dynamic_shared": {"block": 48, "shmem_size": 256},
+    "atomic": {},
+    "assertion": {},
+    "trapped": {"grid": 2},
+    "breakpoint": {},
+    "barrier": {"block": 64},
+    "partly_inside": {"block": 1},
 }
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 
 import pytest
+
+from .faulting import explanations
 
 pytestmark = pytest.mark.cpu_only
 
@@ -94,34 +93,6 @@ LAUNCHES = {"small_block": 48, "one_has_ended": 64, "half_a_warp": 32, "never_to
     32,
 )  # fmt: skip
 
-PROGRAM = f"""
-import json, os, sys
-import cupola.cpu
-cupola.cpu.use(devices={len(LAUNCHES)})
-from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
-from cupola.pathfinder import find_nvidia_header_directory
-source, launches = {SOURCE!r}, {LAUNCHES!r}
-include = [f for name in ("cudart", "cccl") if (f := find_nvidia_header_directory(name))]
-options = ProgramOptions(std="c++17", arch=f"sm_{{Device(0).arch}}", lineinfo=True, include_path=include)
-code = Program(source, code_type="c++", options=options).compile("cubin")
-texts = {{}}
-for number, (name, block) in enumerate(launches.items()):
-    device = Device(number)
-    device.set_current()
-    stream = device.create_stream()
-    a, out = device.allocate(2048, stream=stream), device.allocate(2048, stream=stream)
-    stream.sync()
-    launch(stream, LaunchConfig(grid=1, block=block), code.get_kernel(name), a, out)
-    try:
-        stream.sync()
-        texts[name] = "no error"
-    except Exception as error:
-        texts[name] = str(error)
-print(json.dumps(texts))
-sys.stdout.flush()
-os._exit(0)
-"""
-
 TOGETHER = r"all 32 threads of a warp must execute a matrix instruction together"
 
 FAULTS: dict[str, tuple[str, int, str, tuple[str, ...]]] = {
@@ -167,11 +138,9 @@ def line_of(mark: str) -> int:
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    """The error of each kernel, from a process of its own."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    """The error of each kernel."""
+    launches = {name: {"block": block} for name, block in LAUNCHES.items()}
+    return explanations(SOURCE, launches, buffers=[2048, 2048], numbers=[])
 
 
 @pytest.mark.parametrize("name", FAULTS)

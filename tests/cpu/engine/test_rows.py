@@ -139,7 +139,7 @@ extern "C" __global__ void part(int *data, int *other, int n) {
 @pytest.mark.cpu_only
 def test_faults_name_block_and_thread() -> None:
     """The arrays have room for 64 numbers."""
-    texts = explanations(FAULTS, {"strip": ((4, 2, 1), (32, 2, 1), 0), "part": ((3, 1, 1), (32, 1, 1), 0)})
+    texts = explanations(FAULTS, {"strip": {"grid": (4, 2), "block": (32, 2)}, "part": {"grid": 3}})
     assert "thread (0, 1, 0) of block (2, 0, 0)" in texts["strip"]
     assert "thread (1, 0, 0) of block (2, 0, 0)" in texts["part"]
     assert all("write of 4 bytes" in text for text in texts.values())

@@ -29,36 +29,10 @@ static char *copy_bytes(const char *bytes, size_t size) {
     return copy;
 }
 
-/* The status and text of the pending exception, which is cleared. ImageError has a status; other exceptions come from
- * a compiler that is not installed, or from a defect. */
 CUresult fail_python(void) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *status = value ? PyObject_GetAttrString(value, "status") : NULL;
-    PyErr_Clear();
-    PyObject *text = value ? PyObject_Str(value) : NULL;
-    const char *name = status && PyUnicode_Check(status) ? PyUnicode_AsUTF8(status) : NULL;
-    const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
-    if (!message) message = "";
-    CUresult result;
-    if (name)
-        result = fail(error_status(name), "%s", message);
-    else if (value && PyErr_GivenExceptionMatches(value, PyExc_ImportError))
-        result = fail(CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
-                      "the CPU device needs llvmlite to compile kernels (%s): pip install 'cupola[cpu]'", message);
-    else if (value && PyErr_GivenExceptionMatches(value, PyExc_MemoryError))
-        result = fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory to compile this module");
-    else
-        result = fail(CUDA_ERROR_UNKNOWN, "the compiler of the CPU device failed: %s: %s",
-                      value ? Py_TYPE(value)->tp_name : "unknown", message);
-    PyErr_Clear();
-    Py_XDECREF(status);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return result;
+    cpu_refusal refusal;
+    cpu_take_exception(&refusal);
+    return fail(error_status(refusal.status), "%s", refusal.message);
 }
 
 /* ---- what is in an image ---------------------------------------------------------------------------------------- */

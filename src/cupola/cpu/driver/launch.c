@@ -150,7 +150,7 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     cpu_refusal refusal;
     const cpu_variant *variant = cpu_engine_prepare(function->kernel, block, &refusal);
     if (unlikely(!variant))
-        return fail(*refusal.status ? error_status(refusal.status) : CUDA_ERROR_UNKNOWN, "%s", refusal.message);
+        return fail(error_status(refusal.status), "%s", refusal.message);
     struct op *op = op_new_kernel(function, NULL);
     if (!op) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the launch");
     cpu_launch *launch = &op->kernel.launch;

@@ -86,10 +86,14 @@ struct _object;
 cpu_kernel *cpu_kernel_new(struct _object *module, size_t index);
 void cpu_kernel_free(cpu_kernel *kernel); /* with the GIL; no launch of it may be running */
 
-/* Why something could not be compiled: the name of a CUDA error (empty when there is none for it), and a sentence. */
+/* Why Python refused something: the name of a CUDA error, and a sentence. */
 typedef struct cpu_refusal {
-    char status[64], message[1024];
+    char status[64], message[2048];
 } cpu_refusal;
+
+/* The pending exception, which is cleared. With the GIL. An ImageError has a status; other exceptions come from a compiler
+ * that is not installed, or from a defect. */
+void cpu_take_exception(cpu_refusal *refusal);
 
 /* The variant for a block shape, compiled on first use (takes the GIL then). NULL on failure. */
 const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], cpu_refusal *refusal);

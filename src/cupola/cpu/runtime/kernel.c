@@ -232,26 +232,35 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     return variant;
 }
 
-static void copy_text(char *to, size_t size, PyObject *text, const char *otherwise) {
+static const char *utf8_of(PyObject *text) {
     const char *utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
-    snprintf(to, size, "%s", utf8 ? utf8 : otherwise);
     PyErr_Clear();
+    return utf8;
 }
 
-/* The pending exception, which is cleared. */
-static void take_exception(cpu_refusal *refusal) {
+void cpu_take_exception(cpu_refusal *refusal) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *status = value ? PyObject_GetAttrString(value, "status") : NULL;
     PyErr_Clear();
     PyObject *text = value ? PyObject_Str(value) : NULL;
-    copy_text(refusal->status, sizeof refusal->status, status, "");
-    copy_text(refusal->message, sizeof refusal->message, text, "the kernel could not be compiled");
-    if (!*refusal->status && value)
-        snprintf(refusal->message, sizeof refusal->message, "the compiler of the CPU device failed: %s: %.900s",
-                 Py_TYPE(value)->tp_name, text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : "");
-    PyErr_Clear();
+    const char *name = utf8_of(status), *said = utf8_of(text), *form = "%s";
+    char message[sizeof refusal->message - 128];
+    snprintf(message, sizeof message, "%s", said ? said : "");
+    if (!name && value && PyErr_GivenExceptionMatches(value, PyExc_ImportError)) {
+        name = "CUDA_ERROR_JIT_COMPILER_NOT_FOUND";
+        form = "the CPU device needs llvmlite to compile kernels (%s): pip install 'cupola[cpu]'";
+    } else if (!name && value && PyErr_GivenExceptionMatches(value, PyExc_MemoryError)) {
+        name = "CUDA_ERROR_OUT_OF_MEMORY";
+        form = "the host has no memory for what the compiler does";
+    }
+    snprintf(refusal->status, sizeof refusal->status, "%s", name ? name : "CUDA_ERROR_UNKNOWN");
+    if (name)
+        snprintf(refusal->message, sizeof refusal->message, form, message);
+    else
+        snprintf(refusal->message, sizeof refusal->message, "the compiler of the CPU device failed: %.64s: %s",
+                 value ? Py_TYPE(value)->tp_name : "unknown", message);
     Py_XDECREF(status);
     Py_XDECREF(text);
     Py_XDECREF(type);
@@ -264,7 +273,7 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
     if (variant) return variant;
     PyGILState_STATE gil = PyGILState_Ensure();
     variant = make_variant(kernel, block);
-    if (!variant) take_exception(refusal);
+    if (!variant) cpu_take_exception(refusal);
     PyGILState_Release(gil);
     if (!variant) return NULL;
     /* Two threads may have compiled the same one (the compiler hands both the same code); both stay in the list. */
@@ -283,7 +292,7 @@ cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusa
     if (address) body = (cpu_body)(uintptr_t)PyLong_AsUnsignedLongLong(address);
     Py_XDECREF(address);
     if (PyErr_Occurred()) {
-        take_exception(refusal);
+        cpu_take_exception(refusal);
         body = NULL;
     }
     PyGILState_Release(gil);
