@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 from cupola.cpu.codegen import machine
 from cupola.cpu.codegen.builder import Builder
 from cupola.cpu.codegen.instructions import lower, operand_types, split_operands, supported
+from cupola.cpu.codegen.processor import processor
 from cupola.cpu.codegen.values import BITS, Value
 from cupola.cpu.ptx import ast
 from tests.ptx.oracle import F64, NAN, combinations
@@ -143,9 +144,8 @@ def _target() -> llvm.Target:
 
 def target_machine() -> llvm.TargetMachine:
     """A new one each time: an execution engine owns the machine that it was made with."""
-    return _target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
-    )
+    chosen = processor(machine.llvm())
+    return _target().create_target_machine(cpu=chosen.name, features=chosen.features, opt=2, jit=True)
 
 
 def module_text(functions: Sequence[tuple[Builder, str]]) -> str:

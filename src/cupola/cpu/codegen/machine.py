@@ -24,6 +24,7 @@ from typing import Any
 from cupola.cpu.errors import ImageError
 
 from .object_cache import ObjectCache
+from .processor import X86, processor
 
 MEDIUM = 2200
 """Lines of LLVM IR up to which optimisation level 2 is affordable."""
@@ -103,7 +104,7 @@ def _link_helper(name: str, symbol: str) -> None:
 
 def link_half_conversions() -> None:
     """Tell LLVM what to call for conversions of half precision on x86-64 without F16C; other processors have them."""
-    if platform.machine() in ("x86_64", "AMD64"):
+    if platform.machine() in X86:
         _link_helper("cupola_half_to_float", "__extendhfsf2")
         _link_helper("cupola_float_to_half", "__truncsfhf2")
 
@@ -123,17 +124,9 @@ def _link(helpers: tuple[str, ...]) -> None:
         _link_helper(name, name)
 
 
-@functools.cache
-def _processor() -> tuple[str, str]:
-    """Name and features of this computer's processor."""
-    binding = llvm()
-    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-
-
-@functools.cache
 def _instructions() -> frozenset[str]:
-    """The extensions of the instruction set that this computer's processor has."""
-    return frozenset(name[1:] for name in _processor()[1].split(",") if name.startswith("+"))
+    """The extensions of the instruction set that the processor has."""
+    return processor(llvm()).instructions
 
 
 def gathers() -> bool:
@@ -152,17 +145,17 @@ def stores_by_mask(element_bytes: int) -> bool:
 
 
 def _target_machine(effort: int = 2) -> Any:
-    name, features = _processor()
+    chosen = processor(llvm())
     target = llvm().Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=features, opt=effort, jit=True)
+    return target.create_target_machine(cpu=chosen.name, features=chosen.features, opt=effort, jit=True)
 
 
 @functools.cache
 def _cache() -> ObjectCache:
-    name, features = _processor()
     binding = llvm()
+    chosen = processor(binding)
     versions = ".".join(map(str, binding.llvm_version_info))
-    return ObjectCache.default(f"{name} {features} {versions} {binding.get_process_triple()}")
+    return ObjectCache.default(f"{chosen.name} {chosen.features} {versions} {binding.get_process_triple()}")
 
 
 def compile_ir(ir: str, name: str) -> MachineCode:
@@ -198,12 +191,15 @@ def _recall(key: str, name: str, helpers: tuple[str, ...]) -> MachineCode | None
     return None if code is None else _load(code, name, key, helpers)
 
 
-def optimised(ir: str) -> Any:
-    """The LLVM module after optimisation, by the effort that its size allows (see above)."""
+def optimised(ir: str, machine: Any = None) -> Any:
+    """The LLVM module after optimisation, by the effort that its size allows (see above).
+
+    For this process, unless another target machine of LLVM is given.
+    """
     binding = llvm()
     module = binding.parse_assembly(ir)
-    machine = _target_machine()
-    module.triple = binding.get_process_triple()
+    module.triple = machine.triple if machine else binding.get_process_triple()
+    machine = machine or _target_machine()
     module.data_layout = str(machine.target_data)
     lines = ir.count("\n")
     options = binding.create_pipeline_tuning_options(speed_level=2 if lines <= MEDIUM else 1)
