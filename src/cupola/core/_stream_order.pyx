@@ -2,18 +2,50 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._context cimport current_context, enter, leave, when_reset
+from cupola.core._context cimport current_context, enter, is_gone, leave, resets, when_reset
 from cupola.core._cuda cimport (
     CU_EVENT_DISABLE_TIMING, CUDA_SUCCESS, CUcontext, CUevent, CUresult, CUstream, check, cu, initialise,
 )
 
-# Idle events by context. An event may be recorded anew as soon as the wait for it is queued (CUDA Driver API,
-# cuStreamWaitEvent: the wait is for what was recorded at the time of the call).
-cdef dict _idle = {}
+cdef enum:
+    MOST_IDLE = 32
+
+cdef struct Idle:
+    CUcontext context
+    CUevent event
+
+# Events that wait for their next use; guarded by the GIL. An event may be recorded anew as soon as the wait for it is
+# queued (CUDA Driver API, cuStreamWaitEvent: the wait is for what was recorded at the time of the call).
+cdef Idle _idle[MOST_IDLE]
+cdef int _count = 0
+
+
+cdef CUevent _take(CUcontext context) noexcept:
+    """An idle event of `context`, which is the caller's from here on, or NULL."""
+    global _count
+    cdef int i
+    cdef CUevent event
+    for i in range(_count - 1, -1, -1):
+        if _idle[i].context == context:
+            event = _idle[i].event
+            _count -= 1
+            _idle[i] = _idle[_count]
+            return event
+    return NULL
+
+
+cdef void _put_back(CUcontext context, CUevent event) noexcept:
+    global _count
+    if _count == MOST_IDLE:
+        cu.cuEventDestroy(event)
+    else:
+        _idle[_count].context, _idle[_count].event = context, event
+        _count += 1
 
 
 def _forget_idle(address):
-    _idle.pop(address, None)    # events go with their context
+    while _take(<CUcontext><uintptr_t>address) != NULL:
+        pass    # events go with their context
 
 
 when_reset(_forget_idle)
@@ -23,17 +55,16 @@ cdef int wait_for(CUstream producer, CUstream consumer) except -1:
     cdef CUcontext context
     cdef CUevent event
     cdef CUresult status
+    cdef unsigned long born
     cdef const char* call = b"cuEventRecord"
-    cdef list idle
     if producer == consumer:
         return 0
     initialise()
     context = _context_of(producer)
-    idle = _idle.get(<uintptr_t>context)
-    if idle is None:
-        idle = _idle.setdefault(<uintptr_t>context, [])
-    # Taken out of the list while in use, so that threads do not share one.
-    event = <CUevent><uintptr_t>idle.pop() if idle else _new_event(context)
+    born = resets
+    event = _take(context)
+    if event == NULL:
+        event = _new_event(context)
     with nogil:
         status = cu.cuEventRecord(event, producer)
         if status == CUDA_SUCCESS:
@@ -42,7 +73,8 @@ cdef int wait_for(CUstream producer, CUstream consumer) except -1:
     if status != CUDA_SUCCESS:
         cu.cuEventDestroy(event)
         return check(status, call)
-    idle.append(<uintptr_t>event)
+    if not is_gone(context, born):      # reset by another thread meanwhile
+        _put_back(context, event)
     return 0
 
 

@@ -28,6 +28,10 @@ from cupola.core._dlpack cimport (
 from cupola.core._stream_order cimport wait_for
 from cupola.utils._strided_memory cimport OTHER_TYPE, StridedMemory
 
+cdef extern from "Python.h":
+    bint PyIndex_Check(object) noexcept
+    object PyNumber_Index(object)
+
 cdef extern from *:
     """
     /* NumPy's C structure behind __array_struct__, version 3 of the array interface. */
@@ -56,6 +60,8 @@ cdef object _ndarray = None             # numpy.ndarray, once somebody has impor
 cdef object _cupy_ndarray = None        # cupy.ndarray, likewise
 cdef dict _exchange_apis = {}           # type -> address of its DLPackExchangeAPI
 cdef dict _cupy_types = {}              # dtype -> (kind, item size) of those that DLPack has
+cdef object _recent_dtype = None        # the last of these: a dtype takes long to hash
+cdef tuple _recent_kind = None
 # The last type found in `_exchange_apis`, and whether a tensor of it may be read without asking for an owner.
 cdef object _recent_type = None
 cdef const DLPackExchangeAPI* _recent_api = NULL
@@ -279,6 +285,7 @@ cdef bint _is_cupy(object source) noexcept:
 
 cdef bint _read_cupy(StridedMemory view, object source) except -1:
     """Read a cupy.ndarray. False, with nothing read, when it is empty or of a type that DLPack does not have."""
+    global _recent_dtype, _recent_kind
     cdef CUpointer_attribute attributes[2]
     cdef void* values[2]
     cdef int device = -1
@@ -286,23 +293,26 @@ cdef bint _read_cupy(StridedMemory view, object source) except -1:
     cdef uintptr_t address = source.data.ptr
     cdef int axis, ndim
     cdef Py_ssize_t itemsize
+    cdef tuple known = _recent_kind
     dtype = source.dtype
-    known = _cupy_types.get(dtype)
-    if known is None:
-        if not dtype.isnative or not _set_type(view, <char>ord(dtype.kind), dtype.itemsize, True):
-            return False
-        known = _cupy_types[dtype] = (ord(dtype.kind), dtype.itemsize)
+    if dtype is not _recent_dtype:
+        known = _cupy_types.get(dtype)
+        if known is None:
+            if not dtype.isnative or not _set_type(view, <char>ord(dtype.kind), dtype.itemsize, True):
+                return False
+            known = _cupy_types[dtype] = (ord(dtype.kind), dtype.itemsize)
+        _recent_dtype, _recent_kind = dtype, known
     shape, strides = <tuple?>source.shape, <tuple?>source.strides
     attributes[0], values[0] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
     attributes[1], values[1] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed
     if address == 0 or cu.cuPointerGetAttributes(2, attributes, values, <CUdeviceptr>address) != CUDA_SUCCESS or device < 0:
         return False
-    itemsize = (<tuple>known)[1]
+    itemsize = known[1]
     ndim = <int>len(<tuple>shape)
     for axis in range(ndim):
         if <int64_t>(<tuple>strides)[axis] % itemsize:
             return False
-    _set_type(view, <int>(<tuple>known)[0], itemsize, True)
+    _set_type(view, <int>known[0], itemsize, True)
     view.set_rank(ndim)
     view.itemsize = itemsize
     view.explicit_strides = True
@@ -419,8 +429,8 @@ cdef intptr_t _stream_number(object stream_ptr) except? -2:
     """The address of a stream, given as an integer or as a handle of the bindings."""
     if isinstance(stream_ptr, int):
         return stream_ptr
-    if hasattr(stream_ptr, "__index__"):
-        return stream_ptr.__index__()
+    if PyIndex_Check(stream_ptr):
+        return PyNumber_Index(stream_ptr)
     if hasattr(stream_ptr, "__int__") and not isinstance(stream_ptr, float):
         return int(stream_ptr)
     raise TypeError(f"stream_ptr must be the address of a stream, such as stream.handle, got {type(stream_ptr).__name__}")
