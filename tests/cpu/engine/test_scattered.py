@@ -89,6 +89,37 @@ def test_lanes_in_different_allocations(engine: str) -> None:
     assert (out[64:] == sources[0]).all() and (first == sources[1]).all() and (second == sources[2]).all()
 
 
+RUNS = r"""
+#define SUM(T) extern "C" __global__ void sum_##T(const int *places, const T *first, const T *second, T *out, int n) { \
+    __shared__ T box[256]; \
+    int t = threadIdx.x; \
+    for (int i = t; i < 256; i += blockDim.x) box[i] = first[i]; \
+    __syncthreads(); \
+    if (t < n) { \
+        const T *p = (t % 3 ? first : second) + places[t]; \
+        const T *q = box + places[t]; \
+        out[t] = p[0] + 2 * p[1] + 3 * p[2] + 4 * p[3] - p[5] + q[7] + 5 * q[6] + 6 * q[5] + 7 * q[4]; \
+    } \
+}
+SUM(int) SUM(float) SUM(short) SUM(double)
+"""
+
+
+@pytest.mark.parametrize("n", [64, 45])
+@pytest.mark.parametrize("type", ["int", "float", "short", "double"])
+def test_each_lane_loads_neighbouring_places(type: str, n: int, engine: str) -> None:
+    dtype = {"int": np.int32, "float": np.float32, "short": np.int16, "double": np.float64}[type]
+    random = np.random.default_rng(6)
+    places = random.integers(0, 248, 64).astype(np.int32)
+    first, second = random.integers(0, 99, (2, 256)).astype(dtype)
+    out = np.zeros(64, dtype)
+    run(RUNS + engine, f"sum_{type}", 1, 64, places, first, second, out, np.int32(n))
+    for t in range(64):
+        p, q = (first if t % 3 else second)[places[t] :].astype(int), first[places[t] :].astype(int)
+        value = p[:4] @ [1, 2, 3, 4] - p[5] + q[4:8] @ [7, 6, 5, 1] if t < n else 0
+        assert out[t] == value
+
+
 DISTANCES = r"""
 struct Three { float x, y, z; };
 #define COPY(name, T, place) extern "C" __global__ void name(const T *from, T *to, int n) { \
@@ -160,6 +191,11 @@ FAULTS = r"""
     for (int k = 0; k < 1 + i % 3; ++k) other[i] += *(int *)((char *)data + (PLACE(__VA_ARGS__))); )
 #define WRITES(name, ...) KERNEL(name, if (i % 2) *(int *)((char *)data + (PLACE(__VA_ARGS__))) = n; )
 #define SHARES(name, ...) KERNEL(name, *(int *)((char *)box + (PLACE(__VA_ARGS__))) = n; other[i] = box[i]; )
+#define RUNS(name, ...) KERNEL(name, \
+    box[i] = PLACE(__VA_ARGS__); \
+    __syncthreads(); \
+    const int *p = (const int *)((const char *)data + box[i]); \
+    other[i] = p[0] + p[1] * 2 + p[2] * 3 + p[3] * 4; )
 """
 CASES = {  # lane a, its place, lane b, its place; who is named, and how
     "READS": [
@@ -170,6 +206,13 @@ CASES = {  # lane a, its place, lane b, its place; who is named, and how
     "WRITES": [
         (8, 1 << 20, 13, 256, 13, "just past the end of a 256-byte allocation"),
         (13, 255, 15, 256, 13, "misaligned write of 4 bytes"),
+    ],
+    # Each lane loads four places; the first load at which a lane is wrong comes first.
+    "RUNS": [
+        (3, 248, 5, 252, 5, "just past the end of a 256-byte allocation"),
+        (3, 248, 5, 0, 3, "just past the end of a 256-byte allocation"),
+        (3, 0, 5, -4, 5, "4 bytes before a 256-byte allocation"),
+        (3, 2, 5, -4, 3, "misaligned read of 4 bytes in global memory"),
     ],
     "SHARES": [
         (3, 256, 5, 2, 3, "out-of-bounds write of 4 bytes in shared memory"),

@@ -17,6 +17,7 @@ from .layout import Layout
 from .meetings import is_meeting
 from .nans import float_registers, ignores_nan_bits
 from .registers import Inexact, Kind, Registers
+from .runs import Run, plan_runs
 from .scattered import Row, inline_where_few
 from .shape import Shape
 from .special import read_special
@@ -130,6 +131,7 @@ class Body:
         self.control = Control(self)
         self.groups: dict[int, Group] = {}
         self.rows: dict[object, Row] = {}
+        self.runs: dict[int, Run] = {}
         self.scattered: dict[str, int] = {}
 
     def _registers_with_homes(self) -> set[str]:
@@ -337,6 +339,7 @@ class Body:
         for block in self.blocks:
             self.control.begin(block)
             self.groups, self.rows = plan_groups(block), {}
+            self.runs = plan_runs(self, block) if self.width >= 16 else {}
             for instruction in block.instructions:
                 self.instruction(instruction)
             self.control.end(block)

@@ -36,8 +36,11 @@ def can_gather(access: Access) -> bool:
     return available and access.element in (4, 8) and access.space != "local" and not access.volatile
 
 
-def check_lanes(b: Builder, access: Access, address: Value, mask: Value, entry: str) -> Lanes:
-    """Check the accesses of the lanes of a mask, by the site's entry in the cache, or by the size of shared memory."""
+def check_lanes(b: Builder, access: Access, address: Value, mask: Value, entry: str, *, run: int = 1) -> Lanes:
+    """Check the accesses of the lanes of a mask, by the site's entry in the cache, or by the size of shared memory.
+
+    There are ``run`` accesses one behind the other.
+    """
     size = access.size
     if access.space == "shared":
         start, room = "%shared", _field(b, "%context", abi.CONTEXT["shared_size"], "i32")
@@ -47,6 +50,8 @@ def check_lanes(b: Builder, access: Access, address: Value, mask: Value, entry: 
         start = b.emit(f"inttoptr i64 {low.ir} to ptr")
         address = b.binary("sub", address, low)
     limit = b.binary("lshr", room, constant(room.type, size.bit_length() - 1))
+    if run > 1:
+        limit = b.intrinsic("usub.sat", limit, constant(limit.type, run - 1))
     active = b.spread(mask)
     distances = b.select(active, address, constant(address.type, 0))
     number = distances

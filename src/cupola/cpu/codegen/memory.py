@@ -19,7 +19,8 @@ from .builder import constant
 from .elements import element_pointer, load_elements, load_row, store_elements, store_row
 from .instructions.registry import LLVM_TYPE
 from .machine import stores_by_mask
-from .scattered import find_row, gather, scatter
+from .runs import Run
+from .scattered import find_row, gather, gather_run, scatter
 from .spans import Span, load_span, span_fits, span_of, store_span
 from .values import BITS, Value
 
@@ -454,7 +455,7 @@ def _span_load(body: Body, access: Access, address: Value, span: Span) -> list[V
 
     def others() -> list[Value]:
         if address.affine is None:
-            return gather(body, access, packed, _lanes_of(body, address))
+            return gather(body, access, packed, _lanes_of(body, address), rarely=True)
         out = _element_buffer(body, access)
         _call_line(body, "load", access, packed, address, out)
         return load_elements(body.builder, access, out)
@@ -473,7 +474,7 @@ def _span_store(body: Body, access: Access, address: Value, span: Span, values: 
 
     def others() -> None:
         if address.affine is None:
-            scatter(body, access, packed, _lanes_of(body, address), values)
+            scatter(body, access, packed, _lanes_of(body, address), values, rarely=True)
         else:
             _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
 
@@ -496,6 +497,9 @@ def _scattered_load(body: Body, access: Access, base: Value, offset: int) -> lis
     builder = body.builder
     row = find_row(body, access, base)
     number, packed = site_of(body, access, row=row is not None)
+    run = body.runs.get(id(access.instruction))
+    if row is None and run is not None:
+        return _load_of_run(body, access, packed, base, offset, run)
     if row is None:
         return gather(body, access, packed, _moved(body, base, offset))
     first = _moved(body, row.first, offset)
@@ -507,6 +511,17 @@ def _scattered_load(body: Body, access: Access, base: Value, offset: int) -> lis
         lambda: load_row(builder, access, _row_pointer(body, access, first)),
         lambda: gather(body, access, packed, _moved(body, base, offset)),
     )
+
+
+def _load_of_run(body: Body, access: Access, packed: int, base: Value, offset: int, run: Run) -> list[Value]:
+    if not run.values:
+        run.values, run.verdict = gather_run(body, access, packed, _moved(body, base, run.start))
+    value = run.values[run.places[id(access.instruction)]]
+
+    def alone() -> list[Value]:
+        return gather(body, access, packed, _moved(body, base, offset), rarely=True)
+
+    return _load_or(body, access, run.verdict, lambda: [value.ir], alone, weights=_LIKELY)
 
 
 def _scattered_store(body: Body, access: Access, base: Value, offset: int, values: list[Value]) -> None:

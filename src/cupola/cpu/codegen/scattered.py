@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
-from . import abi
+from . import abi, runs
 from .bounds import Access
 from .builder import Builder, constant
 from .elements import buffer_bytes, load_elements, store_elements
@@ -66,12 +66,12 @@ def find_row(body: Body, access: Access, base: Value) -> Row | None:
     return row
 
 
-def gather(body: Body, access: Access, packed: int, address: Value) -> list[Value]:
-    """Load the elements of each lane."""
+def gather(body: Body, access: Access, packed: int, address: Value, *, rarely: bool = False) -> list[Value]:
+    """Load the elements of each lane; ``rarely``: this is hardly ever done."""
     builder = body.builder
     type = builder.vector_type(access.type)
     result = f"{{ {f'{type}, ' * access.count}i32 }}"
-    record = _call(body, "gather", access, result, packed, [address], _write_gather)
+    record = _call(body, "gather", access, result, packed, [address], _write_gather, rarely=rarely)
     _fault_unless_zero(body, builder.emit(f"extractvalue {result} {record}, {access.count}"))
     return [
         Value(builder.emit(f"extractvalue {result} {record}, {index}"), access.type, True)
@@ -79,9 +79,21 @@ def gather(body: Body, access: Access, packed: int, address: Value) -> list[Valu
     ]
 
 
-def scatter(body: Body, access: Access, packed: int, address: Value, values: Sequence[Value]) -> None:
+def gather_run(body: Body, access: Access, packed: int, address: Value) -> tuple[list[Value], str]:
+    """Load a run (runs.py) for each lane, and the i1 that says that all were inside."""
+    builder, count = body.builder, runs.LENGTH
+    result = f"{{ {f'{builder.vector_type(access.type)}, ' * count}i32 }}"
+    record = _call(body, "run", access, result, packed, [address], _write_run)
+    values = [builder.emit(f"extractvalue {result} {record}, {index}") for index in range(count + 1)]
+    return [Value(ir, access.type, True) for ir in values[:-1]], builder.emit(f"icmp ne i32 {values[-1]}, 0")
+
+
+def scatter(
+    body: Body, access: Access, packed: int, address: Value, values: Sequence[Value], *, rarely: bool = False
+) -> None:
     """Store the elements of each lane."""
-    _fault_unless_zero(body, _call(body, "scatter", access, "i32", packed, [address, *values], _write_scatter))
+    status = _call(body, "scatter", access, "i32", packed, [address, *values], _write_scatter, rarely=rarely)
+    _fault_unless_zero(body, status)
 
 
 def inline_where_few(body: Body) -> None:
@@ -97,14 +109,23 @@ def _fault_unless_zero(body: Body, status: str) -> None:
 
 
 def _call(
-    body: Body, verb: str, access: Access, result: str, packed: int, arguments: Sequence[Value], write: _Write
+    body: Body,
+    verb: str,
+    access: Access,
+    result: str,
+    packed: int,
+    arguments: Sequence[Value],
+    write: _Write,
+    *,
+    rarely: bool = False,
 ) -> str:
     builder = body.builder
     arguments = [builder.splat(argument) for argument in arguments]
     space = access.space if access.space in ("shared", "local") else "global"
     strong = ".volatile" * access.volatile
     name = f"cupola.{verb}.{space}.{access.type}.{access.count}.{arguments[0].type}{strong}"
-    body.scattered[name] = body.scattered.get(name, 0) + 1
+    if not rarely and verb != "run":
+        body.scattered[name] = body.scattered.get(name, 0) + 1
     if name not in builder.functions:
         inner = Builder(builder.width, declarations=builder.declarations)
         parameters = [Value(f"%a{index}", argument.type, True) for index, argument in enumerate(arguments)]
@@ -115,7 +136,7 @@ def _call(
         builder.functions[name] = "\n".join([*text, "entry:", *inner.allocas, *inner.lines, "}"])
     return builder.emit(
         f"call {result} @{name}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 {packed}, "
-        f"i32 {body.control.lanes().ir}, {', '.join(map(builder.typed, arguments))})"
+        f"i32 {body.control.lanes().ir}, {', '.join(map(builder.typed, arguments))}){' noinline' * rarely}"
     )
 
 
@@ -129,6 +150,16 @@ def _write_gather(b: Builder, access: Access, result: str, address: Value, _: Se
     buffer = b.alloca(f"[{buffer_bytes(b, access)} x i8]")
     status = _call_helper(b, "cupola_load", address, buffer)
     _return(b, result, load_elements(b, access, buffer), status)
+
+
+def _write_run(b: Builder, access: Access, result: str, address: Value, _: Sequence[Value]) -> None:
+    lanes = check_lanes(b, access, address, _MASK, _entry(b), run=runs.LENGTH)
+    b.line(f"br i1 {lanes.inside}, label %inside, label %careful, !prof !1")
+    b.label("inside")
+    _return(b, result, runs.load_pieces(b, access.type, lanes), "1")
+    b.label("careful")
+    nothing = [Value("poison", access.type, True)] * runs.LENGTH
+    _return(b, result, nothing, "0")
 
 
 def _write_scatter(b: Builder, access: Access, result: str, address: Value, values: Sequence[Value]) -> None:
