@@ -21,6 +21,7 @@ from .runs import Run, plan_runs
 from .scattered import Row, inline_where_few
 from .shape import Shape
 from .special import read_special
+from .units import begin_loops
 from .values import BITS, Value
 
 _BARRIERS = frozenset(["bar", "barrier", "mbarrier"])
@@ -175,6 +176,15 @@ class Body:
         return self.at_entry(
             f"context {name}", lambda b: self.load_field(b, "%context", abi.CONTEXT[name], type, fixed=True)
         )
+
+    def parameter(self, offset: int, type: str, align: int) -> Value:
+        """What is at an offset in the parameters; where one call runs whole blocks, it is loaded once."""
+
+        def load(b: Builder) -> Value:
+            place = b.emit(f"getelementptr i8, ptr %params, i64 {offset}")
+            return Value(b.emit(f"load {type}, ptr {place}, align {align}, !invariant.load !0"), type)
+
+        return self.at_entry(f"parameter {offset} {type}", load) if self.whole_blocks else load(self.builder)
 
     def warp_field(self, name: str, type: str = "i32") -> Value:
         """A field of the unit that does not change while the body runs."""
@@ -353,8 +363,7 @@ class Body:
                 f'define i32 @"{self.facts.name}"({signature}) #0 {{',
                 "entry:",
                 *builder.allocas,
-                *(self.control.loop_over_units() if self.whole_blocks else ()),
-                *self.entry,
+                *(begin_loops(self) if self.whole_blocks else self.entry),
                 *builder.lines,
                 "}",
                 *builder.functions.values(),

@@ -31,6 +31,7 @@ from .builder import constant
 from .functions import end_call, end_return
 from .meetings import emit_meeting, is_meeting
 from .regions import Region, find_regions, is_exit, loses_threads
+from .units import end_loops
 from .values import Value
 
 if TYPE_CHECKING:
@@ -523,15 +524,7 @@ class Control:
         builder.lines += blocks
         builder.label("done")
         if self.body.whole_blocks:
-            if self.body.rows_of_blocks:
-                builder.line("%next.x = add i32 %block.x, 1")
-                builder.line("%is.row.done = icmp eq i32 %next.x, %row.end")
-                builder.line("br i1 %is.row.done, label %unit.done, label %block")
-                builder.label("unit.done")
-            builder.line(f"%next.warp = getelementptr i8, ptr %warp, i64 {abi.WARP_BYTES}")
-            builder.line("%is.last = icmp eq ptr %next.warp, %units.end")
-            builder.line("br i1 %is.last, label %all.done, label %unit")
-            builder.label("all.done")
+            end_loops(self.body)
         builder.line(f"ret i32 {abi.state(abi.DONE)}")
         builder.label("fault")
         builder.line(f"ret i32 {abi.state(abi.FAULT)}")
@@ -547,34 +540,6 @@ class Control:
             self._write_suspend()
         if self._yield_targets:
             self._write_resume()
-
-    def loop_over_units(self) -> list[str]:
-        """The beginning of the loop over the units, behind the stack slots."""
-        lines = [
-            f"  %units.end.at = getelementptr i8, ptr %context, i64 {abi.CONTEXT['units_end']}",
-            "  %units.end = load ptr, ptr %units.end.at, !invariant.load !0",
-        ]
-        if not self.body.rows_of_blocks:
-            return [
-                *lines,
-                "  br label %unit",
-                "unit:",
-                "  %warp = phi ptr [ %first.warp, %entry ], [ %next.warp, %done ]",
-            ]
-        return [
-            *lines,
-            f"  %row.end.at = getelementptr i8, ptr %context, i64 {abi.CONTEXT['row_end']}",
-            "  %row.end = load i32, ptr %row.end.at, !invariant.load !0",
-            f"  %x.at = getelementptr i8, ptr %context, i64 {abi.CONTEXT['ctaid.x']}",
-            "  %row.begin = load i32, ptr %x.at",
-            "  br label %unit",
-            "unit:",
-            "  %warp = phi ptr [ %first.warp, %entry ], [ %next.warp, %unit.done ]",
-            "  br label %block",
-            "block:",
-            "  %block.x = phi i32 [ %row.begin, %unit ], [ %next.x, %done ]",
-            "  store i32 %block.x, ptr %x.at",  # for reports of faults
-        ]
 
     def _write_beginning(self) -> None:
         body, builder = self.body, self.builder

@@ -8,6 +8,7 @@ row that some lanes want, for lanes at regular distances, and for any addresses.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,11 @@ def store(body: Body, instruction: ast.Instruction) -> None:
 
 def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
     """Load the elements of each lane."""
+    if access.space == "param" and not access.volatile:
+        place = _known_place(body, access, source)
+        if place is not None:
+            places = range(place, place + access.size, access.element)
+            return [body.parameter(at, access.type, math.gcd(at, access.size)) for at in places]
     pointer = _known_pointer(body, access, source)
     if pointer is not None:
         return _scalar_load(body, access, pointer)
@@ -157,17 +163,26 @@ def _pointer(body: Body, access: Access, address: Value) -> str:
     return builder.emit(f"inttoptr i64 {address.ir} to ptr")
 
 
-def _known_pointer(body: Body, access: Access, source: ast.Operand) -> str | None:
-    """The pointer of an access that needs no check: a parameter, or a variable at a constant offset."""
+def _known_place(body: Body, access: Access, source: ast.Operand) -> int | None:
+    """Where an access by a symbol is in its space, when it is certainly inside that variable, and aligned."""
     if not isinstance(source, ast.Address) or not isinstance(source.base, ast.Symbol):
         return None
     place = body.layout.places[source.base.name]
     offset = source.base.offset + source.offset
     if place.space != access.space or not 0 <= offset <= place.size - access.size or offset % access.size:
         return None
-    if place.space == "param":
-        return body.builder.emit(f"getelementptr i8, ptr %params, i64 {place.offset + offset}")
-    if place.space in ("global", "const"):
+    return place.offset + offset
+
+
+def _known_pointer(body: Body, access: Access, source: ast.Operand) -> str | None:
+    """The pointer of an access that needs no check: a parameter, or a variable at a constant offset."""
+    place = _known_place(body, access, source)
+    if place is None:
+        return None
+    assert isinstance(source, ast.Address) and isinstance(source.base, ast.Symbol)
+    if access.space == "param":
+        return body.builder.emit(f"getelementptr i8, ptr %params, i64 {place}")
+    if access.space in ("global", "const"):
         address = body.builder.binary("add", body.symbol(source.base), constant("i64", source.offset))
         return _pointer(body, access, address)
     return None
