@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
+from .accessors import call_accessor
 from .addresses import address_of
 from .bounds import Access, site_of
 from .builder import constant
 from .instructions.registry import LLVM_TYPE
-from .memory import call_accessor, lane_addresses
+from .memory import lane_addresses
 from .values import BITS, Value
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cupola.cpu.passes import Analysis, Block
@@ -13,6 +13,7 @@ from . import abi, instructions
 from .bounds import Group, plan_groups
 from .builder import Builder, constant
 from .control import Control
+from .fetches import Fetch
 from .layout import Layout
 from .meetings import is_meeting
 from .nans import float_registers, ignores_nan_bits
@@ -110,6 +111,7 @@ class Body:
         self.entry: list[str] = []
         self._entry_values: dict[str, Value] = {}
         self._scratch: dict[tuple[str, int], str] = {}
+        self._tables: dict[str, str] = {}
         self.registers = Registers(
             self.builder,
             facts.analysis.registers,
@@ -134,6 +136,7 @@ class Body:
         self.rows: dict[object, Row] = {}
         self.runs: dict[int, Run] = {}
         self.scattered: dict[str, int] = {}
+        self.fetches: dict[int, Fetch | None] = {}
 
     def _registers_with_homes(self) -> set[str]:
         """Those that live across blocks, across the way to a meeting, or around a guarded instruction."""
@@ -215,6 +218,11 @@ class Body:
         buffer = self.scratch(name, int(value.type[1:]) // 8)
         self.builder.line(f"store {self.builder.typed(value)}, ptr {buffer}, align 16")
         return buffer
+
+    def table(self, type: str, numbers: Sequence[int]) -> str:
+        """A constant array of integers in the module."""
+        text = f"internal unnamed_addr constant [{len(numbers)} x {type}] [{', '.join(f'{type} {n}' for n in numbers)}]"
+        return "@" + self._tables.setdefault(text, f"table.{len(self._tables)}")
 
     def new_site(self, instruction: ast.Instruction, space: str = "", size: int = 0, *, write: bool = False) -> int:
         """Number a place that may fault."""
@@ -348,7 +356,7 @@ class Body:
         """Write the body."""
         for block in self.blocks:
             self.control.begin(block)
-            self.groups, self.rows = plan_groups(block), {}
+            self.groups, self.rows, self.fetches = plan_groups(block, self.lowerings), {}, {}
             self.runs = plan_runs(self, block) if self.width >= 16 else {}
             for instruction in block.instructions:
                 self.instruction(instruction)
@@ -366,6 +374,7 @@ class Body:
                 *(begin_loops(self) if self.whole_blocks else self.entry),
                 *builder.lines,
                 "}",
+                *(f"@{name} = {text}" for text, name in self._tables.items()),
                 *builder.functions.values(),
                 *builder.declarations,
                 "attributes #0 = { nounwind }",

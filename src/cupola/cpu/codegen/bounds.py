@@ -11,6 +11,7 @@ allocation, so all are.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -66,10 +67,13 @@ class Group:
     """Accesses of one block at constant distances from each other.
 
     ``verdict`` is the i1 that says that all are inside, once the first access has been written; in shared memory,
-    ``pointer`` is then the place with offset 0.
+    ``pointer`` is then the place with offset 0. ``early`` are the loads that nothing else that touches memory comes
+    before, since the first access, so that they may be done together with it.
     """
 
     accesses: list[tuple[Access, int]] = field(default_factory=list)
+    early: list[tuple[Access, int]] = field(default_factory=list)
+    effects: int = 0
     verdict: str = ""
     pointer: str = ""
 
@@ -77,24 +81,35 @@ class Group:
         return next(offset for other, offset in self.accesses if other.instruction is access.instruction)
 
 
-def plan_groups(block: Block) -> dict[int, Group]:
-    """The group of each load and store of a block, by the instruction's ``id``."""
+_HARMLESS = frozenset(["ld", "ldu", "cvta", "isspacep"])
+
+
+def plan_groups(block: Block, lowerings: Container[str]) -> dict[int, Group]:
+    """The group of each load and store of a block, by the instruction's ``id``.
+
+    ``lowerings`` has the opcodes that may do more than map values to values.
+    """
     versions: dict[str, int] = {}
     groups: dict[tuple[object, ...], Group] = {}
     found: dict[int, Group] = {}
-    epoch = 0
+    epoch = touched = 0
     for instruction, effect in zip(block.instructions, block.effects, strict=False):
         if instruction.opcode in ("call", "trap", "brkpt", ".enter", "alloca"):
             epoch += 1  # what comes behind may never happen
+        if instruction.opcode in lowerings and instruction.opcode not in _HARMLESS:
+            touched += 1
         if instruction.opcode in ("ld", "ldu", "st") and instruction.guard is None:
             access = Access.of(instruction, write=instruction.opcode == "st")
             operand = instruction.operands[0 if access.write else 1]
             if isinstance(operand, ast.Address) and isinstance(operand.base, ast.Register):
                 name = operand.base.name
                 key = (access.space, access.size, name, versions.get(name, 0), epoch)
-                group = groups.setdefault(key, Group())
+                group = groups.setdefault(key, Group(effects=touched))
                 group.accesses.append((access, operand.offset))
                 found[id(instruction)] = group
+                touched += access.volatile
+                if group.effects == touched and not access.write:
+                    group.early.append((access, operand.offset))
         for name in effect.writes:
             versions[name] = versions.get(name, 0) + 1
     return found
@@ -112,15 +127,15 @@ def check(body: Body, access: Access, site: int, first: Value, *, row: bool) -> 
     if group is None or len(group.accesses) == 1 or body.control.is_guarded:
         return inside(body, access, site, first, row=row)
     if not group.verdict:
-        builder, here = body.builder, group.offset(access)
+        here = group.offset(access)
         offsets = [offset for _, offset in group.accesses]
         tests = [
-            inside(body, access, site, builder.binary("add", first, constant(first.type, place - here)), row=row)
+            inside(body, access, site, _moved(body, first, place - here), row=row)
             for place in sorted({min(offsets), max(offsets)})
         ]
         group.verdict = tests[0]
         for test in tests[1:]:
-            group.verdict = builder.both(group.verdict, test)
+            group.verdict = body.builder.both(group.verdict, test)
     return group.verdict
 
 
@@ -143,25 +158,36 @@ def pointer_in_shared(body: Body, access: Access, first: Value, *, row: bool) ->
     return builder.emit(f"getelementptr i8, ptr {group.pointer}, i64 {here}") if here else group.pointer
 
 
+def _moved(body: Body, address: Value, offset: int) -> Value:
+    return body.builder.binary("add", address, constant(address.type, offset)) if offset else address
+
+
 def _check_group(body: Body, access: Access, group: Group, start: Value, *, row: bool) -> None:
     builder, control = body.builder, body.control
     offsets = [offset for _, offset in group.accesses]
     verdict = "true"
     for offset in sorted({min(offsets), max(offsets)}):
-        place = builder.binary("add", start, constant(start.type, offset)) if offset else start
-        verdict = builder.both(verdict, inside(body, access, 0, place, row=row))
+        verdict = builder.both(verdict, inside(body, access, 0, _moved(body, start, offset), row=row))
     careful, go_on = builder.new_label("careful"), builder.new_label("inside")
     builder.line(f"br i1 {verdict}, label %{go_on}, label %{careful}, !prof !1")
     builder.label(careful)
-    builder.declarations["declare i32 @cupola_check(ptr, ptr, i64, i32, i32, i32)"] = None
-    for member, offset in group.accesses:
-        _, packed = site_of(body, member, row=row)
-        place = builder.binary("add", start, constant(start.type, offset)) if offset else start
+    span = row * access.size
+    checks = [(site_of(body, member, row=row)[1], offset) for member, offset in group.accesses]
+    if len(checks) == 1:
+        ((packed, _),) = checks
+        builder.declarations["declare i32 @cupola_check(ptr, ptr, i64, i32, i32, i32)"] = None
         status = builder.emit(
             f"call i32 @cupola_check(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, "
-            f"{builder.typed(place)}, i32 {member.size if row else 0})"
+            f"{builder.typed(_moved(body, start, checks[0][1]))}, i32 {span})"
         )
-        control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    else:
+        table = body.table("i64", [number for check in checks for number in check])
+        builder.declarations["declare i32 @cupola_check_all(ptr, ptr, i32, i32, i32, ptr, i32)"] = None
+        status = builder.emit(
+            f"call i32 @cupola_check_all(ptr %context, ptr %warp, i32 {control.lanes().ir}, {builder.typed(start)}, "
+            f"i32 {span}, ptr {table}, i32 {len(checks)})"
+        )
+    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
     builder.line(f"br label %{go_on}")
     builder.label(go_on)
 

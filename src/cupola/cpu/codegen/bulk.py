@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from cupola.cpu.ptx import ast
 
 from . import abi, atomics
+from .accessors import call_accessor
 from .addresses import address_of
 from .bounds import Access
 from .mbarriers import site_for
-from .memory import call_accessor, lane_addresses, store_access
+from .memory import lane_addresses, store_access
 
 if TYPE_CHECKING:
     from .body import Body

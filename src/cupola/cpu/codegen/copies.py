@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from cupola.cpu.ptx import ast
 
 from . import abi, bulk, mbarriers
+from .accessors import call_accessor
 from .addresses import address_of
 from .bounds import Access
 from .builder import constant
-from .memory import call_accessor, lane_addresses, load_access, store_access
+from .memory import lane_addresses, load_access, store_access
 from .values import Value
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from cupola.cpu.ptx import ast
 
 from . import abi
+from .accessors import call_accessor
 from .addresses import address_of, space_of
 from .builder import constant
-from .memory import call_accessor, lane_addresses
+from .memory import lane_addresses
 from .values import Value
 
 if TYPE_CHECKING:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
+from .accessors import call_accessor
 from .addresses import base_of
 from .bounds import Access, check, pointer_in_shared, site_of
 from .builder import constant
 from .elements import element_pointer, load_elements, load_row, store_elements, store_row
+from .fetches import fetched
 from .instructions.registry import LLVM_TYPE
 from .machine import stores_by_mask
 from .runs import Run
@@ -83,6 +85,11 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
         span = span_of(body, access, _moved(body, address, offset))
         if span is not None:
             return _span_load(body, access, _moved(body, address, offset), span)
+    pointer = fetched(body, access, address)
+    if pointer is not None:
+        if not address.vector:
+            return _scalar_load(body, access, pointer)
+        return [Value(row, access.type, True) for row in load_row(body.builder, access, pointer)]
     if _is_scattered(body, access, address):
         return _scattered_load(body, access, address, offset)
     address = _moved(body, address, offset)
@@ -98,6 +105,10 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
 
 def store_access(body: Body, access: Access, destination: ast.Operand, values: list[Value]) -> None:
     """Store the elements of each lane; where lanes store to one place, the highest lane's value stays."""
+    pointer = _known_pointer(body, access, destination) if access.space == "shared" else None
+    if pointer is not None:
+        _scalar_store(body, access, pointer, [_last_lane(body, value) for value in values])
+        return
     address, offset = base_of(body, destination, access.space)
     if _is_known(address) and not _is_row(address, access) and _takes_span(body, address):
         span = span_of(body, access, _moved(body, address, offset))
@@ -182,6 +193,8 @@ def _known_pointer(body: Body, access: Access, source: ast.Operand) -> str | Non
     assert isinstance(source, ast.Address) and isinstance(source.base, ast.Symbol)
     if access.space == "param":
         return body.builder.emit(f"getelementptr i8, ptr %params, i64 {place}")
+    if access.space == "shared":
+        return element_pointer(body.builder, "%shared", place)
     if access.space in ("global", "const"):
         address = body.builder.binary("add", body.symbol(source.base), constant("i64", source.offset))
         return _pointer(body, access, address)
@@ -328,16 +341,6 @@ def _spill_elements(body: Body, access: Access, values: Sequence[Value]) -> str:
     buffer = _element_buffer(body, access)
     store_elements(body.builder, access, buffer, [body.builder.splat(value) for value in values])
     return buffer
-
-
-def call_accessor(body: Body, name: str, result: str, packed: int, *arguments: str) -> str:
-    """Call a helper that accesses memory for the lanes that run; see CPU_ACCESS_ARGUMENTS in runtime/access.h."""
-    types = "".join(f", {argument.split()[0]}" for argument in arguments)
-    body.builder.declarations[f"declare {result} @{name}(ptr, ptr, ptr, ptr, i64, i32{types})"] = None
-    return body.builder.emit(
-        f"call {result} @{name}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 {packed}, "
-        f"i32 {body.control.lanes().ir}, {', '.join(arguments)})"
-    )
 
 
 def _call_line(body: Body, verb: str, access: Access, packed: int, address: Value, elements: str) -> None:

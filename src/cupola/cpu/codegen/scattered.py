@@ -9,12 +9,13 @@ itself in each lane, for example); this is found out first, and one vector acces
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cupola.cpu.ptx import ast
 
 from . import abi, runs
+from .accessors import fault_unless_zero
 from .bounds import Access
 from .builder import Builder, constant
 from .elements import buffer_bytes, load_elements, store_elements
@@ -28,6 +29,7 @@ _PARAMETERS = "ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 %packed, i3
 _FEW = 8
 """Scattered accesses of a kernel up to which their code is written in line: that is faster by what a call costs."""
 
+_PACKED = Value("%packed", "i64")
 _MASK = Value("%mask", "i32")
 _Write = Callable[[Builder, Access, str, Value, Sequence[Value]], None]
 
@@ -72,7 +74,7 @@ def gather(body: Body, access: Access, packed: int, address: Value, *, rarely: b
     type = builder.vector_type(access.type)
     result = f"{{ {f'{type}, ' * access.count}i32 }}"
     record = _call(body, "gather", access, result, packed, [address], _write_gather, rarely=rarely)
-    _fault_unless_zero(body, builder.emit(f"extractvalue {result} {record}, {access.count}"))
+    fault_unless_zero(body, builder.emit(f"extractvalue {result} {record}, {access.count}"))
     return [
         Value(builder.emit(f"extractvalue {result} {record}, {index}"), access.type, True)
         for index in range(access.count)
@@ -93,7 +95,64 @@ def scatter(
 ) -> None:
     """Store the elements of each lane."""
     status = _call(body, "scatter", access, "i32", packed, [address, *values], _write_scatter, rarely=rarely)
-    _fault_unless_zero(body, status)
+    fault_unless_zero(body, status)
+
+
+def gather_all(body: Body, access: Access, packed: int, lowest: Value, offsets: str, count: int, out: str) -> str:
+    """Load elements of each lane from several places: at ``lowest``, and at so many offsets from there.
+
+    The vector with rank r of the offset d goes to ``out`` + d + r times its size. The result is not zero after a fault.
+    """
+    builder, lowest = body.builder, body.builder.splat(lowest)
+    space = "shared" if access.space == "shared" else "global"
+    name = f"cupola.gather_all.{space}.i{8 * access.size}.{lowest.type}"
+    typed = builder.typed(lowest)
+    if name not in builder.functions:
+        inner = Builder(builder.width, declarations=builder.declarations)
+        _write_gather_all(inner, replace(access, type=f"i{8 * access.size}"), Value("%lowest", lowest.type, True))
+        text = [
+            f"define internal i32 @{name}({_PARAMETERS}, {typed.rpartition(' ')[0]} %lowest, ptr %offsets, i32 %count, "
+            "ptr %out) noinline nounwind {"
+        ]
+        builder.functions[name] = "\n".join([*text, "entry:", *inner.allocas, *inner.lines, "}"])
+    return builder.emit(
+        f"call i32 @{name}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 {packed}, "
+        f"i32 {body.control.lanes().ir}, {typed}, ptr {offsets}, i32 {count}, ptr {out})"
+    )
+
+
+def _write_gather_all(b: Builder, access: Access, lowest: Value) -> None:
+    vector = b.vector_type(access.type)
+    lowest = b.freeze(lowest)
+    b.line("br label %next")
+    b.label("next")
+    b.line("%rank = phi i32 [ 0, %entry ], [ %following, %done ]")
+    at = b.emit("getelementptr i32, ptr %offsets, i32 %rank")
+    offset = Value(b.emit(f"load i32, ptr {at}"), "i32")
+    address = b.binary("add", lowest, b.cast("zext", offset, lowest.type))
+    rank = b.cast("zext", Value("%rank", "i32"), "i64")
+    packed = b.binary("add", Value("%packed", "i64"), rank)
+    start = b.emit(f"getelementptr i8, ptr %out, i32 {offset.ir}")
+    place = b.emit(f"getelementptr {vector}, ptr {start}, i64 {rank.ir}")
+    if can_gather(access):
+        lanes = check_lanes(b, access, address, _MASK, _entry(b, packed))
+        b.line(f"br i1 {lanes.inside}, label %inside, label %careful, !prof !1")
+        b.label("inside")
+        (elements,) = gather_elements(b, access, lanes)
+        b.line(f"store {b.typed(elements)}, ptr {place}, align {access.size}")
+        b.line("br label %done")
+        b.label("careful")
+    status = _call_helper(b, "cupola_load", address, place, packed)
+    good = b.emit(f"icmp eq i32 {status}, 0")
+    b.line(f"br i1 {good}, label %done, label %fault, !prof !1")
+    b.label("done")
+    b.line("%following = add i32 %rank, 1")
+    more = b.emit("icmp ult i32 %following, %count")
+    b.line(f"br i1 {more}, label %next, label %end")
+    b.label("end")
+    b.line("ret i32 0")
+    b.label("fault")
+    b.line("ret i32 1")
 
 
 def inline_where_few(body: Body) -> None:
@@ -102,10 +161,6 @@ def inline_where_few(body: Body) -> None:
     if sum(body.scattered.values()) <= _FEW:
         for name in body.scattered:
             functions[name] = functions[name].replace(" noinline ", " alwaysinline ", 1)
-
-
-def _fault_unless_zero(body: Body, status: str) -> None:
-    body.control.fault_if(body.builder.emit(f"icmp ne i32 {status}, 0"))
 
 
 def _call(
@@ -185,15 +240,16 @@ def _return(b: Builder, result: str, values: Sequence[Value], status: str) -> No
     b.line(f"ret {result} {b.emit(f'insertvalue {result} {record}, i32 {status}, {len(values)}')}")
 
 
-def _call_helper(b: Builder, name: str, address: Value, elements: str) -> str:
+def _call_helper(b: Builder, name: str, address: Value, elements: str, packed: Value = _PACKED) -> str:
     """Have a helper do it for each lane; what it returns."""
     addresses = b.alloca(f"[{8 * b.width} x i8]")
     b.line(f"store {b.typed(b.cast('zext', address, 'i64'))}, ptr {addresses}, align 64")
     b.declarations[f"declare i32 @{name}(ptr, ptr, ptr, ptr, i64, i32, ptr, ptr)"] = None
-    return b.emit(f"call i32 @{name}({_PARAMETERS}, ptr {addresses}, ptr {elements})")
+    site = _PARAMETERS.replace(_PACKED.ir, packed.ir)
+    return b.emit(f"call i32 @{name}({site}, ptr {addresses}, ptr {elements})")
 
 
-def _entry(b: Builder) -> str:
+def _entry(b: Builder, packed: Value = _PACKED) -> str:
     """Pointer to the site's entry in the cache; nothing reads it in accesses of shared memory."""
-    number = b.binary("and", Value("%packed", "i64"), constant("i64", (1 << 32) - 1))
+    number = b.binary("and", packed, constant("i64", (1 << 32) - 1))
     return b.emit(f"getelementptr [{abi.SITE_CACHE_BYTES} x i8], ptr %sites, i64 {number.ir}")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from cupola.cpu.ptx import ast
 
 from . import abi, atomics
+from .accessors import call_accessor
 from .builder import constant
-from .memory import call_accessor
 from .values import BITS, Value
 
 if TYPE_CHECKING:

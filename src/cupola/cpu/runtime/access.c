@@ -150,6 +150,14 @@ CPU_HELPER uint32_t cupola_check(cpu_context *context, cpu_warp *warp, uint64_t 
     return 0;
 }
 
+/* The same for several accesses at constant distances from `offset`: pairs of a packed site and its distance. */
+CPU_HELPER uint32_t cupola_check_all(cpu_context *context, cpu_warp *warp, uint32_t mask, uint32_t offset, uint32_t step,
+                                     const uint64_t (*checks)[2], uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (cupola_check(context, warp, checks[i][0], mask, offset + (uint32_t)checks[i][1], step)) return 1;
+    return 0;
+}
+
 /* The next basic block for the independent body to run: the lowest one from `start` on, then from the beginning,
  * that has threads other than those which found there that they must wait. `frame` begins with a mask for each
  * block, followed by the mask of the threads that were waiting when the block was last tried. Returns the number

@@ -253,3 +253,35 @@ CPU_HELPER uint32_t cupola_store_wrapping_line(CPU_ACCESS_ARGUMENTS, uint64_t ba
         return cupola_store_line(context, warp, shared, sites, packed, mask, base, step, elements);
     return cupola_store(context, warp, shared, sites, packed, mask, addresses, elements);
 }
+
+/* ---- several places at constant distances (cupola/cpu/codegen/fetches.py) ----------------------------------------- */
+
+/* Load one element from each of `count` places, whose sites are numbered in sequence; `out` receives them at the same
+ * distances. Returns nonzero on a fault. */
+CPU_HELPER uint32_t cupola_load_places(CPU_ACCESS_ARGUMENTS, uint64_t first, const uint32_t *offsets, uint32_t count,
+                                       uint8_t *out) {
+    CPU_ACCESS_ARGUMENTS_USED
+    for (uint32_t i = 0; i < count; i++) {
+        const cpu_site site = unpack_site(packed + i);
+        const void *element = cpu_resolve(context, warp, __builtin_ctz(mask), site, first + offsets[i]);
+        if (!element) return 1;
+        memcpy(out + offsets[i], element, site.size);
+    }
+    return 0;
+}
+
+/* The same for lines, which `out` receives at the same distances and a pitch more for each; for those whose lanes may have
+ * wrapped, `kind` is not zero. */
+CPU_HELPER uint32_t cupola_load_lines(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, uint64_t narrow, uint64_t kind,
+                                      uint64_t scale, const uint32_t *offsets, uint32_t count, uint8_t *out,
+                                      uint64_t pitch) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *elements = out + offsets[i] + i * pitch;
+        const uint64_t start = base + offsets[i];
+        uint32_t failed = kind ? cupola_load_wrapping_line(context, warp, shared, sites, packed + i, mask, start, step,
+                                                           narrow, kind, scale, elements)
+                               : cupola_load_line(context, warp, shared, sites, packed + i, mask, start, step, elements);
+        if (failed) return 1;
+    }
+    return 0;
+}
