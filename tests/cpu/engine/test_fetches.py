@@ -149,4 +149,4 @@ def test_fault(name: str, faults: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def faults() -> dict[str, str]:
-    return explanations(FAULTS, {"row_of_three": (1, 32, 0), "same_place": (1, 32, 0), "any_place": (1, 32, 0)})
+    return explanations(FAULTS, {"row_of_three": {}, "same_place": {}, "any_place": {}})
