@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,17 @@ def test_kernels_compile_for_aarch64(device, aarch64, monkeypatch: pytest.Monkey
     assert struct.unpack_from("<H", code, 18) == (EM_AARCH64,)
     helpers = {name for name in undefined_symbols(code) if not name.startswith("cupola_")}
     assert helpers <= {"memcpy", "memset", "_GLOBAL_OFFSET_TABLE_"}
+
+
+@pytest.mark.skipif(
+    shutil.which("aarch64-linux-gnu-gcc") is None, reason="no C compiler for aarch64 (gcc-aarch64-linux-gnu)"
+)
+def test_the_runtime_compiles_for_aarch64(tmp_path: Path) -> None:
+    """All of it without warnings, and without calls of libatomic, which need not be installed."""
+    source = ROOT / "src" / "cupola"
+    includes = [f"-I{source / 'bindings' / 'include'}", f"-I{sysconfig.get_path('include')}"]
+    for file in sorted((source / "cpu" / "runtime").glob("*.c")):
+        command = ["aarch64-linux-gnu-gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", *includes]
+        made = tmp_path / f"{file.stem}.o"
+        subprocess.run([*command, "-c", "-o", str(made), str(file)], check=True)
+        assert not {name for name in undefined_symbols(made.read_bytes()) if name.startswith("__atomic")}, file

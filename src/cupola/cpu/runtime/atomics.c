@@ -146,7 +146,8 @@ LOOP(max, f16x2, uint32_t, choose_halves(old, operand, 0x7C00, true))
 LOOP(min, bf16x2, uint32_t, choose_halves(old, operand, 0x7F80, false))
 LOOP(max, bf16x2, uint32_t, choose_halves(old, operand, 0x7F80, true))
 
-/* 16 bytes (sm_90): the compiler's library call is atomic on every processor that we run on. */
+/* 16 bytes (sm_90). By hand, as compilers call a library for it, libatomic, which need not be there. An aarch64 processor
+ * without LSE2 reads 16 bytes at once only if it then writes them, so what is not to change is written back. */
 static bool swap_wide(u128 *target, u128 *old, u128 new) {
 #ifdef __x86_64__
     uint64_t low = (uint64_t)*old, high = (uint64_t)(*old >> 64);
@@ -157,6 +158,23 @@ static bool swap_wide(u128 *target, u128 *old, u128 new) {
                          : "memory");
     *old = (u128)high << 64 | low;
     return done;
+#elif defined(__aarch64__)
+    uint64_t want_low = (uint64_t)*old, want_high = (uint64_t)(*old >> 64), low, high, to_low, to_high;
+    uint32_t failed;
+    __asm__ __volatile__("1: ldaxp %[low], %[high], %[target]\n\t"
+                         "cmp %[low], %[want_low]\n\t"
+                         "ccmp %[high], %[want_high], #0, eq\n\t"
+                         "csel %[to_low], %[new_low], %[low], eq\n\t"
+                         "csel %[to_high], %[new_high], %[high], eq\n\t"
+                         "stlxp %w[failed], %[to_low], %[to_high], %[target]\n\t"
+                         "cbnz %w[failed], 1b"
+                         : [low] "=&r"(low), [high] "=&r"(high), [to_low] "=&r"(to_low), [to_high] "=&r"(to_high),
+                           [failed] "=&r"(failed), [target] "+Q"(*target)
+                         : [want_low] "r"(want_low), [want_high] "r"(want_high), [new_low] "r"((uint64_t)new),
+                           [new_high] "r"((uint64_t)(new >> 64))
+                         : "cc", "memory");
+    *old = (u128)high << 64 | low;
+    return low == want_low && high == want_high;
 #else
     return __atomic_compare_exchange_n(target, old, new, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 #endif
