@@ -15,7 +15,6 @@ from tests.ptx.harness import compile_all, parse
 SECTIONS = re.compile(r"9\.7\.(1|2|3|4|5|6|7|8) ")
 OTHERS = {"mov", "prmt", "cvt", "shfl", "vote", "match", "activemask", "redux", "elect"}
 NOT_SUPPORTED = {
-    ".oob": "fma with out-of-bounds NaNs, sm_90's tensor path only",
     "scaled": "conversions of scaled formats, sm_100a",
 }
 MISSING_FORMATS = {

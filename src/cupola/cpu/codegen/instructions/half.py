@@ -69,6 +69,11 @@ def finish_half(b: Builder, op: Operation, result: Value, format: str) -> Value:
     return result
 
 
+def is_outside(b: Builder, x: Value) -> Value:
+    """Whether it is the NaN that copies of tensors write for elements outside; of either format, as an H200 has it."""
+    return b.compare("icmp eq", b.binary("and", x, constant("i16", 0x7FFF)), constant("i16", 0x7FF7))
+
+
 def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
     """x * y + z of three numbers of a half format as a float rounded to odd."""
     x, y, z = (b.cast("fpext", v, "double") for v in (x, y, z))
@@ -93,7 +98,9 @@ def arithmetic_types(op: Operation, destinations: int, sources: int) -> OperandT
     types=arithmetic_types,
 )
 @instruction("mul", on=f"{SINGLE} {PACKED}", modifiers="rn ftz sat", sources=2)
-@instruction("fma", on=f"{SINGLE} {PACKED}", modifiers="rn rz rm rp ftz sat relu", sources=3, types=arithmetic_types)
+@instruction(
+    "fma", on=f"{SINGLE} {PACKED}", modifiers="rn rz rm rp ftz sat relu oob", sources=3, types=arithmetic_types
+)
 def calculate(b: Builder, op: Operation, *values: Value) -> Value:
     if len(op.types) == 2:
         wide = [v if v.type == "float" else widen(b, v, op.type) for v in values]
@@ -114,7 +121,11 @@ def calculate(b: Builder, op: Operation, *values: Value) -> Value:
             small = b.compare("fcmp olt", b.intrinsic("fabs", exact), real("float", 2.0**-14))
             zero = b.binary("and", result, constant("i16", 0x8000))
             result = b.select(small, zero, result)
-        return finish_half(b, op, result, format)
+        result = finish_half(b, op, result, format)
+        if op.has("oob"):
+            outside = b.binary("or", is_outside(b, operands[0]), is_outside(b, operands[1]))
+            result = b.select(outside, constant("i16", 0), result)
+        return result
 
     return each(b, op, values, one)
 

@@ -43,7 +43,8 @@ tanh.approx.f32 d, a
 add{.rn}{.ftz}{.sat}.<half> d, a, b
 sub{.rn}{.ftz}{.sat}.<half> d, a, b
 mul{.rn}{.ftz}{.sat}.<half> d, a, b
-fma.rn{.ftz}{.sat}{.relu}{.oob}.<half> d, a, b, c
+fma.rn{.ftz}{.sat}{.relu}.<half> d, a, b, c
+fma.rn.oob{.relu}.<half> d, a, b, c
 neg{.ftz}.<half> d, a
 abs{.ftz}.<half> d, a
 min{.ftz}{.NaN}{.xorsign}{.abs}.<half> d, a, b
