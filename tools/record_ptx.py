@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -65,6 +66,7 @@ def run_family(family: str, wanted: list[Form]) -> Iterator[tuple[Form, str, str
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "CUDA_MODULE_LOADING": "EAGER"},  # what is refused shall be so before it is launched
         )
         why = ""
         try:

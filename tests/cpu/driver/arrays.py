@@ -74,6 +74,7 @@ def write(array: Any, data: np.ndarray[Any, Any]) -> None:
     host_side(form, "src", rows)
     array_side(form, "dst", array)
     ok(driver.cuMemcpy3D(form))
+    ok(driver.cuCtxSynchronize())  # the copy of pageable memory may return before the array has it
 
 
 def read(array: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray[Any, Any]:

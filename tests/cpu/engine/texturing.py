@@ -97,6 +97,7 @@ def _copy(array: driver.CUarray, data: np.ndarray, *, to_array: bool) -> None:
     setattr(copy, f"{other}Array", array)
     copy.WidthInBytes, copy.Height, copy.Depth = columns * channels * data.itemsize, rows, slices
     check(driver.cuMemcpy3D(copy))
+    check(driver.cuCtxSynchronize())  # the copy of pageable memory may return before the array has it
 
 
 class Textures:
@@ -188,6 +189,7 @@ class Textures:
         check((status,))
         self._later(driver.cuMemFree, pointer)
         check(driver.cuMemcpyHtoD(pointer, np.ascontiguousarray(data).ctypes.data, data.nbytes))
+        check(driver.cuCtxSynchronize())  # as in `_copy`
         return pointer
 
     def _texture(self, resource: driver.CUDA_RESOURCE_DESC, sampler: Sampler) -> np.uint64:
