@@ -63,6 +63,11 @@ def text(value: str) -> str:
     return '"' + re.sub(r"[^\x20-\x7e]", lambda m: "".join(f"\\{b:03o}" for b in m[0].encode()), escaped) + '"'
 
 
+def number(value: int) -> str:
+    """A C constant of type long long with the bits of `value`."""
+    return f"(long long){value}ULL" if value >= 1 << 63 else f"{value}LL"
+
+
 def texts(*values: str) -> str:
     """C string literals of which each ends with a NUL of its own."""
     return " ".join(text(value)[:-1] + '\\0"' for value in values)
@@ -169,17 +174,20 @@ def module(library: Library, types: Types) -> str:
 
 
 def _enums(layout: Layout) -> Iterator[str]:
-    names, groups = layout.names, layout.types.groups
-    every = layout.types.enums | groups
-    for name, cls in every.items():
-        yield f"static const long long values_{name}[] = {{{', '.join(f'{m.value}LL' for m in cls.enum.members)}}};"
+    names, types = layout.names, layout.types
+    every = types.enums | types.groups
+    for name in every:
+        values = ", ".join(number(m.value) for _, m in types.members(name))
+        yield f"static const long long values_{name}[] = {{{values}}};"
     yield "static const EnumInfo enums[] = {"
     for name, cls in every.items():
         yield f"    {{{texts(names.type(name), doc.brief(cls.doc) or names.type(name))}"
-        for m in cls.enum.members:
-            python = m.name if name in groups else names.member(m.name, name)
-            yield f"     {texts(python, doc.brief(m.doc))}"
-        yield f"     , values_{name}, COUNT_OF(values_{name})}},"
+        described: set[str] = set()  # the documentation goes with the first of a member's names
+        for python, m in types.members(name):
+            yield f"     {texts(python, '' if m.name in described else doc.brief(m.doc))}"
+            described.add(m.name)
+        wide = any(m.value >= 1 << 63 for m in cls.enum.members)
+        yield f"     , values_{name}, COUNT_OF(values_{name}), {str(wide).lower()}}},"
     yield "};"
     aliases = {names.type(alias): names.type(name) for alias, name in layout.types.aliases.items()}
     pairs = [f"{text(alias)}, {text(name)}," for alias, name in aliases.items()]
@@ -254,6 +262,7 @@ def _records(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
             pairs.append((names.type(alias), names.type(name)))
             if names.raising:
                 pairs.append((names.dtype(alias), names.dtype(name)))
+    pairs += layout.overrides.get("dtypes", {}).items()
     words = " ".join(f"{text(alias)}, {text(name)}," for alias, name in pairs)
     yield f"static const char *const record_aliases[] = {{{words} NULL}};"
 
@@ -320,8 +329,7 @@ def _field(
 def _constants(layout: Layout) -> Iterator[str]:
     yield "static const ConstantInfo constants[] = {"
     for c in layout.types.constants:
-        wide = c.value >= 1 << 63
-        yield f"    {{{f'(long long){c.value}ULL' if wide else f'{c.value}LL'}, {str(wide).lower()}}},"
+        yield f"    {{{number(c.value)}, {str(c.value >= 1 << 63).lower()}}},"
     yield "    {0}};"
     yield "static const char constant_names[] ="
     yield from (f"    {texts(c.name)}" for c in layout.types.constants)

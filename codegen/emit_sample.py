@@ -35,10 +35,9 @@ def _module(library: Library, types: Types) -> Iterator[str]:
     name, names = library.name, types.names
     layout = Layout(library, types)
     yield f"assert_type({name}.inspect(), Inspection)"
-    for key, cls in (types.enums | types.groups).items():
+    for key in (*types.enums, *types.groups):
         enum = f"{name}.{names.type(key)}"
-        for member in cls.enum.members:
-            python = member.name if key in types.groups else names.member(member.name, key)
+        for python, _ in types.members(key):
             yield f"assert_type({enum}.{python}, {enum})"
         yield f"assert_type({enum}(0).name, str)"
     for handle in layout.handles:

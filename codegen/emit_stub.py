@@ -212,8 +212,7 @@ def _enums(types: Types) -> Iterator[str]:
         python = types.names.type(name)
         yield f"class {python}(_Enum):"
         yield from _docstring(cls.doc)
-        for m in cls.enum.members:
-            member = m.name if name in types.groups else types.names.member(m.name, name)
+        for member, _ in types.members(name):
             yield f"    {member}: ClassVar[{python}]"
         yield ""
     yield from (f"{types.names.type(alias)} = {types.names.type(name)}" for alias, name in types.aliases.items())

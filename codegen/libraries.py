@@ -112,7 +112,7 @@ LIBRARIES = {
                 "cuda_vdpau_interop.h",
                 "runtime_profiler.h",
             ),
-            also=("dim3",),
+            also=("dim3", "cudaRoundMode"),
             status="cudaError_t",
             prefix="cuda",
             constants=("cuda", "CUDA", "CUDART_"),

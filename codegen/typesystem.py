@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .ir import Enum, EnumMember, Module, Record, Typedef
@@ -131,21 +131,55 @@ class Types:
                     self.enums[declared.tag] = EnumClass(declared.tag, declared, declared.doc)
                 self.enum_tags[tag] = typedefs.get(id(declared), declared.tag)
         self._add_groups()
+        self.aliases |= self.module_overrides.get("aliases", {})
         self.versions |= self.module_overrides.get("versions", {})
 
     def _add_groups(self) -> None:
-        """Macros of one kind are an enumeration in Python: ``[groups]`` has its name and the macros' prefixes."""
-        for name, prefixes in self.module_overrides.get("groups", {}).items():
-            members: dict[str, EnumMember] = {}
-            for constant in self.module.constants:
-                for prefix in prefixes:
-                    if constant.name.startswith(prefix):
-                        rest = constant.name.removeprefix(prefix)
-                        python = rest if rest.isupper() else snake(rest).upper()
-                        members.setdefault(python, EnumMember(python, constant.value, constant.doc))
-            self.groups[name] = EnumClass(name, Enum("", list(members.values())))
-        grouped = tuple(prefix for prefixes in self.module_overrides.get("groups", {}).values() for prefix in prefixes)
-        self.constants = [c for c in self.module.constants if not grouped or not c.name.startswith(grouped)]
+        """Macros of one kind are an enumeration in Python: ``[groups]`` has its name and the macros' prefixes.
+
+        ``"A -> B"`` puts B in the prefix's place. A macro belongs to the groups with the longest prefix that fits.
+        """
+        groups: dict[str, dict[str, str]] = {
+            name: {old: new for old, _, new in (prefix.partition(" -> ") for prefix in prefixes)}
+            for name, prefixes in self.module_overrides.get("groups", {}).items()
+        }
+        members: dict[str, dict[str, EnumMember]] = {name: {} for name in groups}
+        second = self.module_overrides.get("constants", {})
+        self.constants = []
+        for constant in self.module.constants:
+            fits = {name: [p for p in prefixes if constant.name.startswith(p)] for name, prefixes in groups.items()}
+            longest = max((len(prefix) for found in fits.values() for prefix in found), default=0)
+            if not longest:
+                self.constants.append(constant)
+                if constant.name in second:
+                    self.constants.append(replace(constant, name=second[constant.name]))
+            for name, found in fits.items():
+                if longest not in map(len, found):
+                    continue
+                for prefix in found:
+                    rest = constant.name.removeprefix(prefix)
+                    python = groups[name][prefix] + (rest if rest.isupper() else snake(rest).upper())
+                    members[name].setdefault(python, EnumMember(python, constant.value, constant.doc))
+        self.groups = {name: EnumClass(name, Enum("", list(found.values()))) for name, found in members.items()}
+
+    def members(self, name: str) -> list[tuple[str, EnumMember]]:
+        """The members of an enumeration under their Python names.
+
+        ``[members]`` says what else goes from their names: a prefix, or ``"A -> B"`` for any part. The longer name is a
+        second one then.
+        """
+        known: dict[str, EnumMember] = {}
+        python = self.names.type(name)
+        rules = self.module_overrides.get("members", {}).get(python, [])
+        for member in (self.enums.get(name) or self.groups[name]).enum.members:
+            long = member.name if name in self.groups else self.names.member(member.name, name)
+            for rule in rules:
+                old, arrow, new = rule.partition(" -> ")
+                short = long.replace(old, new, 1) if arrow else long.removeprefix(old)
+                if short.isidentifier():
+                    known.setdefault(short, member)
+            known.setdefault(long, member)
+        return list(known.items())
 
     def _add_typedef(self, typedef: Typedef, pending: Record | Enum | None, tags: dict[str, Record | Enum]) -> None:
         name, target = typedef.name, typedef.type

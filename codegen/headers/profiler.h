@@ -2,6 +2,13 @@
 #define CODEGEN_PROFILER_H
 #include <cuda.h>
 /**
+ * Formats of the output of cuProfilerInitialize(), which is no longer there
+ */
+typedef enum CUoutput_mode_enum {
+    CU_OUT_KEY_VALUE_PAIR = 0x00, /**< Key-value pairs */
+    CU_OUT_CSV            = 0x01  /**< Comma-separated values */
+} CUoutput_mode;
+/**
  * \brief Enable profiling
  *
  * Starts profile collection of the active profiling tool for the current context. Nothing happens when it is

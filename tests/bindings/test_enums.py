@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from cupola.bindings import driver, nvrtc
+from cupola.bindings import driver, nvrtc, runtime
 
 E = driver.CUresult
 
@@ -36,6 +36,7 @@ E = driver.CUresult
         (lambda: (E.__module__, E.__name__, E.__qualname__), ("cupola.bindings.driver", "CUresult", "CUresult")),
         (lambda: E.__doc__, "Error codes"),
         (lambda: E.CUDA_ERROR_OUT_OF_MEMORY.__doc__[:38], "The API call failed because it was una"),
+        (lambda: (driver.CUoutput_mode.CU_OUT_CSV, runtime.cudaRoundMode.cudaRoundMinInf), (1, 3)),
         (lambda: repr(nvrtc.nvrtcResult(11)), "<nvrtcResult.NVRTC_ERROR_INTERNAL_ERROR: 11>"),
     ],
 )

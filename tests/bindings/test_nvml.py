@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 import shutil
 import subprocess
@@ -30,6 +31,50 @@ def test_records():
             misuse()
     with pytest.raises(AttributeError):
         nvml.Memory_v2(missing=1)
+
+
+# What programs write -> its value. Macros of one kind are an enumeration; members have short names and NVML's own.
+NAMES = {
+    "BrandType.NVS": 3,
+    "BrandType.BRAND_NVS": 3,
+    "CoolerTarget.THERMAL_GPU": 2,
+    "CoolerTarget.GPU": 2,
+    "NvlinkVersion.VERSION_2_2": 3,
+    "ClocksEventReasons.GPU_IDLE": 1,
+    "ClocksEventReasons.EVENT_REASON_GPU_IDLE": 1,
+    "FanControlPolicy.TEMPERATURE_CONTINUOUS_SW": 0,
+    "FanControlPolicy.TEMPERATURE_CONTINOUS_SW": 0,
+    "EventType.PSTATE": 4,
+    "EncoderQuery.HEVC": 1,
+    "GpuInstanceProfile.PROFILE_1_SLICE_REV2": 9,
+    "GpuInstanceProfileCaps.GFX": 2,
+    "NvlinkLowPowerThreshold.MAX": 8191,
+    "NvlinkLowPowerThresholdUnit.UNIT_50US": 1,
+    "NvlinkPowerState.LOW_SPEED": 1,
+    "PcieLinkMaxSpeed.SPEED_2500MBPS": 1,
+    "RUSD.POLL_ALL": 2**64 - 1,
+    "MAX_GPU_UTILIZATIONS": 8,
+    "GRID_LICENSE_FEATURE_MAX_COUNT": 3,
+}
+
+
+@pytest.mark.parametrize("name, value", NAMES.items())
+def test_names_of_members_and_constants(name, value):
+    assert operator.attrgetter(name)(nvml) == value
+
+
+def test_a_member_has_its_short_name_first():
+    assert nvml.BrandType(3).name == "NVS" and nvml.BrandType["BRAND_NVS"] is nvml.BrandType.NVS
+    assert set(nvml.GpuInstanceProfileCaps.__members__) == {"P2P", "GFX"}, "of the longest prefix"
+    assert "UNIT_50US" not in nvml.NvlinkLowPowerThreshold.__members__
+    assert nvml.ba_r1memory_dtype is nvml.bar1_memory_dtype
+
+
+def test_a_value_of_64_bits_is_no_negative_number():
+    every = nvml.RUSD.POLL_ALL
+    assert (repr(every), every.name, type(every.value)) == (f"<RUSD.POLL_ALL: {2**64 - 1}>", "POLL_ALL", int)
+    assert nvml.RUSD(2**64 - 1) is every is pickle.loads(pickle.dumps(every)) is nvml.RUSD["POLL_ALL"]
+    assert -1 not in nvml.RUSD and 2**64 - 1 in nvml.RUSD
 
 
 def test_arrays():

@@ -2421,6 +2421,10 @@ cdef extern from "cupola/driver.h" nogil:
     ctypedef uint32_t VdpOutputSurface
     ctypedef uint32_t VdpFuncId
     ctypedef VdpStatus VdpGetProcAddress(VdpDevice, VdpFuncId, void **) noexcept nogil
+    enum CUoutput_mode_enum:
+        CU_OUT_KEY_VALUE_PAIR
+        CU_OUT_CSV
+    ctypedef CUoutput_mode_enum CUoutput_mode
     ctypedef CUresult (*PFN_cuProfilerStart_v4000)() noexcept nogil
     ctypedef CUresult (*PFN_cuProfilerStop_v4000)() noexcept nogil
     ctypedef CUdevSmResourceSplitByCount_flags CUdevSmResourceSplit_flags

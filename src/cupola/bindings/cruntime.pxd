@@ -22,6 +22,11 @@ cdef extern from "cupola/runtime.h":
 
 cdef extern from "cupola/runtime.h" nogil:
 
+    enum cudaRoundMode:
+        cudaRoundNearest
+        cudaRoundZero
+        cudaRoundPosInf
+        cudaRoundMinInf
     struct dim3:
         unsigned int x
         unsigned int y

@@ -67,7 +67,7 @@ static const EnumInfo enums[] = {
      "NVFS_INTERNAL_DRIVER_ERROR\0" "nvfs internal driver error\0"
      "BATCH_NOCOMPAT_ERROR\0" "compat mode off error\0"
      "IO_MAX_ERROR\0" "GPUDirect Storage Max Error\0"
-     , values_CUfileOpError, COUNT_OF(values_CUfileOpError)},
+     , values_CUfileOpError, COUNT_OF(values_CUfileOpError), false},
     {"DriverStatusFlags\0" "DriverStatusFlags\0"
      "LUSTRE_SUPPORTED\0" "Support for DDN LUSTRE\0"
      "WEKAFS_SUPPORTED\0" "Support for WEKAFS\0"
@@ -84,32 +84,32 @@ static const EnumInfo enums[] = {
      "VIRTIOFS_SUPPORTED\0" "Support for VirtioFS\0"
      "PANFS_SUPPORTED\0" "Support for PanFS\0"
      "MAX_TARGET_TYPES\0" "Maximum FS supported\0"
-     , values_CUfileDriverStatusFlags_t, COUNT_OF(values_CUfileDriverStatusFlags_t)},
+     , values_CUfileDriverStatusFlags_t, COUNT_OF(values_CUfileDriverStatusFlags_t), false},
     {"DriverControlFlags\0" "DriverControlFlags\0"
      "USE_POLL_MODE\0" "use POLL mode. properties.use_poll_mode\0"
      "ALLOW_COMPAT_MODE\0" "allow COMPATIBILITY mode. properties.allow_compat_mode\0"
      "VANILLA_POSIX_IO_MODE\0" "Vanilla posix io mode. properties.vanilla_posix_io_mode\0"
      "POSIX_IO_MODE\0" "alias for backward compatibility\0"
      "FALLBACK_IO_MODE\0" "Fallback io mode. properties.gds_fallback_io\0"
-     , values_CUfileDriverControlFlags_t, COUNT_OF(values_CUfileDriverControlFlags_t)},
+     , values_CUfileDriverControlFlags_t, COUNT_OF(values_CUfileDriverControlFlags_t), false},
     {"FeatureFlags\0" "FeatureFlags\0"
      "DYN_ROUTING_SUPPORTED\0" "Support for Dynamic routing to handle devices across the PCIe bridges\0"
      "BATCH_IO_SUPPORTED\0" "Supported\0"
      "STREAMS_SUPPORTED\0" "Supported\0"
      "PARALLEL_IO_SUPPORTED\0" "Supported\0"
      "P2P_SUPPORTED\0" "Support for PCI P2PDMA\0"
-     , values_CUfileFeatureFlags_t, COUNT_OF(values_CUfileFeatureFlags_t)},
+     , values_CUfileFeatureFlags_t, COUNT_OF(values_CUfileFeatureFlags_t), false},
     {"P2PFlags\0" "P2PFlags\0"
      "P2PDMA\0" "Support for PCI P2PDMA\0"
      "NVFS\0" "Support for nvidia-fs\0"
      "DMABUF\0" "Support for DMA Buffer\0"
      "C2C\0" "Support for Chip-to-Chip (Grace-based systems)\0"
      "NVIDIA_PEERMEM\0" "Only for IBM Spectrum Scale and WekaFS\0"
-     , values_CUfileP2PFlags_t, COUNT_OF(values_CUfileP2PFlags_t)},
+     , values_CUfileP2PFlags_t, COUNT_OF(values_CUfileP2PFlags_t), false},
     {"Opcode\0" "Opcode\0"
      "READ\0" "\0"
      "WRITE\0" "\0"
-     , values_CUfileOpcode_t, COUNT_OF(values_CUfileOpcode_t)},
+     , values_CUfileOpcode_t, COUNT_OF(values_CUfileOpcode_t), false},
     {"Status\0" "Status\0"
      "WAITING\0" "\0"
      "PENDING\0" "\0"
@@ -118,10 +118,10 @@ static const EnumInfo enums[] = {
      "COMPLETE\0" "\0"
      "TIMEOUT\0" "\0"
      "FAILED\0" "\0"
-     , values_CUfileStatus_t, COUNT_OF(values_CUfileStatus_t)},
+     , values_CUfileStatus_t, COUNT_OF(values_CUfileStatus_t), false},
     {"BatchMode\0" "BatchMode\0"
      "BATCH\0" "\0"
-     , values_CUfileBatchMode_t, COUNT_OF(values_CUfileBatchMode_t)},
+     , values_CUfileBatchMode_t, COUNT_OF(values_CUfileBatchMode_t), false},
     {"SizeTConfigParameter\0" "SizeTConfigParameter\0"
      "PROFILE_STATS\0" "\0"
      "EXECUTION_MAX_IO_QUEUE_DEPTH\0" "\0"
@@ -135,7 +135,7 @@ static const EnumInfo enums[] = {
      "PROPERTIES_IO_BATCHSIZE\0" "\0"
      "POLLTHRESHOLD_SIZE_KB\0" "\0"
      "PROPERTIES_BATCH_IO_TIMEOUT_MS\0" "\0"
-     , values_CUFileSizeTConfigParameter_t, COUNT_OF(values_CUFileSizeTConfigParameter_t)},
+     , values_CUFileSizeTConfigParameter_t, COUNT_OF(values_CUFileSizeTConfigParameter_t), false},
     {"BoolConfigParameter\0" "BoolConfigParameter\0"
      "PROPERTIES_USE_POLL_MODE\0" "\0"
      "PROPERTIES_ALLOW_COMPAT_MODE\0" "\0"
@@ -151,24 +151,24 @@ static const EnumInfo enums[] = {
      "STREAM_MEMOPS_BYPASS\0" "\0"
      "PROPERTIES_POSIX_IO_MODE\0" "\0"
      "GDS_FALLBACK_IO\0" "\0"
-     , values_CUFileBoolConfigParameter_t, COUNT_OF(values_CUFileBoolConfigParameter_t)},
+     , values_CUFileBoolConfigParameter_t, COUNT_OF(values_CUFileBoolConfigParameter_t), false},
     {"StringConfigParameter\0" "StringConfigParameter\0"
      "LOGGING_LEVEL\0" "\0"
      "ENV_LOGFILE_PATH\0" "\0"
      "LOG_DIR\0" "\0"
      "RDMA_TRANSPORT\0" "\0"
-     , values_CUFileStringConfigParameter_t, COUNT_OF(values_CUFileStringConfigParameter_t)},
+     , values_CUFileStringConfigParameter_t, COUNT_OF(values_CUFileStringConfigParameter_t), false},
     {"ArrayConfigParameter\0" "ArrayConfigParameter\0"
      "POSIX_POOL_SLAB_SIZE_KB\0" "\0"
      "POSIX_POOL_SLAB_COUNT\0" "\0"
      "GPU_BOUNCE_BUFFER_SLAB_SIZE_KB\0" "\0"
      "GPU_BOUNCE_BUFFER_SLAB_COUNT\0" "\0"
-     , values_CUFileArrayConfigParameter_t, COUNT_OF(values_CUFileArrayConfigParameter_t)},
+     , values_CUFileArrayConfigParameter_t, COUNT_OF(values_CUFileArrayConfigParameter_t), false},
     {"FileHandleType\0" "FileHandleType\0"
      "OPAQUE_FD\0" "Linux based fd\0"
      "OPAQUE_WIN32\0" "Windows based handle (unsupported)\0"
      "USERSPACE_FS\0" "\0"
-     , values_CUfileFileHandleType, COUNT_OF(values_CUfileFileHandleType)},
+     , values_CUfileFileHandleType, COUNT_OF(values_CUfileFileHandleType), false},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {

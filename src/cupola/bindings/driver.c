@@ -131,15 +131,16 @@ static const long long values_CUGLmap_flags[] = {0LL, 1LL, 2LL};
 static const long long values_CUeglFrameType[] = {0LL, 1LL};
 static const long long values_CUeglResourceLocationFlags[] = {0LL, 1LL};
 static const long long values_CUeglColorFormat[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL, 46LL, 47LL, 48LL, 49LL, 50LL, 51LL, 52LL, 53LL, 54LL, 55LL, 56LL, 57LL, 58LL, 59LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 98LL, 99LL, 100LL, 101LL, 102LL, 103LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL, 117LL};
+static const long long values_CUoutput_mode[] = {0LL, 1LL};
 static const EnumInfo enums[] = {
     {"CUipcMem_flags\0" "CUDA Ipc Mem Flags\0"
      "CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS\0" "Automatically enable peer access between remote devices as needed\0"
-     , values_CUipcMem_flags, COUNT_OF(values_CUipcMem_flags)},
+     , values_CUipcMem_flags, COUNT_OF(values_CUipcMem_flags), false},
     {"CUmemAttach_flags\0" "CUDA Mem Attach Flags\0"
      "CU_MEM_ATTACH_GLOBAL\0" "Memory can be accessed by any stream on any device\0"
      "CU_MEM_ATTACH_HOST\0" "Memory cannot be accessed by any stream on any device\0"
      "CU_MEM_ATTACH_SINGLE\0" "Memory can only be accessed by a single stream on the associated device\0"
-     , values_CUmemAttach_flags, COUNT_OF(values_CUmemAttach_flags)},
+     , values_CUmemAttach_flags, COUNT_OF(values_CUmemAttach_flags), false},
     {"CUctx_flags\0" "Context creation flags\0"
      "CU_CTX_SCHED_AUTO\0" "Automatic scheduling\0"
      "CU_CTX_SCHED_SPIN\0" "Set spin as default scheduling\0"
@@ -153,47 +154,47 @@ static const EnumInfo enums[] = {
      "CU_CTX_USER_COREDUMP_ENABLE\0" "Enable user pipe to trigger coredumps in this context\0"
      "CU_CTX_SYNC_MEMOPS\0" "Ensure synchronous memory operations on this context will synchronize\0"
      "CU_CTX_FLAGS_MASK\0" "\0"
-     , values_CUctx_flags, COUNT_OF(values_CUctx_flags)},
+     , values_CUctx_flags, COUNT_OF(values_CUctx_flags), false},
     {"CUevent_sched_flags\0" "Event sched flags\0"
      "CU_EVENT_SCHED_AUTO\0" "Automatic scheduling\0"
      "CU_EVENT_SCHED_SPIN\0" "Set spin as default scheduling\0"
      "CU_EVENT_SCHED_YIELD\0" "Set yield as default scheduling\0"
      "CU_EVENT_SCHED_BLOCKING_SYNC\0" "Set blocking synchronization as default scheduling\0"
-     , values_CUevent_sched_flags, COUNT_OF(values_CUevent_sched_flags)},
+     , values_CUevent_sched_flags, COUNT_OF(values_CUevent_sched_flags), false},
     {"cl_event_flags\0" "NVCL event scheduling flags\0"
      "NVCL_EVENT_SCHED_AUTO\0" "Automatic scheduling\0"
      "NVCL_EVENT_SCHED_SPIN\0" "Set spin as default scheduling\0"
      "NVCL_EVENT_SCHED_YIELD\0" "Set yield as default scheduling\0"
      "NVCL_EVENT_SCHED_BLOCKING_SYNC\0" "Set blocking synchronization as default scheduling\0"
-     , values_cl_event_flags, COUNT_OF(values_cl_event_flags)},
+     , values_cl_event_flags, COUNT_OF(values_cl_event_flags), false},
     {"cl_context_flags\0" "NVCL context scheduling flags\0"
      "NVCL_CTX_SCHED_AUTO\0" "Automatic scheduling\0"
      "NVCL_CTX_SCHED_SPIN\0" "Set spin as default scheduling\0"
      "NVCL_CTX_SCHED_YIELD\0" "Set yield as default scheduling\0"
      "NVCL_CTX_SCHED_BLOCKING_SYNC\0" "Set blocking synchronization as default scheduling\0"
-     , values_cl_context_flags, COUNT_OF(values_cl_context_flags)},
+     , values_cl_context_flags, COUNT_OF(values_cl_context_flags), false},
     {"CUhostTaskSyncMode\0" "CUhostTaskSyncMode\0"
      "CU_HOST_TASK_BLOCKING\0" "The execution thread will block until new host tasks are ready to run\0"
      "CU_HOST_TASK_SPINWAIT\0" "The execution thread will spin wait until new host tasks are ready to run\0"
-     , values_CUhostTaskSyncMode, COUNT_OF(values_CUhostTaskSyncMode)},
+     , values_CUhostTaskSyncMode, COUNT_OF(values_CUhostTaskSyncMode), false},
     {"CUstream_flags\0" "Stream creation flags\0"
      "CU_STREAM_DEFAULT\0" "Default stream flag\0"
      "CU_STREAM_NON_BLOCKING\0" "Stream does not synchronize with stream 0 (the NULL stream)\0"
-     , values_CUstream_flags, COUNT_OF(values_CUstream_flags)},
+     , values_CUstream_flags, COUNT_OF(values_CUstream_flags), false},
     {"CUevent_flags\0" "Event creation flags\0"
      "CU_EVENT_DEFAULT\0" "Default event flag\0"
      "CU_EVENT_BLOCKING_SYNC\0" "Event uses blocking synchronization\0"
      "CU_EVENT_DISABLE_TIMING\0" "Event will not record timing data\0"
      "CU_EVENT_INTERPROCESS\0" "Event is suitable for interprocess use. CU_EVENT_DISABLE_TIMING must be set\0"
-     , values_CUevent_flags, COUNT_OF(values_CUevent_flags)},
+     , values_CUevent_flags, COUNT_OF(values_CUevent_flags), false},
     {"CUevent_record_flags\0" "Event record flags\0"
      "CU_EVENT_RECORD_DEFAULT\0" "Default event record flag\0"
      "CU_EVENT_RECORD_EXTERNAL\0" "When using stream capture, create an event record node instead of the default behavior. This flag is invalid when used outside of capture.\0"
-     , values_CUevent_record_flags, COUNT_OF(values_CUevent_record_flags)},
+     , values_CUevent_record_flags, COUNT_OF(values_CUevent_record_flags), false},
     {"CUevent_wait_flags\0" "Event wait flags\0"
      "CU_EVENT_WAIT_DEFAULT\0" "Default event wait flag\0"
      "CU_EVENT_WAIT_EXTERNAL\0" "When using stream capture, create an event wait node instead of the default behavior. This flag is invalid when used outside of capture.\0"
-     , values_CUevent_wait_flags, COUNT_OF(values_CUevent_wait_flags)},
+     , values_CUevent_wait_flags, COUNT_OF(values_CUevent_wait_flags), false},
     {"CUatomicOperation\0" "CUDA-valid Atomic Operations\0"
      "CU_ATOMIC_OPERATION_INTEGER_ADD\0" "\0"
      "CU_ATOMIC_OPERATION_INTEGER_MIN\0" "\0"
@@ -209,7 +210,7 @@ static const EnumInfo enums[] = {
      "CU_ATOMIC_OPERATION_FLOAT_MIN\0" "\0"
      "CU_ATOMIC_OPERATION_FLOAT_MAX\0" "\0"
      "CU_ATOMIC_OPERATION_MAX\0" "\0"
-     , values_CUatomicOperation, COUNT_OF(values_CUatomicOperation)},
+     , values_CUatomicOperation, COUNT_OF(values_CUatomicOperation), false},
     {"CUatomicOperationCapability\0" "CUDA-valid Atomic Operation capabilities\0"
      "CU_ATOMIC_CAPABILITY_SIGNED\0" "\0"
      "CU_ATOMIC_CAPABILITY_UNSIGNED\0" "\0"
@@ -218,18 +219,18 @@ static const EnumInfo enums[] = {
      "CU_ATOMIC_CAPABILITY_SCALAR_64\0" "\0"
      "CU_ATOMIC_CAPABILITY_SCALAR_128\0" "\0"
      "CU_ATOMIC_CAPABILITY_VECTOR_32x4\0" "\0"
-     , values_CUatomicOperationCapability, COUNT_OF(values_CUatomicOperationCapability)},
+     , values_CUatomicOperationCapability, COUNT_OF(values_CUatomicOperationCapability), false},
     {"CUstreamWaitValue_flags\0" "Flags for cuStreamWaitValue32 and cuStreamWaitValue64\0"
      "CU_STREAM_WAIT_VALUE_GEQ\0" "Wait until (int32_t)(*addr - value) >= 0 (or int64_t for 64 bit values). Note this is a cyclic comparison which ignores wraparound. (Default behavior.)\0"
      "CU_STREAM_WAIT_VALUE_EQ\0" "Wait until *addr == value.\0"
      "CU_STREAM_WAIT_VALUE_AND\0" "Wait until (*addr & value) != 0.\0"
      "CU_STREAM_WAIT_VALUE_NOR\0" "Wait until ~(*addr | value) != 0. Support for this operation can be queried with cuDeviceGetAttribute() and CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR.\0"
      "CU_STREAM_WAIT_VALUE_FLUSH\0" "Follow the wait operation with a flush of outstanding remote writes. This means that, if a remote write operation is guaranteed to have reached the device before the wait can be satisfied, that write is guaranteed to be visible to downstream device work. The device is permitted to reorder remote writes internally. For example, this flag would be required if two remote writes arrive in a defined order, the wait is satisfied by the second write, and downstream work needs to observe the first write. Support for this operation is restricted to selected platforms and can be queried with CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES.\0"
-     , values_CUstreamWaitValue_flags, COUNT_OF(values_CUstreamWaitValue_flags)},
+     , values_CUstreamWaitValue_flags, COUNT_OF(values_CUstreamWaitValue_flags), false},
     {"CUstreamWriteValue_flags\0" "Flags for cuStreamWriteValue32\0"
      "CU_STREAM_WRITE_VALUE_DEFAULT\0" "Default behavior\0"
      "CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER\0" "Permits the write to be reordered with writes which were issued before it, as a performance optimization. Normally, cuStreamWriteValue32 will provide a memory fence before the write, which has similar semantics to __threadfence_system() but is scoped to the stream rather than a CUDA thread. This flag is not supported in the v2 API.\0"
-     , values_CUstreamWriteValue_flags, COUNT_OF(values_CUstreamWriteValue_flags)},
+     , values_CUstreamWriteValue_flags, COUNT_OF(values_CUstreamWriteValue_flags), false},
     {"CUstreamBatchMemOpType\0" "Operations for cuStreamBatchMemOp\0"
      "CU_STREAM_MEM_OP_WAIT_VALUE_32\0" "Represents a cuStreamWaitValue32 operation\0"
      "CU_STREAM_MEM_OP_WRITE_VALUE_32\0" "Represents a cuStreamWriteValue32 operation\0"
@@ -238,31 +239,31 @@ static const EnumInfo enums[] = {
      "CU_STREAM_MEM_OP_BARRIER\0" "Insert a memory barrier of the specified type\0"
      "CU_STREAM_MEM_OP_ATOMIC_REDUCTION\0" "Perform a atomic reduction. See CUstreamBatchMemOpParamsatomicReduction\0"
      "CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES\0" "This has the same effect as CU_STREAM_WAIT_VALUE_FLUSH, but as a standalone operation.\0"
-     , values_CUstreamBatchMemOpType, COUNT_OF(values_CUstreamBatchMemOpType)},
+     , values_CUstreamBatchMemOpType, COUNT_OF(values_CUstreamBatchMemOpType), false},
     {"CUstreamMemoryBarrier_flags\0" "Flags for CUstreamBatchMemOpParamsmemoryBarrier\0"
      "CU_STREAM_MEMORY_BARRIER_TYPE_SYS\0" "System-wide memory barrier.\0"
      "CU_STREAM_MEMORY_BARRIER_TYPE_GPU\0" "Limit memory barrier scope to the GPU.\0"
-     , values_CUstreamMemoryBarrier_flags, COUNT_OF(values_CUstreamMemoryBarrier_flags)},
+     , values_CUstreamMemoryBarrier_flags, COUNT_OF(values_CUstreamMemoryBarrier_flags), false},
     {"CUstreamAtomicReductionOpType\0" "Atomic reduction operation types for CUstreamBatchMemOpParamsatomicReductionreductionOp\0"
      "CU_STREAM_ATOMIC_REDUCTION_OP_OR\0" "Performs an atomic OR: *(address) = *(address) | value\0"
      "CU_STREAM_ATOMIC_REDUCTION_OP_AND\0" "Performs an atomic AND: *(address) = *(address) & value\0"
      "CU_STREAM_ATOMIC_REDUCTION_OP_ADD\0" "Performs an atomic ADD: *(address) = *(address) + value\0"
-     , values_CUstreamAtomicReductionOpType, COUNT_OF(values_CUstreamAtomicReductionOpType)},
+     , values_CUstreamAtomicReductionOpType, COUNT_OF(values_CUstreamAtomicReductionOpType), false},
     {"CUstreamAtomicReductionDataType\0" "Atomic reduction data types for CUstreamBatchMemOpParamsatomicReductiondataType\0"
      "CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32\0" "\0"
      "CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64\0" "\0"
-     , values_CUstreamAtomicReductionDataType, COUNT_OF(values_CUstreamAtomicReductionDataType)},
+     , values_CUstreamAtomicReductionDataType, COUNT_OF(values_CUstreamAtomicReductionDataType), false},
     {"CUoccupancy_flags\0" "Occupancy calculator flag\0"
      "CU_OCCUPANCY_DEFAULT\0" "Default behavior\0"
      "CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE\0" "Assume global caching is enabled and cannot be automatically turned off\0"
-     , values_CUoccupancy_flags, COUNT_OF(values_CUoccupancy_flags)},
+     , values_CUoccupancy_flags, COUNT_OF(values_CUoccupancy_flags), false},
     {"CUstreamUpdateCaptureDependencies_flags\0" "Flags for cuStreamUpdateCaptureDependencies\0"
      "CU_STREAM_ADD_CAPTURE_DEPENDENCIES\0" "Add new nodes to the dependency set\0"
      "CU_STREAM_SET_CAPTURE_DEPENDENCIES\0" "Replace the dependency set with the new nodes\0"
-     , values_CUstreamUpdateCaptureDependencies_flags, COUNT_OF(values_CUstreamUpdateCaptureDependencies_flags)},
+     , values_CUstreamUpdateCaptureDependencies_flags, COUNT_OF(values_CUstreamUpdateCaptureDependencies_flags), false},
     {"CUasyncNotificationType\0" "Types of async notification that can be sent\0"
      "CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET\0" "Sent when the process has exceeded its device memory budget\0"
-     , values_CUasyncNotificationType, COUNT_OF(values_CUasyncNotificationType)},
+     , values_CUasyncNotificationType, COUNT_OF(values_CUasyncNotificationType), false},
     {"CUarray_format\0" "Array formats\0"
      "CU_AD_FORMAT_UNSIGNED_INT8\0" "Unsigned 8-bit integers\0"
      "CU_AD_FORMAT_UNSIGNED_INT16\0" "Unsigned 16-bit integers\0"
@@ -330,17 +331,17 @@ static const EnumInfo enums[] = {
      "CU_AD_FORMAT_UINT8_PLANAR_444\0" "3 channel unsigned 8-bit YUV planar format, with 4:4:4 sampling\0"
      "CU_AD_FORMAT_UINT16_PLANAR_444\0" "3 channel unsigned 16-bit YUV planar format, with 4:4:4 sampling\0"
      "CU_AD_FORMAT_MAX\0" "\0"
-     , values_CUarray_format, COUNT_OF(values_CUarray_format)},
+     , values_CUarray_format, COUNT_OF(values_CUarray_format), false},
     {"CUaddress_mode\0" "Texture reference addressing modes\0"
      "CU_TR_ADDRESS_MODE_WRAP\0" "Wrapping address mode\0"
      "CU_TR_ADDRESS_MODE_CLAMP\0" "Clamp to edge address mode\0"
      "CU_TR_ADDRESS_MODE_MIRROR\0" "Mirror address mode\0"
      "CU_TR_ADDRESS_MODE_BORDER\0" "Border address mode\0"
-     , values_CUaddress_mode, COUNT_OF(values_CUaddress_mode)},
+     , values_CUaddress_mode, COUNT_OF(values_CUaddress_mode), false},
     {"CUfilter_mode\0" "Texture reference filtering modes\0"
      "CU_TR_FILTER_MODE_POINT\0" "Point filter mode\0"
      "CU_TR_FILTER_MODE_LINEAR\0" "Linear filter mode\0"
-     , values_CUfilter_mode, COUNT_OF(values_CUfilter_mode)},
+     , values_CUfilter_mode, COUNT_OF(values_CUfilter_mode), false},
     {"CUdevice_attribute\0" "Device properties\0"
      "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK\0" "Maximum number of threads per block\0"
      "CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X\0" "Maximum block dimension X\0"
@@ -510,7 +511,7 @@ static const EnumInfo enums[] = {
      "CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE\0" "Minimum contiguous, accessible size in bytes required when the large tensor-map allocation class is effective. Devices with a 128 KiB backing precondition report 131072; devices where allocation-class selection is a no-op report INT_MAX.\0"
      "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED\0" "Device supports GPUDirect RDMA with localized memory using the default RDMA mapping link\0"
      "CU_DEVICE_ATTRIBUTE_MAX\0" "\0"
-     , values_CUdevice_attribute, COUNT_OF(values_CUdevice_attribute)},
+     , values_CUdevice_attribute, COUNT_OF(values_CUdevice_attribute), false},
     {"CUpointer_attribute\0" "Pointer information\0"
      "CU_POINTER_ATTRIBUTE_CONTEXT\0" "The CUcontext on which a pointer was allocated or registered\0"
      "CU_POINTER_ATTRIBUTE_MEMORY_TYPE\0" "The CUmemorytype describing the physical location of a pointer\0"
@@ -534,7 +535,7 @@ static const EnumInfo enums[] = {
      "CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID\0" "A process-wide unique id corresponding to the physical allocation the pointer belongs to\0"
      "CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE\0" "Returns in `*data` a boolean that indicates whether the pointer points to memory that is capable to be used for hardware accelerated decompression.\0"
      "CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL\0" "Returns in `*data` an integer representing the locality domain ordinal of the memory allocation, or -1 if the allocation is not localized to a locality domain.\0"
-     , values_CUpointer_attribute, COUNT_OF(values_CUpointer_attribute)},
+     , values_CUpointer_attribute, COUNT_OF(values_CUpointer_attribute), false},
     {"CUfunction_attribute\0" "Function properties\0"
      "CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK\0" "The maximum number of threads per block, beyond which a launch of the function would fail. This number depends on both the function and the device on which the function is currently loaded.\0"
      "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES\0" "The size in bytes of statically-allocated shared memory required by this function. This does not include dynamically-allocated shared memory requested by the user at runtime.\0"
@@ -555,34 +556,34 @@ static const EnumInfo enums[] = {
      "CU_FUNC_ATTRIBUTE_DEVICE_NODE_UPDATE_SUPPORTED\0" "Whether the function can be updated on device. 1 means device node update is supported, 0 is unsupported. See cuFuncGetAttribute.\0"
      "CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE\0" "The shared memory mode of a function. The value type is CUsharedMemoryMode / cudaSharedMemoryMode. See cuFuncSetAttribute, cuKernelSetAttribute\0"
      "CU_FUNC_ATTRIBUTE_MAX\0" "The shared memory mode of a function. The value type is CUsharedMemoryMode / cudaSharedMemoryMode. See cuFuncSetAttribute, cuKernelSetAttribute\0"
-     , values_CUfunction_attribute, COUNT_OF(values_CUfunction_attribute)},
+     , values_CUfunction_attribute, COUNT_OF(values_CUfunction_attribute), false},
     {"CUfunc_cache\0" "Function cache configurations\0"
      "CU_FUNC_CACHE_PREFER_NONE\0" "no preference for shared memory or L1 (default)\0"
      "CU_FUNC_CACHE_PREFER_SHARED\0" "prefer larger shared memory and smaller L1 cache\0"
      "CU_FUNC_CACHE_PREFER_L1\0" "prefer larger L1 cache and smaller shared memory\0"
      "CU_FUNC_CACHE_PREFER_EQUAL\0" "prefer equal sized L1 cache and shared memory\0"
-     , values_CUfunc_cache, COUNT_OF(values_CUfunc_cache)},
+     , values_CUfunc_cache, COUNT_OF(values_CUfunc_cache), false},
     {"CUsharedconfig\0" "Shared memory configurations\0"
      "CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE\0" "set default shared memory bank size\0"
      "CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE\0" "set shared memory bank width to four bytes\0"
      "CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE\0" "set shared memory bank width to eight bytes\0"
-     , values_CUsharedconfig, COUNT_OF(values_CUsharedconfig)},
+     , values_CUsharedconfig, COUNT_OF(values_CUsharedconfig), false},
     {"CUshared_carveout\0" "Shared memory carveout configurations. These may be passed to cuFuncSetAttribute or cuKernelSetAttribute\0"
      "CU_SHAREDMEM_CARVEOUT_DEFAULT\0" "No preference for shared memory or L1 (default)\0"
      "CU_SHAREDMEM_CARVEOUT_MAX_SHARED\0" "Prefer maximum available shared memory, minimum L1 cache\0"
      "CU_SHAREDMEM_CARVEOUT_MAX_L1\0" "Prefer maximum available L1 cache, minimum shared memory\0"
-     , values_CUshared_carveout, COUNT_OF(values_CUshared_carveout)},
+     , values_CUshared_carveout, COUNT_OF(values_CUshared_carveout), false},
     {"CUmemorytype\0" "Memory types\0"
      "CU_MEMORYTYPE_HOST\0" "Host memory\0"
      "CU_MEMORYTYPE_DEVICE\0" "Device memory\0"
      "CU_MEMORYTYPE_ARRAY\0" "Array memory\0"
      "CU_MEMORYTYPE_UNIFIED\0" "Unified device or host memory\0"
-     , values_CUmemorytype, COUNT_OF(values_CUmemorytype)},
+     , values_CUmemorytype, COUNT_OF(values_CUmemorytype), false},
     {"CUcomputemode\0" "Compute Modes\0"
      "CU_COMPUTEMODE_DEFAULT\0" "Default compute mode (Multiple contexts allowed per device)\0"
      "CU_COMPUTEMODE_PROHIBITED\0" "Compute-prohibited mode (No contexts can be created on this device at this time)\0"
      "CU_COMPUTEMODE_EXCLUSIVE_PROCESS\0" "Compute-exclusive-process mode (Only one context used by a single process can be present on this device at a time)\0"
-     , values_CUcomputemode, COUNT_OF(values_CUcomputemode)},
+     , values_CUcomputemode, COUNT_OF(values_CUcomputemode), false},
     {"CUmem_advise\0" "Memory advise values\0"
      "CU_MEM_ADVISE_SET_READ_MOSTLY\0" "Data will mostly be read and only occasionally be written to\0"
      "CU_MEM_ADVISE_UNSET_READ_MOSTLY\0" "Undo the effect of CU_MEM_ADVISE_SET_READ_MOSTLY\0"
@@ -590,7 +591,7 @@ static const EnumInfo enums[] = {
      "CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION\0" "Clear the preferred location for the data\0"
      "CU_MEM_ADVISE_SET_ACCESSED_BY\0" "Data will be accessed by the specified device, so prevent page faults as much as possible\0"
      "CU_MEM_ADVISE_UNSET_ACCESSED_BY\0" "Let the Unified Memory subsystem decide on the page faulting policy for the specified device\0"
-     , values_CUmem_advise, COUNT_OF(values_CUmem_advise)},
+     , values_CUmem_advise, COUNT_OF(values_CUmem_advise), false},
     {"CUmem_range_attribute\0" "CUmem_range_attribute\0"
      "CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY\0" "Whether the range will mostly be read and only occasionally be written to\0"
      "CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION\0" "The preferred location of the range\0"
@@ -600,7 +601,7 @@ static const EnumInfo enums[] = {
      "CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID\0" "The preferred location id of the range\0"
      "CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE\0" "The last location type to which the range was prefetched\0"
      "CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID\0" "The last location id to which the range was prefetched\0"
-     , values_CUmem_range_attribute, COUNT_OF(values_CUmem_range_attribute)},
+     , values_CUmem_range_attribute, COUNT_OF(values_CUmem_range_attribute), false},
     {"CUjit_option\0" "Online compiler and linker options\0"
      "CU_JIT_MAX_REGISTERS\0" "Max number of registers that a thread may use. Option type: unsigned int Applies to: compiler only\0"
      "CU_JIT_THREADS_PER_BLOCK\0" "IN: Specifies minimum number of threads per block to target compilation for OUT: Returns the number of threads the compiler actually targeted. This restricts the resource utilization of the compiler (e.g. max registers) such that a block with the given number of threads should be able to launch based on register limitations. Note, this option does not currently take into account any other resource limitations, such as shared memory utilization. Cannot be combined with CU_JIT_TARGET. Option type: unsigned int Applies to: compiler only\0"
@@ -639,7 +640,7 @@ static const EnumInfo enums[] = {
      "CU_JIT_SPLIT_COMPILE\0" "This option specifies the maximum number of concurrent threads to use when running compiler optimizations. If the specified value is 1, the option will be ignored. If the specified value is 0, the number of threads will match the number of CPUs on the underlying machine. Otherwise, if the option is N, then up to N threads will be used. Option type: unsigned int Applies to: compiler only\0"
      "CU_JIT_BINARY_LOADER_THREAD_COUNT\0" "This option specifies the maximum number of concurrent threads to use when compiling device code. If the specified value is 1, the option will be ignored. If the specified value is 0, the number of threads will match the number of CPUs on the underlying machine. Otherwise, if the option is N, then up to N threads will be used. This option is ignored if the env var CUDA_BINARY_LOADER_THREAD_COUNT is set. Option type: unsigned int Applies to: compiler and linker\0"
      "CU_JIT_NUM_OPTIONS\0" "This option specifies the maximum number of concurrent threads to use when compiling device code. If the specified value is 1, the option will be ignored. If the specified value is 0, the number of threads will match the number of CPUs on the underlying machine. Otherwise, if the option is N, then up to N threads will be used. This option is ignored if the env var CUDA_BINARY_LOADER_THREAD_COUNT is set. Option type: unsigned int Applies to: compiler and linker\0"
-     , values_CUjit_option, COUNT_OF(values_CUjit_option)},
+     , values_CUjit_option, COUNT_OF(values_CUjit_option), false},
     {"CUjit_target\0" "Online compilation targets\0"
      "CU_TARGET_COMPUTE_30\0" "Compute device class 3.0\0"
      "CU_TARGET_COMPUTE_32\0" "Compute device class 3.2\0"
@@ -681,16 +682,16 @@ static const EnumInfo enums[] = {
      "CU_TARGET_COMPUTE_101\0" "Compute device class 10.1.\0"
      "CU_TARGET_COMPUTE_101A\0" "\0"
      "CU_TARGET_COMPUTE_101F\0" "\0"
-     , values_CUjit_target, COUNT_OF(values_CUjit_target)},
+     , values_CUjit_target, COUNT_OF(values_CUjit_target), false},
     {"CUjit_fallback\0" "Cubin matching fallback strategies\0"
      "CU_PREFER_PTX\0" "Prefer to compile ptx if exact binary match not found\0"
      "CU_PREFER_BINARY\0" "Prefer to fall back to compatible binary code if exact match not found\0"
-     , values_CUjit_fallback, COUNT_OF(values_CUjit_fallback)},
+     , values_CUjit_fallback, COUNT_OF(values_CUjit_fallback), false},
     {"CUjit_cacheMode\0" "Caching modes for dlcm\0"
      "CU_JIT_CACHE_OPTION_NONE\0" "Compile with no -dlcm flag specified\0"
      "CU_JIT_CACHE_OPTION_CG\0" "Compile with L1 cache disabled\0"
      "CU_JIT_CACHE_OPTION_CA\0" "Compile with L1 cache enabled\0"
-     , values_CUjit_cacheMode, COUNT_OF(values_CUjit_cacheMode)},
+     , values_CUjit_cacheMode, COUNT_OF(values_CUjit_cacheMode), false},
     {"CUjitInputType\0" "Device code formats\0"
      "CU_JIT_INPUT_CUBIN\0" "Compiled device-class-specific device code Applicable options: none\0"
      "CU_JIT_INPUT_PTX\0" "PTX source code Applicable options: PTX compiler options\0"
@@ -699,19 +700,19 @@ static const EnumInfo enums[] = {
      "CU_JIT_INPUT_LIBRARY\0" "Archive of host objects with embedded device code Applicable options: PTX compiler options, CU_JIT_FALLBACK_STRATEGY\0"
      "CU_JIT_INPUT_NVVM\0" "High-level intermediate code for link-time optimization Applicable options: NVVM compiler options, PTX compiler options Only valid with LTO-IR compiled with toolkits prior to CUDA 12.0\0"
      "CU_JIT_NUM_INPUT_TYPES\0" "High-level intermediate code for link-time optimization Applicable options: NVVM compiler options, PTX compiler options Only valid with LTO-IR compiled with toolkits prior to CUDA 12.0\0"
-     , values_CUjitInputType, COUNT_OF(values_CUjitInputType)},
+     , values_CUjitInputType, COUNT_OF(values_CUjitInputType), false},
     {"CUgraphicsRegisterFlags\0" "Flags to register a graphics resource\0"
      "CU_GRAPHICS_REGISTER_FLAGS_NONE\0" "\0"
      "CU_GRAPHICS_REGISTER_FLAGS_READ_ONLY\0" "\0"
      "CU_GRAPHICS_REGISTER_FLAGS_WRITE_DISCARD\0" "\0"
      "CU_GRAPHICS_REGISTER_FLAGS_SURFACE_LDST\0" "\0"
      "CU_GRAPHICS_REGISTER_FLAGS_TEXTURE_GATHER\0" "\0"
-     , values_CUgraphicsRegisterFlags, COUNT_OF(values_CUgraphicsRegisterFlags)},
+     , values_CUgraphicsRegisterFlags, COUNT_OF(values_CUgraphicsRegisterFlags), false},
     {"CUgraphicsMapResourceFlags\0" "Flags for mapping and unmapping interop resources\0"
      "CU_GRAPHICS_MAP_RESOURCE_FLAGS_NONE\0" "\0"
      "CU_GRAPHICS_MAP_RESOURCE_FLAGS_READ_ONLY\0" "\0"
      "CU_GRAPHICS_MAP_RESOURCE_FLAGS_WRITE_DISCARD\0" "\0"
-     , values_CUgraphicsMapResourceFlags, COUNT_OF(values_CUgraphicsMapResourceFlags)},
+     , values_CUgraphicsMapResourceFlags, COUNT_OF(values_CUgraphicsMapResourceFlags), false},
     {"CUarray_cubemap_face\0" "Array indices for cube faces\0"
      "CU_CUBEMAP_FACE_POSITIVE_X\0" "Positive X face of cubemap\0"
      "CU_CUBEMAP_FACE_NEGATIVE_X\0" "Negative X face of cubemap\0"
@@ -719,7 +720,7 @@ static const EnumInfo enums[] = {
      "CU_CUBEMAP_FACE_NEGATIVE_Y\0" "Negative Y face of cubemap\0"
      "CU_CUBEMAP_FACE_POSITIVE_Z\0" "Positive Z face of cubemap\0"
      "CU_CUBEMAP_FACE_NEGATIVE_Z\0" "Negative Z face of cubemap\0"
-     , values_CUarray_cubemap_face, COUNT_OF(values_CUarray_cubemap_face)},
+     , values_CUarray_cubemap_face, COUNT_OF(values_CUarray_cubemap_face), false},
     {"CUlimit\0" "Limits\0"
      "CU_LIMIT_STACK_SIZE\0" "GPU thread stack size\0"
      "CU_LIMIT_PRINTF_FIFO_SIZE\0" "GPU printf FIFO size\0"
@@ -733,23 +734,23 @@ static const EnumInfo enums[] = {
      "CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED\0" "When set to zero, CUDA will fail to launch a kernel on a CIG context, instead of using the fallback path, if the kernel uses more shared memory than available\0"
      "CU_LIMIT_PER_BLOCK_MEMORY_SIZE\0" "Per-block memory size\0"
      "CU_LIMIT_MAX\0" "\0"
-     , values_CUlimit, COUNT_OF(values_CUlimit)},
+     , values_CUlimit, COUNT_OF(values_CUlimit), false},
     {"CUresourcetype\0" "Resource types\0"
      "CU_RESOURCE_TYPE_ARRAY\0" "Array resource\0"
      "CU_RESOURCE_TYPE_MIPMAPPED_ARRAY\0" "Mipmapped array resource\0"
      "CU_RESOURCE_TYPE_LINEAR\0" "Linear resource\0"
      "CU_RESOURCE_TYPE_PITCH2D\0" "Pitch 2D resource\0"
-     , values_CUresourcetype, COUNT_OF(values_CUresourcetype)},
+     , values_CUresourcetype, COUNT_OF(values_CUresourcetype), false},
     {"CUaccessProperty\0" "Specifies performance hint with CUaccessPolicyWindow for hitProp and missProp members.\0"
      "CU_ACCESS_PROPERTY_NORMAL\0" "Normal cache persistence.\0"
      "CU_ACCESS_PROPERTY_STREAMING\0" "Streaming access is less likely to persit from cache.\0"
      "CU_ACCESS_PROPERTY_PERSISTING\0" "Persisting access is more likely to persist in cache.\0"
-     , values_CUaccessProperty, COUNT_OF(values_CUaccessProperty)},
+     , values_CUaccessProperty, COUNT_OF(values_CUaccessProperty), false},
     {"CUgraphConditionalNodeType\0" "Conditional node types\0"
      "CU_GRAPH_COND_TYPE_IF\0" "Conditional 'if/else' Node. Body[0] executed if condition is non-zero. If `size` == 2, an optional ELSE graph is created and this is executed if the condition is zero.\0"
      "CU_GRAPH_COND_TYPE_WHILE\0" "Conditional 'while' Node. Body executed repeatedly while condition value is non-zero.\0"
      "CU_GRAPH_COND_TYPE_SWITCH\0" "Conditional 'switch' Node. Body[n] is executed once, where 'n' is the value of the condition. If the condition does not match a body index, no body is launched.\0"
-     , values_CUgraphConditionalNodeType, COUNT_OF(values_CUgraphConditionalNodeType)},
+     , values_CUgraphConditionalNodeType, COUNT_OF(values_CUgraphConditionalNodeType), false},
     {"CUgraphNodeType\0" "Graph node types\0"
      "CU_GRAPH_NODE_TYPE_KERNEL\0" "GPU kernel node\0"
      "CU_GRAPH_NODE_TYPE_MEMCPY\0" "Memcpy node\0"
@@ -769,11 +770,11 @@ static const EnumInfo enums[] = {
      "CU_GRAPH_NODE_TYPE_RESERVED_16\0" "Reserved\0"
      "CU_GRAPH_NODE_TYPE_EXTERNAL_ENGINE\0" "Reserved for External Engine node\0"
      "CU_GRAPH_NODE_TYPE_FABRIC_CPY_BATCH\0" "Fabric copy batch node\0"
-     , values_CUgraphNodeType, COUNT_OF(values_CUgraphNodeType)},
+     , values_CUgraphNodeType, COUNT_OF(values_CUgraphNodeType), false},
     {"CUgraphDependencyType\0" "Type annotations that can be applied to graph edges as part of CUgraphEdgeData.\0"
      "CU_GRAPH_DEPENDENCY_TYPE_DEFAULT\0" "This is an ordinary dependency.\0"
      "CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC\0" "This dependency type allows the downstream node to use cudaGridDependencySynchronize(). It may only be used between kernel nodes, and must be used with either the CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC or CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER outgoing port.\0"
-     , values_CUgraphDependencyType, COUNT_OF(values_CUgraphDependencyType)},
+     , values_CUgraphDependencyType, COUNT_OF(values_CUgraphDependencyType), false},
     {"CUgraphInstantiateResult\0" "Graph instantiation results\0"
      "CUDA_GRAPH_INSTANTIATE_SUCCESS\0" "Instantiation succeeded\0"
      "CUDA_GRAPH_INSTANTIATE_ERROR\0" "Instantiation failed for an unexpected reason which is described in the return value of the function\0"
@@ -781,35 +782,35 @@ static const EnumInfo enums[] = {
      "CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED\0" "Instantiation for device launch failed because the graph contained an unsupported operation\0"
      "CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED\0" "Instantiation for device launch failed due to the nodes belonging to different contexts\0"
      "CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED\0" "One or more conditional handles are not associated with conditional nodes\0"
-     , values_CUgraphInstantiateResult, COUNT_OF(values_CUgraphInstantiateResult)},
+     , values_CUgraphInstantiateResult, COUNT_OF(values_CUgraphInstantiateResult), false},
     {"CUsynchronizationPolicy\0" "CUsynchronizationPolicy\0"
      "CU_SYNC_POLICY_AUTO\0" "\0"
      "CU_SYNC_POLICY_SPIN\0" "\0"
      "CU_SYNC_POLICY_YIELD\0" "\0"
      "CU_SYNC_POLICY_BLOCKING_SYNC\0" "\0"
-     , values_CUsynchronizationPolicy, COUNT_OF(values_CUsynchronizationPolicy)},
+     , values_CUsynchronizationPolicy, COUNT_OF(values_CUsynchronizationPolicy), false},
     {"CUclusterSchedulingPolicy\0" "Cluster scheduling policies. These may be passed to cuFuncSetAttribute or cuKernelSetAttribute\0"
      "CU_CLUSTER_SCHEDULING_POLICY_DEFAULT\0" "the default policy\0"
      "CU_CLUSTER_SCHEDULING_POLICY_SPREAD\0" "spread the blocks within a cluster to the SMs\0"
      "CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING\0" "allow the hardware to load-balance the blocks in a cluster to the SMs\0"
      "CU_CLUSTER_SCHEDULING_POLICY_RUBIN_DSMEM_LOCALITY\0" "Spread the blocks within a cluster to the SMs, and prefer placement that prioritizes Distributed Shared Memory locality for Rubin-class GPUs. This is a preference only. The driver may ignore this request when the launch is not eligible, when the device does not support the requested placement behavior, or when other launch constraints take precedence. This policy is intended for clustered kernels whose performance depends on communication through Distributed Shared Memory among blocks in the same cluster.\0"
-     , values_CUclusterSchedulingPolicy, COUNT_OF(values_CUclusterSchedulingPolicy)},
+     , values_CUclusterSchedulingPolicy, COUNT_OF(values_CUclusterSchedulingPolicy), false},
     {"CUlaunchMemSyncDomain\0" "Memory Synchronization Domain A kernel can be launched in a specified memory synchronization domain that affects all memory operations issued by that kernel. A memory barrier issued in one domain will only order memory operations in that domain, thus eliminating latency increase from memory barriers ordering unrelated traffic. By default, kernels are launched in domain 0. Kernel launched with CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE will have a different domain ID. User may also alter the domain ID with CUlaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, cuStreamSetAttribute, cuLaunchKernelEx, cuGraphKernelNodeSetAttribute. Memory operations done in kernels launched in different domains are considered system-scope distanced. In other words, a GPU scoped memory synchronization is not sufficient for memory order to be observed by kernels in another memory synchronization domain even if they are on the same GPU.\0"
      "CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT\0" "Launch kernels in the default domain\0"
      "CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE\0" "Launch kernels in the remote domain\0"
-     , values_CUlaunchMemSyncDomain, COUNT_OF(values_CUlaunchMemSyncDomain)},
+     , values_CUlaunchMemSyncDomain, COUNT_OF(values_CUlaunchMemSyncDomain), false},
     {"CUlaunchAttributePortableClusterMode\0" "Enum for defining applicability of portable cluster size, used with cuLaunchKernelEx\0"
      "CU_LAUNCH_PORTABLE_CLUSTER_MODE_DEFAULT\0" "The default to use for allowing non-portable cluster size on launch - uses current function attribute for CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED\0"
      "CU_LAUNCH_PORTABLE_CLUSTER_MODE_REQUIRE_PORTABLE\0" "Specifies that the cluster size requested must be a portable size\0"
      "CU_LAUNCH_PORTABLE_CLUSTER_MODE_ALLOW_NON_PORTABLE\0" "Specifies that the cluster size requested may be a non-portable size\0"
-     , values_CUlaunchAttributePortableClusterMode, COUNT_OF(values_CUlaunchAttributePortableClusterMode)},
+     , values_CUlaunchAttributePortableClusterMode, COUNT_OF(values_CUlaunchAttributePortableClusterMode), false},
     {"CUsharedMemoryMode\0" "Shared memory related attributes for use with cuLaunchKernelEx\0"
      "CU_SHARED_MEMORY_MODE_DEFAULT\0" "The default to use for shared memory on launch - uses current function attribute for CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES\0"
      "CU_SHARED_MEMORY_MODE_REQUIRE_PORTABLE\0" "Specifies that the dynamic shared size bytes requested must be a portable size within the bounds of CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK\0"
      "CU_SHARED_MEMORY_MODE_ALLOW_NON_PORTABLE\0" "Specifies that the dynamic shared size bytes requested may be a non-portable size but still within the bounds of CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN\0"
      "CU_SHARED_MEMORY_MODE_ALLOW_OVERSIZED_SHARED_MEMORY\0" "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache)\0"
      "CU_SHARED_MEMORY_MODE_PREFER_OVERSIZED_SHARED_MEMORY\0" "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache), and prefer an oversized shared memory configuration\0"
-     , values_CUsharedMemoryMode, COUNT_OF(values_CUsharedMemoryMode)},
+     , values_CUsharedMemoryMode, COUNT_OF(values_CUsharedMemoryMode), false},
     {"CUlaunchAttributeID\0" "Launch attributes enum; used as id field of CUlaunchAttribute\0"
      "CU_LAUNCH_ATTRIBUTE_IGNORE\0" "Ignored entry, for convenient composition\0"
      "CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW\0" "Valid for streams, graph nodes, launches. See CUlaunchAttributeValueaccessPolicyWindow.\0"
@@ -829,44 +830,44 @@ static const EnumInfo enums[] = {
      "CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING\0" "Valid for streams, graph nodes, launches. This attribute is a hint to the CUDA runtime that the launch should attempt to make the kernel maximize its NVLINK utilization. When possible to honor this hint, CUDA will assume each block in the grid launch will carry out an even amount of NVLINK traffic, and make a best-effort attempt to adjust the kernel launch based on that assumption. This attribute is a hint only. CUDA makes no functional or performance guarantee. Its applicability can be affected by many different factors, including driver version (i.e. CUDA doesn't guarantee the performance characteristics will be maintained between driver versions or a driver update could alter or regress previously observed perf characteristics.) It also doesn't guarantee a successful result, i.e. applying the attribute may not improve the performance of either the targeted kernel or the encapsulating application. Valid values for CUlaunchAttributeValuenvlinkUtilCentricScheduling are 0 (disabled) and 1 (enabled).\0"
      "CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE\0" "Valid for graph nodes, launches. This controls whether the kernel launch is allowed to use a non-portable cluster size. Valid values for CUlaunchAttributeValueportableClusterSizeMode are described in CUlaunchAttributePortableClusterMode. Any other value will return CUDA_ERROR_INVALID_VALUE\0"
      "CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE\0" "Valid for graph nodes, launches. This controls a kernel's use of non-portable or oversized shared memory configurations.\0"
-     , values_CUlaunchAttributeID, COUNT_OF(values_CUlaunchAttributeID)},
+     , values_CUlaunchAttributeID, COUNT_OF(values_CUlaunchAttributeID), false},
     {"CUstreamCaptureStatus\0" "Possible stream capture statuses returned by cuStreamIsCapturing\0"
      "CU_STREAM_CAPTURE_STATUS_NONE\0" "Stream is not capturing\0"
      "CU_STREAM_CAPTURE_STATUS_ACTIVE\0" "Stream is actively capturing\0"
      "CU_STREAM_CAPTURE_STATUS_INVALIDATED\0" "Stream is part of a capture sequence that has been invalidated, but not terminated\0"
-     , values_CUstreamCaptureStatus, COUNT_OF(values_CUstreamCaptureStatus)},
+     , values_CUstreamCaptureStatus, COUNT_OF(values_CUstreamCaptureStatus), false},
     {"CUstreamCaptureMode\0" "Possible modes for stream capture thread interactions. For more details see cuStreamBeginCapture and cuThreadExchangeStreamCaptureMode\0"
      "CU_STREAM_CAPTURE_MODE_GLOBAL\0" "\0"
      "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL\0" "\0"
      "CU_STREAM_CAPTURE_MODE_RELAXED\0" "\0"
-     , values_CUstreamCaptureMode, COUNT_OF(values_CUstreamCaptureMode)},
+     , values_CUstreamCaptureMode, COUNT_OF(values_CUstreamCaptureMode), false},
     {"CUdriverProcAddress_flags\0" "Flags to specify search options. For more details see cuGetProcAddress\0"
      "CU_GET_PROC_ADDRESS_DEFAULT\0" "Default search mode for driver symbols.\0"
      "CU_GET_PROC_ADDRESS_LEGACY_STREAM\0" "Search for legacy versions of driver symbols.\0"
      "CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM\0" "Search for per-thread versions of driver symbols.\0"
-     , values_CUdriverProcAddress_flags, COUNT_OF(values_CUdriverProcAddress_flags)},
+     , values_CUdriverProcAddress_flags, COUNT_OF(values_CUdriverProcAddress_flags), false},
     {"CUdriverProcAddressQueryResult\0" "Flags to indicate search status. For more details see cuGetProcAddress\0"
      "CU_GET_PROC_ADDRESS_SUCCESS\0" "Symbol was succesfully found\0"
      "CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND\0" "Symbol was not found in search\0"
      "CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT\0" "Symbol was found but version supplied was not sufficient\0"
-     , values_CUdriverProcAddressQueryResult, COUNT_OF(values_CUdriverProcAddressQueryResult)},
+     , values_CUdriverProcAddressQueryResult, COUNT_OF(values_CUdriverProcAddressQueryResult), false},
     {"CUexecAffinityType\0" "Execution Affinity Types\0"
      "CU_EXEC_AFFINITY_TYPE_SM_COUNT\0" "Create a context with limited SMs.\0"
      "CU_EXEC_AFFINITY_TYPE_MAX\0" "\0"
-     , values_CUexecAffinityType, COUNT_OF(values_CUexecAffinityType)},
+     , values_CUexecAffinityType, COUNT_OF(values_CUexecAffinityType), false},
     {"CUcigDataType\0" "CUcigDataType\0"
      "CIG_DATA_TYPE_D3D12_COMMAND_QUEUE\0" "D3D12 Command Queue Handle\0"
      "CIG_DATA_TYPE_NV_BLOB\0" "Nvidia specific data blob used for Vulkan and other NV clients\0"
-     , values_CUcigDataType, COUNT_OF(values_CUcigDataType)},
+     , values_CUcigDataType, COUNT_OF(values_CUcigDataType), false},
     {"CUstreamCigDataType\0" "CUstreamCigDataType\0"
      "STREAM_CIG_DATA_TYPE_D3D12_COMMAND_LIST\0" "D3D12 Command List Handle\0"
      "STREAM_CIG_DATA_TYPE_VULKAN_COMMAND_BUFFER_HANDLE_NV\0" "Vulkan Command Buffer Internal NVIDIA Handle\0"
-     , values_CUstreamCigDataType, COUNT_OF(values_CUstreamCigDataType)},
+     , values_CUstreamCigDataType, COUNT_OF(values_CUstreamCigDataType), false},
     {"CUlibraryOption\0" "Library options to be specified with cuLibraryLoadData() or cuLibraryLoadFromFile()\0"
      "CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE\0" "\0"
      "CU_LIBRARY_BINARY_IS_PRESERVED\0" "Specifes that the argument `code` passed to cuLibraryLoadData() will be preserved. Specifying this option will let the driver know that `code` can be accessed at any point until cuLibraryUnload(). The default behavior is for the driver to allocate and maintain its own copy of `code`. Note that this is only a memory usage optimization hint and the driver can choose to ignore it if required. Specifying this option with cuLibraryLoadFromFile() is invalid and will return CUDA_ERROR_INVALID_VALUE.\0"
      "CU_LIBRARY_NUM_OPTIONS\0" "Specifes that the argument `code` passed to cuLibraryLoadData() will be preserved. Specifying this option will let the driver know that `code` can be accessed at any point until cuLibraryUnload(). The default behavior is for the driver to allocate and maintain its own copy of `code`. Note that this is only a memory usage optimization hint and the driver can choose to ignore it if required. Specifying this option with cuLibraryLoadFromFile() is invalid and will return CUDA_ERROR_INVALID_VALUE.\0"
-     , values_CUlibraryOption, COUNT_OF(values_CUlibraryOption)},
+     , values_CUlibraryOption, COUNT_OF(values_CUlibraryOption), false},
     {"CUresult\0" "Error codes\0"
      "CUDA_SUCCESS\0" "The API call returned with no errors. In the case of query calls, this also means that the operation being queried is complete (see cuEventQuery() and cuStreamQuery()).\0"
      "CUDA_ERROR_INVALID_VALUE\0" "This indicates that one or more of the parameters passed to the API call is not within an acceptable range of values.\0"
@@ -974,7 +975,7 @@ static const EnumInfo enums[] = {
      "CUDA_ERROR_GRAPH_RECAPTURE_FAILURE\0" "This error indicates that a graph recapture failed and had to be terminated.\0"
      "CUDA_ERROR_FABRIC_NOT_READY\0" "The GPU fabric is not ready within the bounded wait while the fabric manager probe is still in progress (or not converging in time). Applications may retry after a delay; for the initialization wait budget, see environment variables such as CUDA_FABRIC_INIT_TIMEOUT_MS. The CUDA Runtime uses the same value as cudaErrorFabricNotReady.\0"
      "CUDA_ERROR_UNKNOWN\0" "This indicates that an unknown internal error has occurred.\0"
-     , values_CUresult, COUNT_OF(values_CUresult)},
+     , values_CUresult, COUNT_OF(values_CUresult), false},
     {"CUdevice_P2PAttribute\0" "P2P Attributes\0"
      "CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK\0" "A relative value indicating the performance of the link between two devices\0"
      "CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED\0" "P2P Access is enable\0"
@@ -982,7 +983,7 @@ static const EnumInfo enums[] = {
      "CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED\0" "use CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED instead\0"
      "CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED\0" "Accessing CUDA arrays over the link supported\0"
      "CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED\0" "Only some CUDA-valid atomic operations over the link are supported.\0"
-     , values_CUdevice_P2PAttribute, COUNT_OF(values_CUdevice_P2PAttribute)},
+     , values_CUdevice_P2PAttribute, COUNT_OF(values_CUdevice_P2PAttribute), false},
     {"CUresourceViewFormat\0" "Resource view format\0"
      "CU_RES_VIEW_FORMAT_NONE\0" "No resource view format (use underlying resource format)\0"
      "CU_RES_VIEW_FORMAT_UINT_1X8\0" "1 channel unsigned 8-bit integers\0"
@@ -1019,7 +1020,7 @@ static const EnumInfo enums[] = {
      "CU_RES_VIEW_FORMAT_UNSIGNED_BC6H\0" "Block compressed 6 unsigned half-float\0"
      "CU_RES_VIEW_FORMAT_SIGNED_BC6H\0" "Block compressed 6 signed half-float\0"
      "CU_RES_VIEW_FORMAT_UNSIGNED_BC7\0" "Block compressed 7\0"
-     , values_CUresourceViewFormat, COUNT_OF(values_CUresourceViewFormat)},
+     , values_CUresourceViewFormat, COUNT_OF(values_CUresourceViewFormat), false},
     {"CUtensorMapDataType\0" "Tensor map data type\0"
      "CU_TENSOR_MAP_DATA_TYPE_UINT8\0" "\0"
      "CU_TENSOR_MAP_DATA_TYPE_UINT16\0" "\0"
@@ -1037,12 +1038,12 @@ static const EnumInfo enums[] = {
      "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B\0" "\0"
      "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B\0" "\0"
      "CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B\0" "\0"
-     , values_CUtensorMapDataType, COUNT_OF(values_CUtensorMapDataType)},
+     , values_CUtensorMapDataType, COUNT_OF(values_CUtensorMapDataType), false},
     {"CUtensorMapInterleave\0" "Tensor map interleave layout type\0"
      "CU_TENSOR_MAP_INTERLEAVE_NONE\0" "\0"
      "CU_TENSOR_MAP_INTERLEAVE_16B\0" "\0"
      "CU_TENSOR_MAP_INTERLEAVE_32B\0" "\0"
-     , values_CUtensorMapInterleave, COUNT_OF(values_CUtensorMapInterleave)},
+     , values_CUtensorMapInterleave, COUNT_OF(values_CUtensorMapInterleave), false},
     {"CUtensorMapSwizzle\0" "Tensor map swizzling mode of shared memory banks\0"
      "CU_TENSOR_MAP_SWIZZLE_NONE\0" "\0"
      "CU_TENSOR_MAP_SWIZZLE_32B\0" "\0"
@@ -1051,31 +1052,31 @@ static const EnumInfo enums[] = {
      "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B\0" "\0"
      "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B\0" "\0"
      "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B\0" "\0"
-     , values_CUtensorMapSwizzle, COUNT_OF(values_CUtensorMapSwizzle)},
+     , values_CUtensorMapSwizzle, COUNT_OF(values_CUtensorMapSwizzle), false},
     {"CUtensorMapL2promotion\0" "Tensor map L2 promotion type\0"
      "CU_TENSOR_MAP_L2_PROMOTION_NONE\0" "\0"
      "CU_TENSOR_MAP_L2_PROMOTION_L2_64B\0" "\0"
      "CU_TENSOR_MAP_L2_PROMOTION_L2_128B\0" "\0"
      "CU_TENSOR_MAP_L2_PROMOTION_L2_256B\0" "\0"
-     , values_CUtensorMapL2promotion, COUNT_OF(values_CUtensorMapL2promotion)},
+     , values_CUtensorMapL2promotion, COUNT_OF(values_CUtensorMapL2promotion), false},
     {"CUtensorMapFloatOOBfill\0" "Tensor map out-of-bounds fill type\0"
      "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE\0" "\0"
      "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA\0" "\0"
-     , values_CUtensorMapFloatOOBfill, COUNT_OF(values_CUtensorMapFloatOOBfill)},
+     , values_CUtensorMapFloatOOBfill, COUNT_OF(values_CUtensorMapFloatOOBfill), false},
     {"CUtensorMapIm2ColWideMode\0" "Tensor map Im2Col wide mode\0"
      "CU_TENSOR_MAP_IM2COL_WIDE_MODE_W\0" "\0"
      "CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128\0" "\0"
-     , values_CUtensorMapIm2ColWideMode, COUNT_OF(values_CUtensorMapIm2ColWideMode)},
+     , values_CUtensorMapIm2ColWideMode, COUNT_OF(values_CUtensorMapIm2ColWideMode), false},
     {"CUtensorMapAllocClass\0" "Tensor-map allocation class. On devices where allocation-class selection affects Tensor Memory Accelerator (TMA) out-of-bounds address generation, this controls the mode encoded in a CUtensorMap. The \"large\" class enables a wider (128 KiB) OOB address-generation window that improves performance but is only safe when the tensor's base allocation is backed by a contiguous, accessible region of at least CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE bytes. On devices where allocation-class selection has no effect, all requests have the same SMALL effective behavior.\0"
      "CU_TENSOR_MAP_ALLOC_CLASS_AUTO\0" "Recompute the effective allocation class from the tensor-map layout.\0"
      "CU_TENSOR_MAP_ALLOC_CLASS_SMALL\0" "Request the \"small\" class (safe 4 KiB OOB window).\0"
      "CU_TENSOR_MAP_ALLOC_CLASS_LARGE\0" "Request the \"large\" class (128 KiB OOB window); when LARGE is effective, the caller guarantees the effective base allocation is accessible for at least CU_DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE bytes before use.\0"
-     , values_CUtensorMapAllocClass, COUNT_OF(values_CUtensorMapAllocClass)},
+     , values_CUtensorMapAllocClass, COUNT_OF(values_CUtensorMapAllocClass), false},
     {"CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS\0" "Access flags that specify the level of access the current context's device has on the memory referenced.\0"
      "CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE\0" "No access, meaning the device cannot access this memory at all, thus must be staged through accessible memory in order to complete certain operations\0"
      "CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ\0" "Read-only access, meaning writes to this memory are considered invalid accesses and thus return error in that case.\0"
      "CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE\0" "Read-write access, the device has full read-write access to the memory\0"
-     , values_CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS, COUNT_OF(values_CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS)},
+     , values_CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS, COUNT_OF(values_CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS), false},
     {"CUexternalMemoryHandleType\0" "External memory handle types\0"
      "CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD\0" "Handle is an opaque file descriptor\0"
      "CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32\0" "Handle is an opaque shared NT handle\0"
@@ -1086,7 +1087,7 @@ static const EnumInfo enums[] = {
      "CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE_KMT\0" "Handle is a globally shared handle to a D3D11 resource\0"
      "CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF\0" "Handle is an NvSciBuf object\0"
      "CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD\0" "Handle is a dma_buf file descriptor\0"
-     , values_CUexternalMemoryHandleType, COUNT_OF(values_CUexternalMemoryHandleType)},
+     , values_CUexternalMemoryHandleType, COUNT_OF(values_CUexternalMemoryHandleType), false},
     {"CUexternalSemaphoreHandleType\0" "External semaphore handle types\0"
      "CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD\0" "Handle is an opaque file descriptor\0"
      "CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32\0" "Handle is an opaque shared NT handle\0"
@@ -1098,7 +1099,7 @@ static const EnumInfo enums[] = {
      "CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX_KMT\0" "Handle is a globally shared handle referencing a D3D11 keyed mutex object\0"
      "CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD\0" "Handle is an opaque file descriptor referencing a timeline semaphore\0"
      "CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32\0" "Handle is an opaque shared NT handle referencing a timeline semaphore\0"
-     , values_CUexternalSemaphoreHandleType, COUNT_OF(values_CUexternalSemaphoreHandleType)},
+     , values_CUexternalSemaphoreHandleType, COUNT_OF(values_CUexternalSemaphoreHandleType), false},
     {"CUmemAllocationHandleType\0" "Flags for specifying particular handle types\0"
      "CU_MEM_HANDLE_TYPE_NONE\0" "Does not allow any export mechanism. >\0"
      "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR\0" "Allows a file descriptor to be used for exporting. Permitted only on POSIX systems. (int)\0"
@@ -1106,13 +1107,13 @@ static const EnumInfo enums[] = {
      "CU_MEM_HANDLE_TYPE_WIN32_KMT\0" "Allows a Win32 KMT handle to be used for exporting. (D3DKMT_HANDLE)\0"
      "CU_MEM_HANDLE_TYPE_FABRIC\0" "Allows a fabric handle to be used for exporting. (CUmemFabricHandle)\0"
      "CU_MEM_HANDLE_TYPE_MAX\0" "\0"
-     , values_CUmemAllocationHandleType, COUNT_OF(values_CUmemAllocationHandleType)},
+     , values_CUmemAllocationHandleType, COUNT_OF(values_CUmemAllocationHandleType), false},
     {"CUmemAccess_flags\0" "Specifies the memory protection flags for mapping.\0"
      "CU_MEM_ACCESS_FLAGS_PROT_NONE\0" "Default, make the address range not accessible\0"
      "CU_MEM_ACCESS_FLAGS_PROT_READ\0" "Make the address range read accessible\0"
      "CU_MEM_ACCESS_FLAGS_PROT_READWRITE\0" "Make the address range read-write accessible\0"
      "CU_MEM_ACCESS_FLAGS_PROT_MAX\0" "\0"
-     , values_CUmemAccess_flags, COUNT_OF(values_CUmemAccess_flags)},
+     , values_CUmemAccess_flags, COUNT_OF(values_CUmemAccess_flags), false},
     {"CUmemLocationType\0" "Specifies the type of location\0"
      "CU_MEM_LOCATION_TYPE_INVALID\0" "\0"
      "CU_MEM_LOCATION_TYPE_NONE\0" "Location is unspecified. This is used when creating a managed memory pool to indicate no preferred location for the pool\0"
@@ -1123,43 +1124,43 @@ static const EnumInfo enums[] = {
      "CU_MEM_LOCATION_TYPE_INVISIBLE\0" "Location is not visible but device is accessible, id is always CU_DEVICE_INVALID\0"
      "CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN\0" "Location is a portion of device memory, specified by the locality domain ID.\0"
      "CU_MEM_LOCATION_TYPE_MAX\0" "\0"
-     , values_CUmemLocationType, COUNT_OF(values_CUmemLocationType)},
+     , values_CUmemLocationType, COUNT_OF(values_CUmemLocationType), false},
     {"CUmemAllocationType\0" "Defines the allocation types available\0"
      "CU_MEM_ALLOCATION_TYPE_INVALID\0" "\0"
      "CU_MEM_ALLOCATION_TYPE_PINNED\0" "This allocation type is 'pinned', i.e. cannot migrate from its current location while the application is actively using it\0"
      "CU_MEM_ALLOCATION_TYPE_MANAGED\0" "This allocation type is managed memory\0"
      "CU_MEM_ALLOCATION_TYPE_MAX\0" "This allocation type is managed memory\0"
-     , values_CUmemAllocationType, COUNT_OF(values_CUmemAllocationType)},
+     , values_CUmemAllocationType, COUNT_OF(values_CUmemAllocationType), false},
     {"CUmemAllocationGranularity_flags\0" "Flag for requesting different optimal and required granularities for an allocation.\0"
      "CU_MEM_ALLOC_GRANULARITY_MINIMUM\0" "Minimum required granularity for allocation\0"
      "CU_MEM_ALLOC_GRANULARITY_RECOMMENDED\0" "Recommended granularity for allocation for best performance\0"
-     , values_CUmemAllocationGranularity_flags, COUNT_OF(values_CUmemAllocationGranularity_flags)},
+     , values_CUmemAllocationGranularity_flags, COUNT_OF(values_CUmemAllocationGranularity_flags), false},
     {"CUmemRangeHandleType\0" "Specifies the handle type for address range\0"
      "CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD\0" "\0"
      "CU_MEM_RANGE_HANDLE_TYPE_MAX\0" "\0"
-     , values_CUmemRangeHandleType, COUNT_OF(values_CUmemRangeHandleType)},
+     , values_CUmemRangeHandleType, COUNT_OF(values_CUmemRangeHandleType), false},
     {"CUmemRangeFlags\0" "Flag for requesting handle type for address range.\0"
      "CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE\0" "Indicates that DMA_BUF handle should be mapped via PCIe BAR1\0"
-     , values_CUmemRangeFlags, COUNT_OF(values_CUmemRangeFlags)},
+     , values_CUmemRangeFlags, COUNT_OF(values_CUmemRangeFlags), false},
     {"CUarraySparseSubresourceType\0" "Sparse subresource types\0"
      "CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL\0" "\0"
      "CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL\0" "\0"
-     , values_CUarraySparseSubresourceType, COUNT_OF(values_CUarraySparseSubresourceType)},
+     , values_CUarraySparseSubresourceType, COUNT_OF(values_CUarraySparseSubresourceType), false},
     {"CUmemOperationType\0" "Memory operation types\0"
      "CU_MEM_OPERATION_TYPE_MAP\0" "\0"
      "CU_MEM_OPERATION_TYPE_UNMAP\0" "\0"
-     , values_CUmemOperationType, COUNT_OF(values_CUmemOperationType)},
+     , values_CUmemOperationType, COUNT_OF(values_CUmemOperationType), false},
     {"CUmemHandleType\0" "Memory handle types\0"
      "CU_MEM_HANDLE_TYPE_GENERIC\0" "\0"
-     , values_CUmemHandleType, COUNT_OF(values_CUmemHandleType)},
+     , values_CUmemHandleType, COUNT_OF(values_CUmemHandleType), false},
     {"CUmemAllocationCompType\0" "Specifies compression attribute for an allocation.\0"
      "CU_MEM_ALLOCATION_COMP_NONE\0" "Allocating non-compressible memory\0"
      "CU_MEM_ALLOCATION_COMP_GENERIC\0" "Allocating compressible memory\0"
-     , values_CUmemAllocationCompType, COUNT_OF(values_CUmemAllocationCompType)},
+     , values_CUmemAllocationCompType, COUNT_OF(values_CUmemAllocationCompType), false},
     {"CUmulticastGranularity_flags\0" "Flags for querying different granularities for a multicast object\0"
      "CU_MULTICAST_GRANULARITY_MINIMUM\0" "Minimum required granularity\0"
      "CU_MULTICAST_GRANULARITY_RECOMMENDED\0" "Recommended granularity for best performance\0"
-     , values_CUmulticastGranularity_flags, COUNT_OF(values_CUmulticastGranularity_flags)},
+     , values_CUmulticastGranularity_flags, COUNT_OF(values_CUmulticastGranularity_flags), false},
     {"CUgraphExecUpdateResult\0" "CUDA Graph Update error types\0"
      "CU_GRAPH_EXEC_UPDATE_SUCCESS\0" "The update succeeded\0"
      "CU_GRAPH_EXEC_UPDATE_ERROR\0" "The update failed for an unexpected reason which is described in the return value of the function\0"
@@ -1170,7 +1171,7 @@ static const EnumInfo enums[] = {
      "CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED\0" "The update failed because something about the node is not supported\0"
      "CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE\0" "The update failed because the function of a kernel node changed in an unsupported way\0"
      "CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED\0" "The update failed because the node attributes changed in a way that is not supported\0"
-     , values_CUgraphExecUpdateResult, COUNT_OF(values_CUgraphExecUpdateResult)},
+     , values_CUgraphExecUpdateResult, COUNT_OF(values_CUgraphExecUpdateResult), false},
     {"CUmemPool_attribute\0" "CUDA memory pool attributes\0"
      "CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES\0" "(value type = int) Allow cuMemAllocAsync to use memory asynchronously freed in another streams as long as a stream ordering dependency of the allocating stream on the free action exists. Cuda events and null stream interactions can create the required stream ordered dependencies. (default enabled)\0"
      "CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC\0" "(value type = int) Allow reuse of already completed frees when there is no dependency between the free and allocation. (default enabled)\0"
@@ -1187,50 +1188,50 @@ static const EnumInfo enums[] = {
      "CU_MEMPOOL_ATTR_MAX_POOL_SIZE\0" "(value type = cuuint64_t) Maximum size of the pool in bytes, this value may be higher than what was initially passed to cuMemPoolCreate due to alignment requirements. A value of 0 indicates no maximum size. For CU_MEM_ALLOCATION_TYPE_MANAGED and IPC imported pools this value will be system dependent.\0"
      "CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED\0" "(value type = int) Indicates whether the pool has hardware compresssion enabled\0"
      "CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID\0" "(value type = int) The locality domain ID for the mempool, if the mempool is localized to a locality domain. A value of -1 indicates that the mempool is not localized. Note: On devices with a single locality domain, mempools created with CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN and localityDomainId 0 are equivalent to full-device mempools created with CU_MEM_LOCATION_TYPE_DEVICE. The value of this attribute will be -1 for such mempools.\0"
-     , values_CUmemPool_attribute, COUNT_OF(values_CUmemPool_attribute)},
+     , values_CUmemPool_attribute, COUNT_OF(values_CUmemPool_attribute), false},
     {"CUmemcpyFlags\0" "Flags to specify for copies within a batch. For more details see cuMemcpyBatchAsync.\0"
      "CU_MEMCPY_FLAG_DEFAULT\0" "\0"
      "CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE\0" "Hint to the driver to try and overlap the copy with compute work on the SMs.\0"
-     , values_CUmemcpyFlags, COUNT_OF(values_CUmemcpyFlags)},
+     , values_CUmemcpyFlags, COUNT_OF(values_CUmemcpyFlags), false},
     {"CUmemcpySrcAccessOrder\0" "These flags allow applications to convey the source access ordering CUDA must maintain. The destination will always be accessed in stream order.\0"
      "CU_MEMCPY_SRC_ACCESS_ORDER_INVALID\0" "Default invalid.\0"
      "CU_MEMCPY_SRC_ACCESS_ORDER_STREAM\0" "Indicates that access to the source pointer must be in stream order.\0"
      "CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL\0" "Indicates that access to the source pointer can be out of stream order and all accesses must be complete before the API call returns. This flag is suited for ephemeral sources (ex., stack variables) when it's known that no prior operations in the stream can be accessing the memory and also that the lifetime of the memory is limited to the scope that the source variable was declared in. Specifying this flag allows the driver to optimize the copy and removes the need for the user to synchronize the stream after the API call.\0"
      "CU_MEMCPY_SRC_ACCESS_ORDER_ANY\0" "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.\0"
      "CU_MEMCPY_SRC_ACCESS_ORDER_MAX\0" "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.\0"
-     , values_CUmemcpySrcAccessOrder, COUNT_OF(values_CUmemcpySrcAccessOrder)},
+     , values_CUmemcpySrcAccessOrder, COUNT_OF(values_CUmemcpySrcAccessOrder), false},
     {"CUmemcpy3DOperandType\0" "These flags allow applications to convey the operand type for individual copies specified in cuMemcpy3DBatchAsync.\0"
      "CU_MEMCPY_OPERAND_TYPE_POINTER\0" "Memcpy operand is a valid pointer.\0"
      "CU_MEMCPY_OPERAND_TYPE_ARRAY\0" "Memcpy operand is a CUarray.\0"
      "CU_MEMCPY_OPERAND_TYPE_MAX\0" "\0"
-     , values_CUmemcpy3DOperandType, COUNT_OF(values_CUmemcpy3DOperandType)},
+     , values_CUmemcpy3DOperandType, COUNT_OF(values_CUmemcpy3DOperandType), false},
     {"CUgraphMem_attribute\0" "CUgraphMem_attribute\0"
      "CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT\0" "(value type = cuuint64_t) Amount of memory, in bytes, currently associated with graphs\0"
      "CU_GRAPH_MEM_ATTR_USED_MEM_HIGH\0" "(value type = cuuint64_t) High watermark of memory, in bytes, associated with graphs since the last time it was reset. High watermark can only be reset to zero.\0"
      "CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT\0" "(value type = cuuint64_t) Amount of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.\0"
      "CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH\0" "(value type = cuuint64_t) High watermark of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.\0"
-     , values_CUgraphMem_attribute, COUNT_OF(values_CUgraphMem_attribute)},
+     , values_CUgraphMem_attribute, COUNT_OF(values_CUgraphMem_attribute), false},
     {"CUgraphChildGraphNodeOwnership\0" "Child graph node ownership\0"
      "CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE\0" "Default behavior for a child graph node. Child graph is cloned into the parent and memory allocation/free nodes can't be present in the child graph.\0"
      "CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE\0" "The child graph is moved to the parent. The handle to the child graph is owned by the parent and will be destroyed when the parent is destroyed. The following restrictions apply to child graphs after they have been moved: Cannot be independently instantiated or destroyed; Cannot be added as a child graph of a separate parent graph; Cannot be used as an argument to cuGraphExecUpdate; Cannot have additional memory allocation or free nodes added.\0"
      "CU_GRAPH_CHILD_GRAPH_OWNERSHIP_INVALID\0" "Invalid ownership flag. Set when params are queried to prevent accidentally reusing the driver-owned graph object\0"
-     , values_CUgraphChildGraphNodeOwnership, COUNT_OF(values_CUgraphChildGraphNodeOwnership)},
+     , values_CUgraphChildGraphNodeOwnership, COUNT_OF(values_CUgraphChildGraphNodeOwnership), false},
     {"CUflushGPUDirectRDMAWritesOptions\0" "Bitmasks for CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS\0"
      "CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST\0" "cuFlushGPUDirectRDMAWrites() and its CUDA Runtime API counterpart are supported on the device.\0"
      "CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_MEMOPS\0" "The CU_STREAM_WAIT_VALUE_FLUSH flag and the CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES MemOp are supported on the device.\0"
-     , values_CUflushGPUDirectRDMAWritesOptions, COUNT_OF(values_CUflushGPUDirectRDMAWritesOptions)},
+     , values_CUflushGPUDirectRDMAWritesOptions, COUNT_OF(values_CUflushGPUDirectRDMAWritesOptions), false},
     {"CUGPUDirectRDMAWritesOrdering\0" "Platform native ordering for GPUDirect RDMA writes\0"
      "CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE\0" "The device does not natively support ordering of remote writes. cuFlushGPUDirectRDMAWrites() can be leveraged if supported.\0"
      "CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER\0" "Natively, the device can consistently consume remote writes, although other CUDA devices may not.\0"
      "CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES\0" "Any CUDA device in the system can consistently consume remote writes to this device.\0"
-     , values_CUGPUDirectRDMAWritesOrdering, COUNT_OF(values_CUGPUDirectRDMAWritesOrdering)},
+     , values_CUGPUDirectRDMAWritesOrdering, COUNT_OF(values_CUGPUDirectRDMAWritesOrdering), false},
     {"CUflushGPUDirectRDMAWritesScope\0" "The scopes for cuFlushGPUDirectRDMAWrites\0"
      "CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER\0" "Blocks until remote writes are visible to the CUDA device context owning the data.\0"
      "CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES\0" "Blocks until remote writes are visible to all CUDA device contexts.\0"
-     , values_CUflushGPUDirectRDMAWritesScope, COUNT_OF(values_CUflushGPUDirectRDMAWritesScope)},
+     , values_CUflushGPUDirectRDMAWritesScope, COUNT_OF(values_CUflushGPUDirectRDMAWritesScope), false},
     {"CUflushGPUDirectRDMAWritesTarget\0" "The targets for cuFlushGPUDirectRDMAWrites\0"
      "CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX\0" "Sets the target for cuFlushGPUDirectRDMAWrites() to the currently active CUDA device context.\0"
-     , values_CUflushGPUDirectRDMAWritesTarget, COUNT_OF(values_CUflushGPUDirectRDMAWritesTarget)},
+     , values_CUflushGPUDirectRDMAWritesTarget, COUNT_OF(values_CUflushGPUDirectRDMAWritesTarget), false},
     {"CUgraphDebugDot_flags\0" "The additional write options for cuGraphDebugDotPrint\0"
      "CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE\0" "Output all debug data as if every debug flag is enabled\0"
      "CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES\0" "Use CUDA Runtime structures for output\0"
@@ -1250,23 +1251,23 @@ static const EnumInfo enums[] = {
      "CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS\0" "Adds conditional node parameters to output\0"
      "CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_BATCH_NODE_PARAMS\0" "Adds batch memcpy node parameters to the output\0"
      "CU_GRAPH_DEBUG_DOT_FLAGS_FABRIC_CPY_BATCH_NODE_PARAMS\0" "Adds fabric copy batch node parameters\0"
-     , values_CUgraphDebugDot_flags, COUNT_OF(values_CUgraphDebugDot_flags)},
+     , values_CUgraphDebugDot_flags, COUNT_OF(values_CUgraphDebugDot_flags), false},
     {"CUuserObject_flags\0" "Flags for user objects for graphs\0"
      "CU_USER_OBJECT_NO_DESTRUCTOR_SYNC\0" "Indicates the destructor execution is not synchronized by any CUDA handle.\0"
-     , values_CUuserObject_flags, COUNT_OF(values_CUuserObject_flags)},
+     , values_CUuserObject_flags, COUNT_OF(values_CUuserObject_flags), false},
     {"CUuserObjectRetain_flags\0" "Flags for retaining user object references for graphs\0"
      "CU_GRAPH_USER_OBJECT_MOVE\0" "Transfer references from the caller rather than creating new references.\0"
-     , values_CUuserObjectRetain_flags, COUNT_OF(values_CUuserObjectRetain_flags)},
+     , values_CUuserObjectRetain_flags, COUNT_OF(values_CUuserObjectRetain_flags), false},
     {"CUgraphInstantiate_flags\0" "Flags for instantiating a graph\0"
      "CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH\0" "Automatically free memory allocated in a graph before relaunching.\0"
      "CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD\0" "Automatically upload the graph after instantiation. Only supported by cuGraphInstantiateWithParams. The upload will be performed using the stream provided in `instantiateParams`.\0"
      "CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH\0" "Instantiate the graph to be launchable from the device. This flag can only be used on platforms which support unified addressing. This flag cannot be used in conjunction with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.\0"
      "CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY\0" "Run the graph using the per-node priority attributes rather than the priority of the stream it is launched into.\0"
-     , values_CUgraphInstantiate_flags, COUNT_OF(values_CUgraphInstantiate_flags)},
+     , values_CUgraphInstantiate_flags, COUNT_OF(values_CUgraphInstantiate_flags), false},
     {"CUdeviceNumaConfig\0" "CUDA device NUMA configuration\0"
      "CU_DEVICE_NUMA_CONFIG_NONE\0" "The GPU is not a NUMA node\0"
      "CU_DEVICE_NUMA_CONFIG_NUMA_NODE\0" "The GPU is a NUMA node, CU_DEVICE_ATTRIBUTE_NUMA_ID contains its NUMA ID\0"
-     , values_CUdeviceNumaConfig, COUNT_OF(values_CUdeviceNumaConfig)},
+     , values_CUdeviceNumaConfig, COUNT_OF(values_CUdeviceNumaConfig), false},
     {"CUprocessState\0" "CUDA Process States\0"
      "CU_PROCESS_STATE_RUNNING\0" "Default process state\0"
      "CU_PROCESS_STATE_LOCKED\0" "CUDA API locks are taken so further CUDA API calls will block\0"
@@ -1274,51 +1275,51 @@ static const EnumInfo enums[] = {
      "CU_PROCESS_STATE_FAILED\0" "Application entered an uncorrectable error during the checkpoint/restore process\0"
      "CU_PROCESS_STATE_CHECKPOINTING\0" "Application memory contents are being checkpointed\0"
      "CU_PROCESS_STATE_RESTORING\0" "Application memory contents are being restored\0"
-     , values_CUprocessState, COUNT_OF(values_CUprocessState)},
+     , values_CUprocessState, COUNT_OF(values_CUprocessState), false},
     {"CUmoduleLoadingMode\0" "CUDA Lazy Loading status\0"
      "CU_MODULE_EAGER_LOADING\0" "Lazy Kernel Loading is not enabled\0"
      "CU_MODULE_LAZY_LOADING\0" "Lazy Kernel Loading is enabled\0"
-     , values_CUmoduleLoadingMode, COUNT_OF(values_CUmoduleLoadingMode)},
+     , values_CUmoduleLoadingMode, COUNT_OF(values_CUmoduleLoadingMode), false},
     {"CUmemDecompressAlgorithm\0" "Bitmasks for CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK.\0"
      "CU_MEM_DECOMPRESS_UNSUPPORTED\0" "Decompression is unsupported.\0"
      "CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE\0" "Deflate is supported.\0"
      "CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY\0" "Snappy is supported.\0"
      "CU_MEM_DECOMPRESS_ALGORITHM_LZ4\0" "LZ4 is supported.\0"
-     , values_CUmemDecompressAlgorithm, COUNT_OF(values_CUmemDecompressAlgorithm)},
+     , values_CUmemDecompressAlgorithm, COUNT_OF(values_CUmemDecompressAlgorithm), false},
     {"CUcliqueType\0" "Fabric clique types\0"
      "CU_CLIQUE_TYPE_UNICAST_POINTER\0" "Unicast pointer clique\0"
      "CU_CLIQUE_TYPE_MULTICAST_POINTER\0" "Multicast pointer clique\0"
      "CU_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT\0" "Unicast logical endpoint clique\0"
      "CU_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT\0" "Multicast logical endpoint clique\0"
-     , values_CUcliqueType, COUNT_OF(values_CUcliqueType)},
+     , values_CUcliqueType, COUNT_OF(values_CUcliqueType), false},
     {"CUlogicalEndpointIpcHandleType\0" "IPC handle types that can be requested/queried for a given logical endpoint\0"
      "CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_NONE\0" "Does not allow any export mechanism\0"
      "CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC\0" "Allows export to a fabric handle (CUlogicalEndpointFabricHandle)\0"
-     , values_CUlogicalEndpointIpcHandleType, COUNT_OF(values_CUlogicalEndpointIpcHandleType)},
+     , values_CUlogicalEndpointIpcHandleType, COUNT_OF(values_CUlogicalEndpointIpcHandleType), false},
     {"CUlogicalEndpointType\0" "Logical endpoint type\0"
      "CU_LOGICAL_ENDPOINT_TYPE_INVALID\0" "\0"
      "CU_LOGICAL_ENDPOINT_TYPE_UNICAST\0" "\0"
      "CU_LOGICAL_ENDPOINT_TYPE_MULTICAST\0" "\0"
-     , values_CUlogicalEndpointType, COUNT_OF(values_CUlogicalEndpointType)},
+     , values_CUlogicalEndpointType, COUNT_OF(values_CUlogicalEndpointType), false},
     {"CUlogicalEndpointFlag\0" "Flags for CUlogicalEndpointProp\0"
      "CU_LOGICAL_ENDPOINT_FLAG_NONE\0" "Default flag for logical endpoint construction\0"
      "CU_LOGICAL_ENDPOINT_FLAG_COUNTED_OPS\0" "Indicate the programmer's intention to use counted operations with the logical endpoint\0"
-     , values_CUlogicalEndpointFlag, COUNT_OF(values_CUlogicalEndpointFlag)},
+     , values_CUlogicalEndpointFlag, COUNT_OF(values_CUlogicalEndpointFlag), false},
     {"CUfabricCpyOperandType\0" "These flags allow applications to convey the operand type for individual copies specified in cuFabricCpyBatchAsync.\0"
      "CU_FABRIC_COPY_OPERAND_TYPE_POINTER\0" "Copy operand is a valid pointer.\0"
      "CU_FABRIC_COPY_OPERAND_TYPE_LOGICAL_ENDPOINT\0" "Copy operand is a logical endpoint.\0"
      "CU_FABRIC_COPY_OPERAND_TYPE_MAX\0" "\0"
-     , values_CUfabricCpyOperandType, COUNT_OF(values_CUfabricCpyOperandType)},
+     , values_CUfabricCpyOperandType, COUNT_OF(values_CUfabricCpyOperandType), false},
     {"CUgraphRecaptureStatus\0" "CUgraphRecaptureStatus\0"
      "CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE\0" "Node is eligible for update in an instantiated graph.\0"
      "CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE\0" "Parameter changes in the node cannot be applied to an instantiated graph.\0"
      "CU_GRAPH_RECAPTURE_ERROR\0" "Error while attempting to recapture the node. The recapture will be ended regardless of the return value from the callback.\0"
-     , values_CUgraphRecaptureStatus, COUNT_OF(values_CUgraphRecaptureStatus)},
+     , values_CUgraphRecaptureStatus, COUNT_OF(values_CUgraphRecaptureStatus), false},
     {"CUfunctionLoadingState\0" "CUfunctionLoadingState\0"
      "CU_FUNCTION_LOADING_STATE_UNLOADED\0" "\0"
      "CU_FUNCTION_LOADING_STATE_LOADED\0" "\0"
      "CU_FUNCTION_LOADING_STATE_MAX\0" "\0"
-     , values_CUfunctionLoadingState, COUNT_OF(values_CUfunctionLoadingState)},
+     , values_CUfunctionLoadingState, COUNT_OF(values_CUfunctionLoadingState), false},
     {"CUcoredumpSettings\0" "Flags for choosing a coredump attribute to get/set\0"
      "CU_COREDUMP_ENABLE_ON_EXCEPTION\0" "\0"
      "CU_COREDUMP_TRIGGER_HOST\0" "\0"
@@ -1328,7 +1329,7 @@ static const EnumInfo enums[] = {
      "CU_COREDUMP_PIPE\0" "\0"
      "CU_COREDUMP_GENERATION_FLAGS\0" "\0"
      "CU_COREDUMP_MAX\0" "\0"
-     , values_CUcoredumpSettings, COUNT_OF(values_CUcoredumpSettings)},
+     , values_CUcoredumpSettings, COUNT_OF(values_CUcoredumpSettings), false},
     {"CUCoredumpGenerationFlags\0" "Flags for controlling coredump contents\0"
      "CU_COREDUMP_DEFAULT_FLAGS\0" "\0"
      "CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES\0" "\0"
@@ -1343,53 +1344,53 @@ static const EnumInfo enums[] = {
      "CU_COREDUMP_NO_ERRBAR_AT_EXIT\0" "\0"
      "CU_COREDUMP_LOG_ONLY\0" "\0"
      "CU_COREDUMP_LIGHTWEIGHT_FLAGS\0" "\0"
-     , values_CUCoredumpGenerationFlags, COUNT_OF(values_CUCoredumpGenerationFlags)},
+     , values_CUCoredumpGenerationFlags, COUNT_OF(values_CUCoredumpGenerationFlags), false},
     {"CUgreenCtxCreate_flags\0" "Flags for green context creation\0"
      "CU_GREEN_CTX_NONE\0" "\0"
      "CU_GREEN_CTX_DEFAULT_STREAM\0" "Creates a default stream to use inside the green context\0"
-     , values_CUgreenCtxCreate_flags, COUNT_OF(values_CUgreenCtxCreate_flags)},
+     , values_CUgreenCtxCreate_flags, COUNT_OF(values_CUgreenCtxCreate_flags), false},
     {"CUdevSmResourceGroup_flags\0" "Flags for a CUdevSmResource group\0"
      "CU_DEV_SM_RESOURCE_GROUP_DEFAULT\0" "\0"
      "CU_DEV_SM_RESOURCE_GROUP_BACKFILL\0" "\0"
      "CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID\0" "The SMs must be located on a specific locality domain, specified by localityDomainId\0"
      "CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS\0" "Modifier to CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID which allows selection of SMs in the locality domain exceeding the CUdevice_attributeCU_DEVICE_ATTRIBUTE_LOCALITY_DOMAIN_MULTIPROCESSOR_COUNT\0"
-     , values_CUdevSmResourceGroup_flags, COUNT_OF(values_CUdevSmResourceGroup_flags)},
+     , values_CUdevSmResourceGroup_flags, COUNT_OF(values_CUdevSmResourceGroup_flags), false},
     {"CUdevSmResourceSplitByCount_flags\0" "CUdevSmResourceSplitByCount_flags\0"
      "CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING\0" "\0"
      "CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE\0" "\0"
-     , values_CUdevSmResourceSplitByCount_flags, COUNT_OF(values_CUdevSmResourceSplitByCount_flags)},
+     , values_CUdevSmResourceSplitByCount_flags, COUNT_OF(values_CUdevSmResourceSplitByCount_flags), false},
     {"CUdevResourceType\0" "Type of resource\0"
      "CU_DEV_RESOURCE_TYPE_INVALID\0" "\0"
      "CU_DEV_RESOURCE_TYPE_SM\0" "Streaming multiprocessors related information\0"
      "CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG\0" "Workqueue configuration related information\0"
      "CU_DEV_RESOURCE_TYPE_WORKQUEUE\0" "Pre-existing workqueue related information\0"
-     , values_CUdevResourceType, COUNT_OF(values_CUdevResourceType)},
+     , values_CUdevResourceType, COUNT_OF(values_CUdevResourceType), false},
     {"CUdevWorkqueueConfigScope\0" "Sharing scope for workqueues\0"
      "CU_WORKQUEUE_SCOPE_DEVICE_CTX\0" "Use all shared workqueue resources across all contexts. Default driver behaviour.\0"
      "CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED\0" "When possible, use non-overlapping workqueue resources with other balanced green contexts.\0"
-     , values_CUdevWorkqueueConfigScope, COUNT_OF(values_CUdevWorkqueueConfigScope)},
+     , values_CUdevWorkqueueConfigScope, COUNT_OF(values_CUdevWorkqueueConfigScope), false},
     {"CUlogLevel\0" "___MANBRIEF___ error log management functions for the low-level CUDA API (___CURRENT_FILE___) ___ENDMANBRIEF___ This section describes the error log management functions of the low-level CUDA driver application programming interface.\0"
      "CU_LOG_LEVEL_ERROR\0" "\0"
      "CU_LOG_LEVEL_WARNING\0" "\0"
-     , values_CUlogLevel, COUNT_OF(values_CUlogLevel)},
+     , values_CUlogLevel, COUNT_OF(values_CUlogLevel), false},
     {"CUGLDeviceList\0" "CUDA devices corresponding to an OpenGL device\0"
      "CU_GL_DEVICE_LIST_ALL\0" "The CUDA devices for all GPUs used by the current OpenGL context\0"
      "CU_GL_DEVICE_LIST_CURRENT_FRAME\0" "The CUDA devices for the GPUs used by the current OpenGL context in its currently rendering frame\0"
      "CU_GL_DEVICE_LIST_NEXT_FRAME\0" "The CUDA devices for the GPUs to be used by the current OpenGL context in the next frame\0"
-     , values_CUGLDeviceList, COUNT_OF(values_CUGLDeviceList)},
+     , values_CUGLDeviceList, COUNT_OF(values_CUGLDeviceList), false},
     {"CUGLmap_flags\0" "Flags to map or unmap a resource\0"
      "CU_GL_MAP_RESOURCE_FLAGS_NONE\0" "\0"
      "CU_GL_MAP_RESOURCE_FLAGS_READ_ONLY\0" "\0"
      "CU_GL_MAP_RESOURCE_FLAGS_WRITE_DISCARD\0" "\0"
-     , values_CUGLmap_flags, COUNT_OF(values_CUGLmap_flags)},
+     , values_CUGLmap_flags, COUNT_OF(values_CUGLmap_flags), false},
     {"CUeglFrameType\0" "CUDA EglFrame type - array or pointer\0"
      "CU_EGL_FRAME_TYPE_ARRAY\0" "Frame type CUDA array\0"
      "CU_EGL_FRAME_TYPE_PITCH\0" "Frame type pointer\0"
-     , values_CUeglFrameType, COUNT_OF(values_CUeglFrameType)},
+     , values_CUeglFrameType, COUNT_OF(values_CUeglFrameType), false},
     {"CUeglResourceLocationFlags\0" "Resource location flags- sysmem or vidmem For CUDA context on iGPU, since video and system memory are equivalent - these flags will not have an effect on the execution. For CUDA context on dGPU, applications can use the flag CUeglResourceLocationFlags to give a hint about the desired location. CU_EGL_RESOURCE_LOCATION_SYSMEM - the frame data is made resident on the system memory to be accessed by CUDA. CU_EGL_RESOURCE_LOCATION_VIDMEM - the frame data is made resident on the dedicated video memory to be accessed by CUDA. There may be an additional latency due to new allocation and data migration, if the frame is produced on a different memory.\0"
      "CU_EGL_RESOURCE_LOCATION_SYSMEM\0" "Resource location sysmem\0"
      "CU_EGL_RESOURCE_LOCATION_VIDMEM\0" "Resource location vidmem\0"
-     , values_CUeglResourceLocationFlags, COUNT_OF(values_CUeglResourceLocationFlags)},
+     , values_CUeglResourceLocationFlags, COUNT_OF(values_CUeglResourceLocationFlags), false},
     {"CUeglColorFormat\0" "CUDA EGL Color Format - The different planar and multiplanar formats currently supported for CUDA_EGL interops. Three channel formats are currently not supported for CU_EGL_FRAME_TYPE_ARRAY\0"
      "CU_EGL_COLOR_FORMAT_YUV420_PLANAR\0" "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
      "CU_EGL_COLOR_FORMAT_YUV420_SEMIPLANAR\0" "Y, UV in two surfaces (UV as one surface) with VU byte ordering, width, height ratio same as YUV420Planar.\0"
@@ -1509,7 +1510,11 @@ static const EnumInfo enums[] = {
      "CU_EGL_COLOR_FORMAT_UYVY_709_ER\0" "Extended Range Y, U, V in one surface, interleaved as UYVY in one channel.\0"
      "CU_EGL_COLOR_FORMAT_UYVY_2020\0" "Y, U, V in one surface, interleaved as UYVY in one channel.\0"
      "CU_EGL_COLOR_FORMAT_MAX\0" "\0"
-     , values_CUeglColorFormat, COUNT_OF(values_CUeglColorFormat)},
+     , values_CUeglColorFormat, COUNT_OF(values_CUeglColorFormat), false},
+    {"CUoutput_mode\0" "Formats of the output of cuProfilerInitialize(), which is no longer there\0"
+     "CU_OUT_KEY_VALUE_PAIR\0" "Key-value pairs\0"
+     "CU_OUT_CSV\0" "Comma-separated values\0"
+     , values_CUoutput_mode, COUNT_OF(values_CUoutput_mode), false},
 };
 static const char *const enum_aliases[] = {"CUkernelNodeAttrID", "CUlaunchAttributeID", "CUstreamAttrID", "CUlaunchAttributeID", "CUdevSmResourceSplit_flags", "CUdevSmResourceSplitByCount_flags", NULL};
 static const HandleInfo handles[] = {
@@ -38977,7 +38982,7 @@ const ModuleInfo module_info = {
     .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
-    .enum_count = 128,
+    .enum_count = 129,
     .handle_count = 63,
     .record_count = 294,
     .constant_count = 74,

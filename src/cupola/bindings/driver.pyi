@@ -1670,6 +1670,11 @@ class CUeglColorFormat(_Enum):
     CU_EGL_COLOR_FORMAT_UYVY_2020: ClassVar[CUeglColorFormat]
     CU_EGL_COLOR_FORMAT_MAX: ClassVar[CUeglColorFormat]
 
+class CUoutput_mode(_Enum):
+    """Formats of the output of cuProfilerInitialize(), which is no longer there"""
+    CU_OUT_KEY_VALUE_PAIR: ClassVar[CUoutput_mode]
+    CU_OUT_CSV: ClassVar[CUoutput_mode]
+
 CUkernelNodeAttrID = CUlaunchAttributeID
 CUstreamAttrID = CUlaunchAttributeID
 CUdevSmResourceSplit_flags = CUdevSmResourceSplitByCount_flags

@@ -27,20 +27,25 @@ static EnumMember find_value(const EnumInfo *info, long long value) {
     return member;
 }
 
-static PyObject *make_member(PyObject *type, long long value) {
-    PyObject *args = Py_BuildValue("(L)", value);
+/* A value as the header means it: one of 64 bits stands for itself, not for a negative number. */
+static PyObject *number(const EnumInfo *info, long long value) {
+    return info->wide ? PyLong_FromUnsignedLongLong((unsigned long long)value) : PyLong_FromLongLong(value);
+}
+
+static PyObject *make_member(const EnumInfo *info, PyObject *type, long long value) {
+    PyObject *args = Py_BuildValue("(N)", number(info, value));
     PyObject *member = args ? PyLong_Type.tp_new((PyTypeObject *)type, args, NULL) : NULL;
     Py_XDECREF(args);
     return member;
 }
 
 /* The member of a value that may have been made for an earlier name. */
-static PyObject *member_for(EnumState *state, long long value) {
-    PyObject *key = PyLong_FromLongLong(value);
+static PyObject *member_for(const EnumInfo *info, EnumState *state, long long value) {
+    PyObject *key = number(info, value);
     if (!key) return NULL;
     PyObject *member = Py_XNewRef(PyDict_GetItemWithError(state->by_value, key));
     if (!member && !PyErr_Occurred()) {
-        member = make_member(state->type, value);
+        member = make_member(info, state->type, value);
         if (member && PyDict_SetItem(state->by_value, key, member) < 0) Py_CLEAR(member);
     }
     Py_DECREF(key);
@@ -52,7 +57,7 @@ static PyObject *member_for(EnumState *state, long long value) {
 static int add_members(const EnumInfo *info, EnumState *state) {
     PyObject *attributes = ((PyTypeObject *)state->type)->tp_dict;
     for (EnumMember item = first_member(info); item.index < info->count; item = next_member(info, item)) {
-        PyObject *member = member_for(state, item.value);
+        PyObject *member = member_for(info, state, item.value);
         PyObject *name = member ? PyUnicode_InternFromString(item.name) : NULL;
         int status = name ? PyDict_SetItem(attributes, name, member) : -1;
         if (item.value >= 0 && item.value < (long long)COUNT_OF(state->small)) state->small[item.value] = member;
@@ -87,11 +92,11 @@ PyObject *enum_value(int index, long long value) {
     if (LIKELY((unsigned long long)value < COUNT_OF(states->small) && states[index].small[value]))
         return Py_NewRef(states[index].small[value]);
     if (!enum_type(index)) return NULL;
-    PyObject *key = PyLong_FromLongLong(value);
+    PyObject *key = number(&module_info.enums[index], value);
     if (!key) return NULL;
     PyObject *member = Py_XNewRef(PyDict_GetItemWithError(states[index].by_value, key));
     Py_DECREF(key);
-    return member || PyErr_Occurred() ? member : make_member(states[index].type, value);
+    return member || PyErr_Occurred() ? member : make_member(&module_info.enums[index], states[index].type, value);
 }
 
 /* ---- the metaclass ---- */
@@ -204,18 +209,21 @@ static EnumMember member_of(PyObject *self) {
         PyErr_Clear();
         return (EnumMember){0};
     }
-    return find_value(&module_info.enums[index], PyLong_AsLongLong(self));
-}
-
-static PyObject *member_name(PyObject *self, void *closure) {
-    (void)closure;
-    const char *name = member_of(self).name;
-    return name ? PyUnicode_FromString(name) : PyUnicode_FromFormat("UNKNOWN_%lld", PyLong_AsLongLong(self));
+    return find_value(&module_info.enums[index], (long long)PyLong_AsUnsignedLongLongMask(self));
 }
 
 static PyObject *member_value(PyObject *self, void *closure) {
     (void)closure;
-    return PyLong_FromLongLong(PyLong_AsLongLong(self));
+    return PyNumber_Long(self); /* an int of no class of its own */
+}
+
+static PyObject *member_name(PyObject *self, void *closure) {
+    const char *name = member_of(self).name;
+    if (name) return PyUnicode_FromString(name);
+    PyObject *value = member_value(self, closure);
+    PyObject *text = value ? PyUnicode_FromFormat("UNKNOWN_%S", value) : NULL;
+    Py_XDECREF(value);
+    return text;
 }
 
 static PyObject *member_doc(PyObject *self, void *closure) {
@@ -226,11 +234,9 @@ static PyObject *member_doc(PyObject *self, void *closure) {
 }
 
 static PyObject *member_repr(PyObject *self) {
-    PyObject *name = member_name(self, NULL);
-    if (!name) return NULL;
-    PyObject *text = PyUnicode_FromFormat("<%s.%U: %lld>", Py_TYPE(self)->tp_name, name,
-                                          PyLong_AsLongLong(self));
-    Py_DECREF(name);
+    PyObject *name = member_name(self, NULL), *value = member_value(self, NULL);
+    PyObject *text = name && value ? PyUnicode_FromFormat("<%s.%U: %S>", Py_TYPE(self)->tp_name, name, value) : NULL;
+    Py_XDECREF(name), Py_XDECREF(value);
     return text;
 }
 

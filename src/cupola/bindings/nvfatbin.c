@@ -24,7 +24,7 @@ static const EnumInfo enums[] = {
      "ERROR_INVALID_INDEX\0" "\0"
      "ERROR_IDENTIFIER_REUSE\0" "\0"
      "ERROR_INTERNAL_PTX_OPTION\0" "\0"
-     , values_nvFatbinResult, COUNT_OF(values_nvFatbinResult)},
+     , values_nvFatbinResult, COUNT_OF(values_nvFatbinResult), false},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {

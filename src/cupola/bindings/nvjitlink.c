@@ -26,7 +26,7 @@ static const EnumInfo enums[] = {
      "ERROR_UNRECOGNIZED_ARCH\0" "Unrecognized -arch value\0"
      "ERROR_UNSUPPORTED_ARCH\0" "Unsupported -arch value\0"
      "ERROR_LTO_NOT_ENABLED\0" "Requires -lto\0"
-     , values_nvJitLinkResult, COUNT_OF(values_nvJitLinkResult)},
+     , values_nvJitLinkResult, COUNT_OF(values_nvJitLinkResult), false},
     {"InputType\0" "The enumerated type nvJitLinkInputType defines the kind of inputs that can be passed to nvJitLinkAdd* APIs.\0"
      "NONE\0" "Error Type\0"
      "CUBIN\0" "For CUDA Binaries\0"
@@ -37,7 +37,7 @@ static const EnumInfo enums[] = {
      "LIBRARY\0" "For Host Library\0"
      "INDEX\0" "For Index File\0"
      "ANY\0" "Dynamically chooses from the valid types\0"
-     , values_nvJitLinkInputType, COUNT_OF(values_nvJitLinkInputType)},
+     , values_nvJitLinkInputType, COUNT_OF(values_nvJitLinkInputType), false},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {

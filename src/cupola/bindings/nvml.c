@@ -4,81 +4,124 @@
 #include "cupola/nvml.h"
 
 static const long long values_nvmlProcessMode_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
-static const long long values_nvmlDeviceAddressingModeType_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlBridgeChipType_t[] = {0LL, 1LL};
-static const long long values_nvmlNvLinkUtilizationCountUnits_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
-static const long long values_nvmlNvLinkUtilizationCountPktTypes_t[] = {1LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL, 128LL, 255LL};
-static const long long values_nvmlNvLinkCapability_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL};
-static const long long values_nvmlNvLinkErrorCounter_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL};
-static const long long values_nvmlIntNvLinkDeviceType_t[] = {0LL, 1LL, 2LL, 255LL};
-static const long long values_nvmlGpuTopologyLevel_t[] = {0LL, 10LL, 20LL, 30LL, 40LL, 50LL};
-static const long long values_nvmlGpuP2PStatus_t[] = {0LL, 1LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL};
-static const long long values_nvmlGpuP2PCapsIndex_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 4LL, 5LL};
+static const long long values_nvmlDeviceAddressingModeType_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL};
+static const long long values_nvmlBridgeChipType_t[] = {0LL, 0LL, 1LL, 1LL};
+static const long long values_nvmlNvLinkUtilizationCountUnits_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL};
+static const long long values_nvmlNvLinkUtilizationCountPktTypes_t[] = {1LL, 1LL, 2LL, 2LL, 4LL, 4LL, 8LL, 8LL, 16LL, 16LL, 32LL, 32LL, 64LL, 64LL, 128LL, 128LL, 255LL, 255LL};
+static const long long values_nvmlNvLinkCapability_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL};
+static const long long values_nvmlNvLinkErrorCounter_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL};
+static const long long values_nvmlIntNvLinkDeviceType_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 255LL, 255LL};
+static const long long values_nvmlGpuTopologyLevel_t[] = {0LL, 0LL, 10LL, 10LL, 20LL, 20LL, 30LL, 30LL, 40LL, 40LL, 50LL, 50LL};
+static const long long values_nvmlGpuP2PStatus_t[] = {0LL, 0LL, 1LL, 1LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL};
+static const long long values_nvmlGpuP2PCapsIndex_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 4LL, 4LL, 5LL, 5LL};
 static const long long values_nvmlSamplingType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL};
-static const long long values_nvmlPcieUtilCounter_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlPcieUtilCounter_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL};
 static const long long values_nvmlValueType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL};
-static const long long values_nvmlPerfPolicyType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 10LL, 11LL, 12LL};
+static const long long values_nvmlPerfPolicyType_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 10LL, 10LL, 11LL, 11LL, 12LL, 12LL};
 static const long long values_nvmlThermalTarget_t[] = {0LL, 1LL, 2LL, 4LL, 8LL, 9LL, 10LL, 11LL, 15LL, -1LL};
 static const long long values_nvmlThermalController_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, -1LL};
-static const long long values_nvmlCoolerControl_t[] = {0LL, 1LL, 2LL, 3LL};
-static const long long values_nvmlCoolerTarget_t[] = {1LL, 2LL, 4LL, 8LL, 14LL};
+static const long long values_nvmlCoolerControl_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL};
+static const long long values_nvmlCoolerTarget_t[] = {1LL, 1LL, 1LL, 2LL, 2LL, 2LL, 4LL, 4LL, 4LL, 8LL, 8LL, 8LL, 14LL, 14LL, 14LL};
 static const long long values_nvmlUUIDType_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlEnableState_t[] = {0LL, 1LL};
-static const long long values_nvmlBrandType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 19LL, 18LL, 20LL};
-static const long long values_nvmlTemperatureThresholds_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
-static const long long values_nvmlTemperatureSensors_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlComputeMode_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlEnableState_t[] = {0LL, 0LL, 1LL, 1LL};
+static const long long values_nvmlBrandType_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL, 7LL, 7LL, 8LL, 8LL, 9LL, 9LL, 10LL, 10LL, 11LL, 11LL, 11LL, 11LL, 12LL, 12LL, 13LL, 13LL, 14LL, 14LL, 15LL, 15LL, 16LL, 16LL, 17LL, 17LL, 19LL, 19LL, 18LL, 18LL, 20LL, 20LL};
+static const long long values_nvmlTemperatureThresholds_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL, 7LL, 7LL, 8LL, 8LL};
+static const long long values_nvmlTemperatureSensors_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL};
+static const long long values_nvmlComputeMode_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL};
 static const long long values_nvmlMemoryErrorType_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlEccCounterType_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlClockType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlEccCounterType_t[] = {0LL, 1LL, 2LL, 2LL};
+static const long long values_nvmlClockType_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL};
 static const long long values_nvmlClockId_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
-static const long long values_nvmlDriverModel_t[] = {0LL, 1LL, 2LL};
+static const long long values_nvmlDriverModel_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL};
 static const long long values_nvmlPstates_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 32LL};
-static const long long values_nvmlGpuOperationMode_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlInforomObject_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_nvmlGpuOperationMode_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL};
+static const long long values_nvmlInforomObject_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL};
 static const long long values_nvmlReturn_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 999LL};
 static const long long values_nvmlMemoryLocation_t[] = {0LL, 1LL, 2LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
 static const long long values_nvmlPageRetirementCause_t[] = {0LL, 1LL, 2LL};
 static const long long values_nvmlRestrictedAPI_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlGpuUtilizationDomainId_t[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_nvmlGpuUtilizationDomainId_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL};
 static const long long values_nvmlGpuVirtualizationMode_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
 static const long long values_nvmlHostVgpuMode_t[] = {0LL, 1LL};
-static const long long values_nvmlVgpuVmIdType_t[] = {0LL, 1LL};
-static const long long values_nvmlVgpuGuestInfoState_t[] = {0LL, 1LL};
+static const long long values_nvmlVgpuVmIdType_t[] = {0LL, 0LL, 1LL, 1LL};
+static const long long values_nvmlVgpuGuestInfoState_t[] = {0LL, 0LL, 1LL, 1LL};
 static const long long values_nvmlGridLicenseFeatureCode_t[] = {0LL, 1LL, 2LL, 2LL, 3LL, 4LL, 5LL};
-static const long long values_nvmlVgpuCapability_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL};
-static const long long values_nvmlVgpuDriverCapability_t[] = {0LL, 1LL, 2LL};
-static const long long values_nvmlDeviceVgpuCapability_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL};
-static const long long values_nvmlDeviceGpuRecoveryAction_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL};
-static const long long values_nvmlFanState_t[] = {0LL, 1LL};
+static const long long values_nvmlVgpuCapability_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL};
+static const long long values_nvmlVgpuDriverCapability_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL};
+static const long long values_nvmlDeviceVgpuCapability_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL, 7LL, 7LL, 8LL, 8LL, 9LL, 9LL, 10LL, 10LL, 11LL, 11LL, 12LL, 12LL, 13LL, 13LL};
+static const long long values_nvmlDeviceGpuRecoveryAction_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL, 7LL, 7LL};
+static const long long values_nvmlFanState_t[] = {0LL, 0LL, 1LL, 1LL};
 static const long long values_nvmlLedColor_t[] = {0LL, 1LL};
 static const long long values_nvmlGpuOperationalEventLogLevel_t[] = {0LL, 10LL, 20LL, 30LL, 40LL, 50LL};
 static const long long values_nvmlOperationalEventSeverity_t[] = {0LL, 10LL, 20LL, 30LL, 40LL};
-static const long long values_nvmlEventDataType_t[] = {0LL, 1LL};
+static const long long values_nvmlEventDataType_t[] = {0LL, 0LL, 1LL};
 static const long long values_nvmlGpuOperationalEventContextType_t[] = {0LL, 1LL};
-static const long long values_nvmlEncoderType_t[] = {0LL, 1LL, 2LL, 255LL};
+static const long long values_nvmlEncoderType_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 255LL, 255LL};
 static const long long values_nvmlFBCSessionType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL};
-static const long long values_nvmlDetachGpuState_t[] = {0LL, 1LL};
-static const long long values_nvmlPcieLinkState_t[] = {0LL, 1LL};
+static const long long values_nvmlDetachGpuState_t[] = {0LL, 0LL, 1LL, 1LL};
+static const long long values_nvmlPcieLinkState_t[] = {0LL, 0LL, 1LL, 1LL};
 static const long long values_nvmlCPERType_t[] = {1LL};
 static const long long values_nvmlClockLimitId_t[] = {4294967040LL, 4294967041LL, 4294967042LL};
-static const long long values_nvmlNvlinkVersion_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_nvmlNvlinkVersion_t[] = {0LL, 0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL, 7LL, 7LL, 8LL, 8LL};
 static const long long values_nvmlNvlinkTelemetrySampleType_t[] = {0LL, 1LL, 2LL};
 static const long long values_nvmlVgpuVmCompatibility_t[] = {0LL, 1LL, 2LL, 4LL, 8LL};
-static const long long values_nvmlVgpuPgpuCompatibilityLimitCode_t[] = {0LL, 1LL, 2LL, 4LL, 2147483648LL};
+static const long long values_nvmlVgpuPgpuCompatibilityLimitCode_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 4LL, 4LL, 2147483648LL, 2147483648LL};
 static const long long values_nvmlPRMCounterId_t[] = {0LL, 1LL, 2LL, 101LL, 102LL, 103LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 201LL, 301LL, 302LL, 303LL, 304LL, 305LL, 306LL, 307LL, 1001LL};
-static const long long values_nvmlGpmMetricId_t[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 20LL, 21LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL, 46LL, 47LL, 50LL, 51LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 100LL, 101LL, 102LL, 103LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL, 117LL, 118LL, 119LL, 120LL, 121LL, 122LL, 123LL, 124LL, 125LL, 126LL, 127LL, 128LL, 129LL, 130LL, 131LL, 132LL, 133LL, 134LL, 135LL, 136LL, 137LL, 138LL, 139LL, 140LL, 141LL, 142LL, 143LL, 144LL, 145LL, 146LL, 147LL, 148LL, 149LL, 150LL, 151LL, 152LL, 153LL, 154LL, 155LL, 156LL, 157LL, 158LL, 159LL, 160LL, 161LL, 162LL, 163LL, 164LL, 165LL, 166LL, 167LL, 168LL, 169LL, 170LL, 171LL, 172LL, 173LL, 174LL, 175LL, 176LL, 177LL, 178LL, 179LL, 180LL, 181LL, 182LL, 183LL, 184LL, 185LL, 186LL, 187LL, 188LL, 189LL, 190LL, 191LL, 192LL, 193LL, 194LL, 195LL, 196LL, 197LL, 198LL, 199LL, 200LL, 201LL, 202LL, 203LL, 204LL, 205LL, 206LL, 207LL, 208LL, 209LL, 212LL, 213LL, 214LL, 215LL, 216LL, 217LL, 218LL, 219LL, 220LL, 221LL, 222LL, 223LL, 224LL, 225LL, 226LL, 227LL, 228LL, 229LL, 230LL, 231LL, 232LL, 233LL, 234LL, 235LL, 236LL, 237LL, 238LL, 239LL, 240LL, 241LL, 242LL, 243LL, 244LL, 245LL, 246LL, 247LL, 248LL, 249LL, 250LL, 251LL, 252LL, 253LL, 254LL, 255LL, 256LL, 257LL, 258LL, 259LL, 260LL, 261LL, 262LL, 263LL, 264LL, 265LL, 266LL, 267LL, 268LL, 269LL, 270LL, 271LL, 272LL, 273LL, 274LL, 275LL, 276LL, 277LL, 278LL, 279LL, 280LL, 281LL, 282LL, 283LL, 284LL, 285LL, 286LL, 287LL, 288LL, 289LL, 290LL, 291LL, 292LL, 293LL, 294LL, 295LL, 296LL, 297LL, 298LL, 299LL, 300LL, 301LL, 302LL, 303LL, 304LL, 305LL, 306LL, 307LL, 308LL, 309LL, 310LL, 311LL, 312LL, 313LL, 314LL, 315LL, 316LL, 317LL, 318LL, 319LL, 320LL, 321LL, 322LL, 323LL, 324LL, 325LL, 326LL, 327LL, 328LL, 329LL, 330LL, 331LL, 332LL, 333LL, 334LL, 335LL, 336LL, 337LL, 338LL, 339LL, 340LL, 341LL, 342LL, 343LL, 344LL, 345LL, 346LL, 347LL, 348LL, 349LL, 350LL, 351LL, 352LL, 353LL, 354LL, 355LL, 356LL, 357LL, 358LL, 359LL, 360LL, 361LL, 362LL, 363LL, 364LL, 365LL, 366LL, 367LL, 368LL, 369LL, 370LL, 371LL, 372LL, 373LL, 374LL, 375LL, 376LL, 377LL, 378LL, 379LL, 380LL, 381LL, 382LL, 383LL, 384LL, 385LL, 386LL, 387LL, 388LL, 389LL, 390LL, 391LL, 392LL, 393LL, 394LL, 395LL, 396LL, 397LL, 398LL, 399LL, 400LL, 401LL, 402LL, 403LL, 404LL, 405LL, 406LL, 407LL, 408LL, 409LL, 410LL, 411LL, 412LL, 413LL, 414LL, 415LL, 416LL, 417LL, 418LL, 419LL, 420LL, 421LL, 422LL, 423LL, 424LL, 425LL, 426LL, 427LL, 428LL, 429LL, 430LL, 431LL, 432LL, 433LL, 434LL, 435LL, 436LL, 437LL, 438LL, 439LL, 440LL, 441LL, 442LL, 443LL, 444LL, 445LL, 446LL, 447LL, 448LL, 449LL, 450LL, 451LL, 452LL, 453LL, 454LL, 455LL, 456LL, 457LL, 458LL, 459LL, 460LL, 461LL, 462LL, 463LL, 464LL, 465LL, 466LL, 467LL, 468LL, 469LL, 470LL, 471LL, 472LL, 473LL, 474LL, 475LL, 476LL, 477LL};
-static const long long values_nvmlPowerProfileType_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL};
+static const long long values_nvmlGpmMetricId_t[] = {1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL, 7LL, 7LL, 8LL, 8LL, 9LL, 9LL, 10LL, 10LL, 11LL, 11LL, 12LL, 12LL, 13LL, 13LL, 20LL, 20LL, 21LL, 21LL, 30LL, 30LL, 31LL, 31LL, 32LL, 32LL, 33LL, 33LL, 34LL, 34LL, 35LL, 35LL, 36LL, 36LL, 37LL, 37LL, 40LL, 40LL, 41LL, 41LL, 42LL, 42LL, 43LL, 43LL, 44LL, 44LL, 45LL, 45LL, 46LL, 46LL, 47LL, 47LL, 50LL, 50LL, 51LL, 51LL, 60LL, 60LL, 61LL, 61LL, 62LL, 62LL, 63LL, 63LL, 64LL, 64LL, 65LL, 65LL, 66LL, 66LL, 67LL, 67LL, 68LL, 68LL, 69LL, 69LL, 70LL, 70LL, 71LL, 71LL, 72LL, 72LL, 73LL, 73LL, 74LL, 74LL, 75LL, 75LL, 76LL, 76LL, 77LL, 77LL, 78LL, 78LL, 79LL, 79LL, 80LL, 80LL, 81LL, 81LL, 82LL, 82LL, 83LL, 83LL, 84LL, 84LL, 85LL, 85LL, 86LL, 86LL, 87LL, 87LL, 88LL, 88LL, 89LL, 89LL, 90LL, 90LL, 91LL, 91LL, 92LL, 92LL, 93LL, 93LL, 94LL, 94LL, 95LL, 95LL, 96LL, 96LL, 97LL, 97LL, 100LL, 100LL, 101LL, 101LL, 102LL, 102LL, 103LL, 103LL, 104LL, 104LL, 105LL, 105LL, 106LL, 106LL, 107LL, 107LL, 108LL, 108LL, 109LL, 109LL, 110LL, 110LL, 111LL, 111LL, 112LL, 112LL, 113LL, 113LL, 114LL, 114LL, 115LL, 115LL, 116LL, 116LL, 117LL, 117LL, 118LL, 118LL, 119LL, 119LL, 120LL, 120LL, 121LL, 121LL, 122LL, 122LL, 123LL, 123LL, 124LL, 124LL, 125LL, 125LL, 126LL, 126LL, 127LL, 127LL, 128LL, 128LL, 129LL, 129LL, 130LL, 130LL, 131LL, 131LL, 132LL, 132LL, 133LL, 133LL, 134LL, 134LL, 135LL, 135LL, 136LL, 136LL, 137LL, 137LL, 138LL, 138LL, 139LL, 139LL, 140LL, 140LL, 141LL, 141LL, 142LL, 142LL, 143LL, 143LL, 144LL, 144LL, 145LL, 145LL, 146LL, 146LL, 147LL, 147LL, 148LL, 148LL, 149LL, 149LL, 150LL, 150LL, 151LL, 151LL, 152LL, 152LL, 153LL, 153LL, 154LL, 154LL, 155LL, 155LL, 156LL, 156LL, 157LL, 157LL, 158LL, 158LL, 159LL, 159LL, 160LL, 160LL, 161LL, 161LL, 162LL, 162LL, 163LL, 163LL, 164LL, 164LL, 165LL, 165LL, 166LL, 166LL, 167LL, 167LL, 168LL, 168LL, 169LL, 169LL, 170LL, 170LL, 171LL, 171LL, 172LL, 172LL, 173LL, 173LL, 174LL, 174LL, 175LL, 175LL, 176LL, 176LL, 177LL, 177LL, 178LL, 178LL, 179LL, 179LL, 180LL, 180LL, 181LL, 181LL, 182LL, 182LL, 183LL, 183LL, 184LL, 184LL, 185LL, 185LL, 186LL, 186LL, 187LL, 187LL, 188LL, 188LL, 189LL, 189LL, 190LL, 190LL, 191LL, 191LL, 192LL, 192LL, 193LL, 193LL, 194LL, 194LL, 195LL, 195LL, 196LL, 196LL, 197LL, 197LL, 198LL, 198LL, 199LL, 199LL, 200LL, 200LL, 201LL, 201LL, 202LL, 202LL, 203LL, 203LL, 204LL, 204LL, 205LL, 205LL, 206LL, 206LL, 207LL, 207LL, 208LL, 208LL, 209LL, 209LL, 212LL, 212LL, 213LL, 213LL, 214LL, 214LL, 215LL, 215LL, 216LL, 216LL, 217LL, 217LL, 218LL, 218LL, 219LL, 219LL, 220LL, 220LL, 221LL, 221LL, 222LL, 222LL, 223LL, 223LL, 224LL, 224LL, 225LL, 225LL, 226LL, 226LL, 227LL, 227LL, 228LL, 228LL, 229LL, 229LL, 230LL, 230LL, 231LL, 231LL, 232LL, 232LL, 233LL, 233LL, 234LL, 234LL, 235LL, 235LL, 236LL, 236LL, 237LL, 237LL, 238LL, 238LL, 239LL, 239LL, 240LL, 240LL, 241LL, 241LL, 242LL, 242LL, 243LL, 243LL, 244LL, 244LL, 245LL, 245LL, 246LL, 246LL, 247LL, 247LL, 248LL, 248LL, 249LL, 249LL, 250LL, 250LL, 251LL, 251LL, 252LL, 252LL, 253LL, 253LL, 254LL, 254LL, 255LL, 255LL, 256LL, 256LL, 257LL, 257LL, 258LL, 258LL, 259LL, 259LL, 260LL, 260LL, 261LL, 261LL, 262LL, 262LL, 263LL, 263LL, 264LL, 264LL, 265LL, 265LL, 266LL, 266LL, 267LL, 267LL, 268LL, 268LL, 269LL, 269LL, 270LL, 270LL, 271LL, 271LL, 272LL, 272LL, 273LL, 273LL, 274LL, 274LL, 275LL, 275LL, 276LL, 276LL, 277LL, 277LL, 278LL, 278LL, 279LL, 279LL, 280LL, 280LL, 281LL, 281LL, 282LL, 282LL, 283LL, 283LL, 284LL, 284LL, 285LL, 285LL, 286LL, 286LL, 287LL, 287LL, 288LL, 288LL, 289LL, 289LL, 290LL, 290LL, 291LL, 291LL, 292LL, 292LL, 293LL, 293LL, 294LL, 294LL, 295LL, 295LL, 296LL, 296LL, 297LL, 297LL, 298LL, 298LL, 299LL, 299LL, 300LL, 300LL, 301LL, 301LL, 302LL, 302LL, 303LL, 303LL, 304LL, 304LL, 305LL, 305LL, 306LL, 306LL, 307LL, 307LL, 308LL, 308LL, 309LL, 309LL, 310LL, 310LL, 311LL, 311LL, 312LL, 312LL, 313LL, 313LL, 314LL, 314LL, 315LL, 315LL, 316LL, 316LL, 317LL, 317LL, 318LL, 318LL, 319LL, 319LL, 320LL, 320LL, 321LL, 321LL, 322LL, 322LL, 323LL, 323LL, 324LL, 324LL, 325LL, 325LL, 326LL, 326LL, 327LL, 327LL, 328LL, 328LL, 329LL, 329LL, 330LL, 330LL, 331LL, 331LL, 332LL, 332LL, 333LL, 333LL, 334LL, 334LL, 335LL, 335LL, 336LL, 336LL, 337LL, 337LL, 338LL, 338LL, 339LL, 339LL, 340LL, 340LL, 341LL, 341LL, 342LL, 342LL, 343LL, 343LL, 344LL, 344LL, 345LL, 345LL, 346LL, 346LL, 347LL, 347LL, 348LL, 348LL, 349LL, 349LL, 350LL, 350LL, 351LL, 351LL, 352LL, 352LL, 353LL, 353LL, 354LL, 354LL, 355LL, 355LL, 356LL, 356LL, 357LL, 357LL, 358LL, 358LL, 359LL, 359LL, 360LL, 360LL, 361LL, 361LL, 362LL, 362LL, 363LL, 363LL, 364LL, 364LL, 365LL, 365LL, 366LL, 366LL, 367LL, 367LL, 368LL, 368LL, 369LL, 369LL, 370LL, 370LL, 371LL, 371LL, 372LL, 372LL, 373LL, 373LL, 374LL, 374LL, 375LL, 375LL, 376LL, 376LL, 377LL, 377LL, 378LL, 378LL, 379LL, 379LL, 380LL, 380LL, 381LL, 381LL, 382LL, 382LL, 383LL, 383LL, 384LL, 384LL, 385LL, 385LL, 386LL, 386LL, 387LL, 387LL, 388LL, 388LL, 389LL, 389LL, 390LL, 390LL, 391LL, 391LL, 392LL, 392LL, 393LL, 393LL, 394LL, 394LL, 395LL, 395LL, 396LL, 396LL, 397LL, 397LL, 398LL, 398LL, 399LL, 399LL, 400LL, 400LL, 401LL, 401LL, 402LL, 402LL, 403LL, 403LL, 404LL, 404LL, 405LL, 405LL, 406LL, 406LL, 407LL, 407LL, 408LL, 408LL, 409LL, 409LL, 410LL, 410LL, 411LL, 411LL, 412LL, 412LL, 413LL, 413LL, 414LL, 414LL, 415LL, 415LL, 416LL, 416LL, 417LL, 417LL, 418LL, 418LL, 419LL, 419LL, 420LL, 420LL, 421LL, 421LL, 422LL, 422LL, 423LL, 423LL, 424LL, 424LL, 425LL, 425LL, 426LL, 426LL, 427LL, 427LL, 428LL, 428LL, 429LL, 429LL, 430LL, 430LL, 431LL, 431LL, 432LL, 432LL, 433LL, 433LL, 434LL, 434LL, 435LL, 435LL, 436LL, 436LL, 437LL, 437LL, 438LL, 438LL, 439LL, 439LL, 440LL, 440LL, 441LL, 441LL, 442LL, 442LL, 443LL, 443LL, 444LL, 444LL, 445LL, 445LL, 446LL, 446LL, 447LL, 447LL, 448LL, 448LL, 449LL, 449LL, 450LL, 450LL, 451LL, 451LL, 452LL, 452LL, 453LL, 453LL, 454LL, 454LL, 455LL, 455LL, 456LL, 456LL, 457LL, 457LL, 458LL, 458LL, 459LL, 459LL, 460LL, 460LL, 461LL, 461LL, 462LL, 462LL, 463LL, 463LL, 464LL, 464LL, 465LL, 465LL, 466LL, 466LL, 467LL, 467LL, 468LL, 468LL, 469LL, 469LL, 470LL, 470LL, 471LL, 471LL, 472LL, 472LL, 473LL, 473LL, 474LL, 474LL, 475LL, 475LL, 476LL, 476LL, 477LL, 477LL};
+static const long long values_nvmlPowerProfileType_t[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 3LL, 3LL, 4LL, 4LL, 5LL, 5LL, 6LL, 6LL, 7LL, 7LL, 8LL, 8LL, 9LL, 9LL, 10LL, 10LL, 11LL, 11LL, 12LL, 12LL, 13LL, 13LL, 14LL, 14LL, 15LL, 15LL, 16LL, 16LL, 17LL, 17LL, 18LL, 18LL, 19LL, 19LL, 20LL, 20LL, 21LL, 21LL, 22LL, 22LL, 23LL, 23LL, 24LL, 24LL, 25LL, 25LL};
 static const long long values_nvmlPowerProfileOperation_t[] = {0LL, 1LL, 2LL, 3LL};
 static const long long values_FieldId[] = {1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL, 46LL, 47LL, 48LL, 49LL, 50LL, 51LL, 52LL, 53LL, 54LL, 55LL, 56LL, 57LL, 58LL, 59LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 98LL, 99LL, 100LL, 101LL, 102LL, 103LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL, 117LL, 118LL, 119LL, 120LL, 121LL, 122LL, 123LL, 124LL, 125LL, 126LL, 127LL, 128LL, 129LL, 130LL, 131LL, 132LL, 133LL, 134LL, 135LL, 136LL, 137LL, 138LL, 139LL, 140LL, 141LL, 142LL, 143LL, 144LL, 145LL, 146LL, 147LL, 148LL, 149LL, 150LL, 151LL, 152LL, 153LL, 154LL, 155LL, 156LL, 157LL, 158LL, 159LL, 160LL, 161LL, 162LL, 163LL, 164LL, 165LL, 166LL, 167LL, 168LL, 169LL, 170LL, 171LL, 172LL, 173LL, 174LL, 175LL, 176LL, 177LL, 178LL, 179LL, 180LL, 181LL, 182LL, 183LL, 184LL, 185LL, 186LL, 187LL, 188LL, 189LL, 190LL, 191LL, 192LL, 193LL, 194LL, 195LL, 196LL, 197LL, 198LL, 199LL, 200LL, 201LL, 202LL, 203LL, 204LL, 205LL, 206LL, 207LL, 208LL, 209LL, 210LL, 211LL, 212LL, 213LL, 214LL, 215LL, 216LL, 217LL, 218LL, 219LL, 220LL, 221LL, 222LL, 223LL, 224LL, 225LL, 226LL, 227LL, 228LL, 229LL, 230LL, 231LL, 232LL, 233LL, 234LL, 235LL, 236LL, 237LL, 238LL, 239LL, 240LL, 241LL, 242LL, 243LL, 244LL, 245LL, 246LL, 247LL, 248LL, 249LL, 250LL, 251LL, 252LL, 253LL, 254LL, 255LL, 256LL, 257LL, 258LL, 259LL, 260LL, 261LL, 262LL, 263LL, 264LL, 265LL, 266LL, 267LL, 268LL, 74LL, 76LL, 269LL, 270LL, 271LL, 272LL, 273LL, 274LL, 275LL, 276LL, 277LL, 278LL, 279LL, 280LL, 281LL, 282LL, 283LL, 284LL, 285LL, 286LL, 287LL, 288LL, 289LL, 290LL, 291LL, 292LL, 293LL, 294LL, 295LL, 296LL, 297LL, 298LL, 299LL, 300LL, 301LL, 302LL, 303LL, 304LL, 305LL, 306LL, 307LL, 308LL, 309LL, 310LL};
 static const long long values_DeviceArch[] = {2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 15LL, 4294967295LL, 11LL};
 static const long long values_BusType[] = {0LL, 1LL, 2LL, 3LL, 4LL};
 static const long long values_PowerSource[] = {0LL, 1LL, 2LL};
-static const long long values_FanControlPolicy[] = {0LL, 1LL};
+static const long long values_FanControlPolicy[] = {0LL, 0LL, 1LL};
 static const long long values_AffinityScope[] = {0LL, 1LL};
-static const long long values_EventType[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 4LL, 4LL, 8LL, 8LL, 16LL, 16LL, 128LL, 128LL, 256LL, 512LL, 512LL, 1024LL, 1024LL, 2048LL, 2048LL, 4096LL, 4096LL, 8192LL, 8192LL, 16384LL, 16384LL, 32768LL, 32768LL, 65439LL, 65439LL};
+static const long long values_EventType[] = {0LL, 0LL, 1LL, 1LL, 2LL, 2LL, 4LL, 4LL, 4LL, 4LL, 8LL, 8LL, 16LL, 16LL, 128LL, 128LL, 256LL, 512LL, 512LL, 1024LL, 1024LL, 2048LL, 2048LL, 4096LL, 4096LL, 8192LL, 8192LL, 16384LL, 16384LL, 32768LL, 32768LL, 65439LL, 65439LL};
 static const long long values_SystemEventType[] = {1LL, 2LL, 2LL};
-static const long long values_ClocksEventReasons[] = {1LL, 2LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL, 128LL, 256LL, 512LL, 1024LL, 0LL};
+static const long long values_ClocksEventReasons[] = {1LL, 1LL, 2LL, 2LL, 2LL, 2LL, 4LL, 4LL, 8LL, 8LL, 16LL, 16LL, 32LL, 32LL, 64LL, 64LL, 128LL, 128LL, 256LL, 256LL, 512LL, 512LL, 1024LL, 1024LL, 0LL, 0LL, 1LL, 2LL, 16LL, 4LL, 32LL, 256LL, 0LL};
+static const long long values_AdaptiveClockingInfoStatus[] = {0LL, 1LL};
+static const long long values_C2CPowerState[] = {0LL, 1LL};
+static const long long values_CCAcceptingClientRequests[] = {0LL, 1LL};
+static const long long values_CCSystemCpuCaps[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL};
+static const long long values_CCSystemDevtoolsMode[] = {0LL, 1LL};
+static const long long values_CCSystemEnvironment[] = {0LL, 1LL, 2LL};
+static const long long values_CCSystemFeature[] = {0LL, 1LL, 2LL};
+static const long long values_CCSystemGpus[] = {0LL, 1LL, 2LL};
+static const long long values_CCSystemMultiGpu[] = {0LL, 1LL, 2LL};
+static const long long values_ComputeInstanceEngineProfile[] = {0LL, 1LL};
+static const long long values_ComputeInstanceProfile[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL};
+static const long long values_ComputeInstanceProfileCaps[] = {1LL};
+static const long long values_DeviceMig[] = {0LL, 1LL};
+static const long long values_GpuFabricHealthMaskAccessTimeout[] = {0LL, 1LL, 2LL};
+static const long long values_GpuFabricHealthMaskDegradedBw[] = {0LL, 1LL, 2LL};
+static const long long values_GpuFabricHealthMaskIncorrectConfiguration[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL};
+static const long long values_GpuFabricHealthMaskRouteRecovery[] = {0LL, 1LL, 2LL};
+static const long long values_GpuFabricHealthMaskRouteUnhealthy[] = {0LL, 1LL, 2LL};
+static const long long values_GpuFabricHealthSummary[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_GpuFabricState[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_GpuInstanceProfile[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL};
+static const long long values_GpuInstanceProfileCaps[] = {1LL, 2LL};
+static const long long values_GridLicenseExpiryEnum[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_GridLicenseState[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_InitFlag[] = {1LL, 2LL, 4LL};
+static const long long values_NvFBCSessionFlag[] = {1LL, 2LL, 4LL, 8LL, 16LL};
+static const long long values_NvlinkFirmwareUcodeType[] = {1LL, 2LL, 3LL, 4LL, 5LL};
+static const long long values_NvlinkLowPowerThreshold[] = {1LL, 8191LL, 4294967295LL, 4294967295LL};
+static const long long values_NvlinkLowPowerThresholdUnit[] = {0LL, 1LL};
+static const long long values_NvlinkPowerState[] = {0LL, 1LL, 1LL};
+static const long long values_NvlinkState[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_PcieAtomicsCap[] = {1LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL, 7LL};
+static const long long values_PcieLinkMaxSpeed[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL};
+static const long long values_PowerMizerMode[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_PowerScope[] = {0LL, 1LL, 2LL, 3LL, 4LL};
+static const long long values_PowerSmoothingProfileParam[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL};
+static const long long values_RUSD[] = {0LL, 1LL, 2LL, 4LL, 8LL, 16LL, 32LL, 64LL, 128LL, (long long)18446744073709551615ULL};
+static const long long values_VgpuPgpu[] = {0LL, 1LL};
+static const long long values_VgpuPgpuVirtualizationCapMigration[] = {0LL, 1LL};
+static const long long values_VgpuSchedulerArr[] = {0LL, 1LL, 2LL};
+static const long long values_VgpuSchedulerEngineType[] = {1LL, 2LL, 3LL};
+static const long long values_VgpuSchedulerPolicy[] = {0LL, 1LL, 2LL, 3LL};
+static const long long values_VgpuVirtualizationCapMigration[] = {0LL, 1LL};
 static const EnumInfo enums[] = {
     {"ProcessMode\0" "Enum to represent process mode.\0"
      "COMPUTE\0" "//!< Processes with a compute context\0"
@@ -86,84 +129,141 @@ static const EnumInfo enums[] = {
      "MPS\0" "//!< Processes with a MPS (Multi-Process Service) compute context\0"
      "ALL\0" "//!< All processes running on the GPU (compute, graphics, MPS, and other types)\0"
      "MAX\0" "//!< Maximum value for bounds checking\0"
-     , values_nvmlProcessMode_t, COUNT_OF(values_nvmlProcessMode_t)},
+     , values_nvmlProcessMode_t, COUNT_OF(values_nvmlProcessMode_t), false},
     {"DeviceAddressingModeType\0" "Enum to represent device addressing mode values\0"
-     "DEVICE_ADDRESSING_MODE_NONE\0" "//!< No active mode\0"
-     "DEVICE_ADDRESSING_MODE_HMM\0" "//!< Heterogeneous Memory Management mode\0"
-     "DEVICE_ADDRESSING_MODE_ATS\0" "//!< Address Translation Services mode\0"
-     , values_nvmlDeviceAddressingModeType_t, COUNT_OF(values_nvmlDeviceAddressingModeType_t)},
+     "NONE\0" "//!< No active mode\0"
+     "DEVICE_ADDRESSING_MODE_NONE\0" "\0"
+     "HMM\0" "//!< Heterogeneous Memory Management mode\0"
+     "DEVICE_ADDRESSING_MODE_HMM\0" "\0"
+     "ATS\0" "//!< Address Translation Services mode\0"
+     "DEVICE_ADDRESSING_MODE_ATS\0" "\0"
+     , values_nvmlDeviceAddressingModeType_t, COUNT_OF(values_nvmlDeviceAddressingModeType_t), false},
     {"BridgeChipType\0" "Enum to represent type of bridge chip\0"
+     "PLX\0" "\0"
      "BRIDGE_CHIP_PLX\0" "\0"
+     "BRO4\0" "\0"
      "BRIDGE_CHIP_BRO4\0" "\0"
-     , values_nvmlBridgeChipType_t, COUNT_OF(values_nvmlBridgeChipType_t)},
+     , values_nvmlBridgeChipType_t, COUNT_OF(values_nvmlBridgeChipType_t), false},
     {"NvLinkUtilizationCountUnits\0" "Enum to represent the NvLink utilization counter packet units\0"
+     "CYCLES\0" "\0"
      "NVLINK_COUNTER_UNIT_CYCLES\0" "\0"
+     "PACKETS\0" "\0"
      "NVLINK_COUNTER_UNIT_PACKETS\0" "\0"
+     "BYTES\0" "\0"
      "NVLINK_COUNTER_UNIT_BYTES\0" "\0"
+     "RESERVED\0" "\0"
      "NVLINK_COUNTER_UNIT_RESERVED\0" "\0"
+     "COUNT\0" "\0"
      "NVLINK_COUNTER_UNIT_COUNT\0" "\0"
-     , values_nvmlNvLinkUtilizationCountUnits_t, COUNT_OF(values_nvmlNvLinkUtilizationCountUnits_t)},
+     , values_nvmlNvLinkUtilizationCountUnits_t, COUNT_OF(values_nvmlNvLinkUtilizationCountUnits_t), false},
     {"NvLinkUtilizationCountPktTypes\0" "Enum to represent the NvLink utilization counter packet types to count ** this is ONLY applicable with the units as packets or bytes ** as specified in `nvmlNvLinkUtilizationCountUnits_t` ** all packet filter descriptions are target GPU centric ** these can be \"OR'd\" together\0"
+     "NOP\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_NOP\0" "\0"
+     "READ\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_READ\0" "\0"
+     "WRITE\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_WRITE\0" "\0"
+     "RATOM\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_RATOM\0" "\0"
+     "NRATOM\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_NRATOM\0" "\0"
+     "FLUSH\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_FLUSH\0" "\0"
+     "RESPDATA\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_RESPDATA\0" "\0"
+     "RESPNODATA\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_RESPNODATA\0" "\0"
+     "ALL\0" "\0"
      "NVLINK_COUNTER_PKTFILTER_ALL\0" "\0"
-     , values_nvmlNvLinkUtilizationCountPktTypes_t, COUNT_OF(values_nvmlNvLinkUtilizationCountPktTypes_t)},
+     , values_nvmlNvLinkUtilizationCountPktTypes_t, COUNT_OF(values_nvmlNvLinkUtilizationCountPktTypes_t), false},
     {"NvLinkCapability\0" "Enum to represent NvLink queryable capabilities\0"
+     "P2P_SUPPORTED\0" "\0"
      "NVLINK_CAP_P2P_SUPPORTED\0" "\0"
+     "SYSMEM_ACCESS\0" "\0"
      "NVLINK_CAP_SYSMEM_ACCESS\0" "\0"
+     "P2P_ATOMICS\0" "\0"
      "NVLINK_CAP_P2P_ATOMICS\0" "\0"
+     "SYSMEM_ATOMICS\0" "\0"
      "NVLINK_CAP_SYSMEM_ATOMICS\0" "\0"
+     "SLI_BRIDGE\0" "\0"
      "NVLINK_CAP_SLI_BRIDGE\0" "\0"
+     "VALID\0" "\0"
      "NVLINK_CAP_VALID\0" "\0"
+     "COUNT\0" "\0"
      "NVLINK_CAP_COUNT\0" "\0"
-     , values_nvmlNvLinkCapability_t, COUNT_OF(values_nvmlNvLinkCapability_t)},
+     , values_nvmlNvLinkCapability_t, COUNT_OF(values_nvmlNvLinkCapability_t), false},
     {"NvLinkErrorCounter\0" "Enum to represent NvLink queryable error counters\0"
+     "DL_REPLAY\0" "\0"
      "NVLINK_ERROR_DL_REPLAY\0" "\0"
+     "DL_RECOVERY\0" "\0"
      "NVLINK_ERROR_DL_RECOVERY\0" "\0"
+     "DL_CRC_FLIT\0" "\0"
      "NVLINK_ERROR_DL_CRC_FLIT\0" "\0"
+     "DL_CRC_DATA\0" "\0"
      "NVLINK_ERROR_DL_CRC_DATA\0" "\0"
+     "DL_ECC_DATA\0" "\0"
      "NVLINK_ERROR_DL_ECC_DATA\0" "\0"
+     "COUNT\0" "\0"
      "NVLINK_ERROR_COUNT\0" "\0"
-     , values_nvmlNvLinkErrorCounter_t, COUNT_OF(values_nvmlNvLinkErrorCounter_t)},
+     , values_nvmlNvLinkErrorCounter_t, COUNT_OF(values_nvmlNvLinkErrorCounter_t), false},
     {"IntNvLinkDeviceType\0" "Enum to represent NvLink's remote device type\0"
+     "GPU\0" "\0"
      "NVLINK_DEVICE_TYPE_GPU\0" "\0"
+     "IBMNPU\0" "\0"
      "NVLINK_DEVICE_TYPE_IBMNPU\0" "\0"
+     "SWITCH\0" "\0"
      "NVLINK_DEVICE_TYPE_SWITCH\0" "\0"
+     "UNKNOWN\0" "\0"
      "NVLINK_DEVICE_TYPE_UNKNOWN\0" "\0"
-     , values_nvmlIntNvLinkDeviceType_t, COUNT_OF(values_nvmlIntNvLinkDeviceType_t)},
+     , values_nvmlIntNvLinkDeviceType_t, COUNT_OF(values_nvmlIntNvLinkDeviceType_t), false},
     {"GpuTopologyLevel\0" "Represents level relationships within a system between two GPUs The enums are spaced to allow for future relationships\0"
+     "INTERNAL\0" "\0"
      "TOPOLOGY_INTERNAL\0" "\0"
+     "SINGLE\0" "\0"
      "TOPOLOGY_SINGLE\0" "\0"
+     "MULTIPLE\0" "\0"
      "TOPOLOGY_MULTIPLE\0" "\0"
+     "HOSTBRIDGE\0" "\0"
      "TOPOLOGY_HOSTBRIDGE\0" "\0"
+     "NODE\0" "\0"
      "TOPOLOGY_NODE\0" "\0"
+     "SYSTEM\0" "\0"
      "TOPOLOGY_SYSTEM\0" "\0"
-     , values_nvmlGpuTopologyLevel_t, COUNT_OF(values_nvmlGpuTopologyLevel_t)},
+     , values_nvmlGpuTopologyLevel_t, COUNT_OF(values_nvmlGpuTopologyLevel_t), false},
     {"GpuP2PStatus\0" "GpuP2PStatus\0"
+     "OK\0" "\0"
      "P2P_STATUS_OK\0" "\0"
+     "CHIPSET_NOT_SUPPORED\0" "\0"
      "P2P_STATUS_CHIPSET_NOT_SUPPORED\0" "\0"
+     "CHIPSET_NOT_SUPPORTED\0" "\0"
      "P2P_STATUS_CHIPSET_NOT_SUPPORTED\0" "\0"
+     "GPU_NOT_SUPPORTED\0" "\0"
      "P2P_STATUS_GPU_NOT_SUPPORTED\0" "\0"
+     "IOH_TOPOLOGY_NOT_SUPPORTED\0" "\0"
      "P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED\0" "\0"
+     "DISABLED_BY_REGKEY\0" "\0"
      "P2P_STATUS_DISABLED_BY_REGKEY\0" "\0"
+     "NOT_SUPPORTED\0" "\0"
      "P2P_STATUS_NOT_SUPPORTED\0" "\0"
+     "UNKNOWN\0" "\0"
      "P2P_STATUS_UNKNOWN\0" "\0"
-     , values_nvmlGpuP2PStatus_t, COUNT_OF(values_nvmlGpuP2PStatus_t)},
+     , values_nvmlGpuP2PStatus_t, COUNT_OF(values_nvmlGpuP2PStatus_t), false},
     {"GpuP2PCapsIndex\0" "GpuP2PCapsIndex\0"
+     "READ\0" "\0"
      "P2P_CAPS_INDEX_READ\0" "\0"
+     "WRITE\0" "\0"
      "P2P_CAPS_INDEX_WRITE\0" "\0"
+     "NVLINK\0" "\0"
      "P2P_CAPS_INDEX_NVLINK\0" "\0"
+     "ATOMICS\0" "\0"
      "P2P_CAPS_INDEX_ATOMICS\0" "\0"
+     "PCI\0" "\0"
      "P2P_CAPS_INDEX_PCI\0" "\0"
+     "PROP\0" "\0"
      "P2P_CAPS_INDEX_PROP\0" "\0"
+     "UNKNOWN\0" "\0"
      "P2P_CAPS_INDEX_UNKNOWN\0" "\0"
-     , values_nvmlGpuP2PCapsIndex_t, COUNT_OF(values_nvmlGpuP2PCapsIndex_t)},
+     , values_nvmlGpuP2PCapsIndex_t, COUNT_OF(values_nvmlGpuP2PCapsIndex_t), false},
     {"SamplingType\0" "Represents Type of Sampling Event\0"
      "TOTAL_POWER_SAMPLES\0" "//!< To represent total power drawn by GPU\0"
      "GPU_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which one or more kernels was executing on the GPU\0"
@@ -176,12 +276,15 @@ static const EnumInfo enums[] = {
      "JPG_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which NVJPG remains busy\0"
      "OFA_UTILIZATION_SAMPLES\0" "//!< To represent percent of time during which NVOFA remains busy\0"
      "SAMPLINGTYPE_COUNT\0" "\0"
-     , values_nvmlSamplingType_t, COUNT_OF(values_nvmlSamplingType_t)},
+     , values_nvmlSamplingType_t, COUNT_OF(values_nvmlSamplingType_t), false},
     {"PcieUtilCounter\0" "Represents the queryable PCIe utilization counters\0"
+     "TX_BYTES\0" "\0"
      "PCIE_UTIL_TX_BYTES\0" "\0"
+     "RX_BYTES\0" "\0"
      "PCIE_UTIL_RX_BYTES\0" "\0"
+     "COUNT\0" "\0"
      "PCIE_UTIL_COUNT\0" "\0"
-     , values_nvmlPcieUtilCounter_t, COUNT_OF(values_nvmlPcieUtilCounter_t)},
+     , values_nvmlPcieUtilCounter_t, COUNT_OF(values_nvmlPcieUtilCounter_t), false},
     {"ValueType\0" "Represents the type for sample value returned\0"
      "DOUBLE\0" "//!< Double-precision floating-point value\0"
      "UNSIGNED_INT\0" "//!< Unsigned 32-bit integer value\0"
@@ -191,18 +294,27 @@ static const EnumInfo enums[] = {
      "SIGNED_INT\0" "//!< Signed 32-bit integer value\0"
      "UNSIGNED_SHORT\0" "//!< Unsigned 16-bit integer value\0"
      "COUNT\0" "//!< Maximum value above +1\0"
-     , values_nvmlValueType_t, COUNT_OF(values_nvmlValueType_t)},
+     , values_nvmlValueType_t, COUNT_OF(values_nvmlValueType_t), false},
     {"PerfPolicyType\0" "Represents type of perf policy for which violation times can be queried\0"
-     "PERF_POLICY_POWER\0" "//!< How long did power violations cause the GPU to be below application clocks\0"
-     "PERF_POLICY_THERMAL\0" "//!< How long did thermal violations cause the GPU to be below application clocks\0"
-     "PERF_POLICY_SYNC_BOOST\0" "//!< How long did sync boost cause the GPU to be below application clocks\0"
-     "PERF_POLICY_BOARD_LIMIT\0" "//!< How long did the board limit cause the GPU to be below application clocks\0"
-     "PERF_POLICY_LOW_UTILIZATION\0" "//!< How long did low utilization cause the GPU to be below application clocks\0"
-     "PERF_POLICY_RELIABILITY\0" "//!< How long did the board reliability limit cause the GPU to be below application clocks\0"
-     "PERF_POLICY_TOTAL_APP_CLOCKS\0" "//!< Total time the GPU was held below application clocks by any limiter (0 - 5 above)\0"
-     "PERF_POLICY_TOTAL_BASE_CLOCKS\0" "//!< Total time the GPU was held below base clocks\0"
+     "POWER\0" "//!< How long did power violations cause the GPU to be below application clocks\0"
+     "PERF_POLICY_POWER\0" "\0"
+     "THERMAL\0" "//!< How long did thermal violations cause the GPU to be below application clocks\0"
+     "PERF_POLICY_THERMAL\0" "\0"
+     "SYNC_BOOST\0" "//!< How long did sync boost cause the GPU to be below application clocks\0"
+     "PERF_POLICY_SYNC_BOOST\0" "\0"
+     "BOARD_LIMIT\0" "//!< How long did the board limit cause the GPU to be below application clocks\0"
+     "PERF_POLICY_BOARD_LIMIT\0" "\0"
+     "LOW_UTILIZATION\0" "//!< How long did low utilization cause the GPU to be below application clocks\0"
+     "PERF_POLICY_LOW_UTILIZATION\0" "\0"
+     "RELIABILITY\0" "//!< How long did the board reliability limit cause the GPU to be below application clocks\0"
+     "PERF_POLICY_RELIABILITY\0" "\0"
+     "TOTAL_APP_CLOCKS\0" "//!< Total time the GPU was held below application clocks by any limiter (0 - 5 above)\0"
+     "PERF_POLICY_TOTAL_APP_CLOCKS\0" "\0"
+     "TOTAL_BASE_CLOCKS\0" "//!< Total time the GPU was held below base clocks\0"
+     "PERF_POLICY_TOTAL_BASE_CLOCKS\0" "\0"
+     "COUNT\0" "\0"
      "PERF_POLICY_COUNT\0" "\0"
-     , values_nvmlPerfPolicyType_t, COUNT_OF(values_nvmlPerfPolicyType_t)},
+     , values_nvmlPerfPolicyType_t, COUNT_OF(values_nvmlPerfPolicyType_t), false},
     {"ThermalTarget\0" "Represents the thermal sensor targets\0"
      "NONE\0" "\0"
      "GPU\0" "//!< GPU core temperature requires NvPhysicalGpuHandle\0"
@@ -214,7 +326,7 @@ static const EnumInfo enums[] = {
      "VCD_OUTLET\0" "//!< Visual Computing Device Outlet temperature requires NvVisualComputingDeviceHandle\0"
      "ALL\0" "\0"
      "UNKNOWN\0" "\0"
-     , values_nvmlThermalTarget_t, COUNT_OF(values_nvmlThermalTarget_t)},
+     , values_nvmlThermalTarget_t, COUNT_OF(values_nvmlThermalTarget_t), false},
     {"ThermalController\0" "Represents the thermal sensor controllers\0"
      "NONE\0" "\0"
      "GPU_INTERNAL\0" "\0"
@@ -235,105 +347,169 @@ static const EnumInfo enums[] = {
      "MAX6649R\0" "\0"
      "ADT7473S\0" "\0"
      "UNKNOWN\0" "\0"
-     , values_nvmlThermalController_t, COUNT_OF(values_nvmlThermalController_t)},
+     , values_nvmlThermalController_t, COUNT_OF(values_nvmlThermalController_t), false},
     {"CoolerControl\0" "Cooler control type\0"
-     "THERMAL_COOLER_SIGNAL_NONE\0" "//!< This cooler has no control signal.\0"
-     "THERMAL_COOLER_SIGNAL_TOGGLE\0" "//!< This cooler can only be toggled either ON or OFF (eg a switch).\0"
-     "THERMAL_COOLER_SIGNAL_VARIABLE\0" "//!< This cooler's level can be adjusted from some minimum to some maximum (eg a knob).\0"
+     "NONE\0" "//!< This cooler has no control signal.\0"
+     "THERMAL_COOLER_SIGNAL_NONE\0" "\0"
+     "TOGGLE\0" "//!< This cooler can only be toggled either ON or OFF (eg a switch).\0"
+     "THERMAL_COOLER_SIGNAL_TOGGLE\0" "\0"
+     "VARIABLE\0" "//!< This cooler's level can be adjusted from some minimum to some maximum (eg a knob).\0"
+     "THERMAL_COOLER_SIGNAL_VARIABLE\0" "\0"
+     "COUNT\0" "\0"
      "THERMAL_COOLER_SIGNAL_COUNT\0" "\0"
-     , values_nvmlCoolerControl_t, COUNT_OF(values_nvmlCoolerControl_t)},
+     , values_nvmlCoolerControl_t, COUNT_OF(values_nvmlCoolerControl_t), false},
     {"CoolerTarget\0" "Cooler's target\0"
-     "THERMAL_COOLER_TARGET_NONE\0" "//!< This cooler cools nothing.\0"
-     "THERMAL_COOLER_TARGET_GPU\0" "//!< This cooler can cool the GPU.\0"
-     "THERMAL_COOLER_TARGET_MEMORY\0" "//!< This cooler can cool the memory.\0"
-     "THERMAL_COOLER_TARGET_POWER_SUPPLY\0" "//!< This cooler can cool the power supply.\0"
-     "THERMAL_COOLER_TARGET_GPU_RELATED\0" "//!< This cooler cools all of the components related to its target gpu. GPU_RELATED = GPU | MEMORY | POWER_SUPPLY\0"
-     , values_nvmlCoolerTarget_t, COUNT_OF(values_nvmlCoolerTarget_t)},
+     "NONE\0" "//!< This cooler cools nothing.\0"
+     "THERMAL_NONE\0" "\0"
+     "THERMAL_COOLER_TARGET_NONE\0" "\0"
+     "GPU\0" "//!< This cooler can cool the GPU.\0"
+     "THERMAL_GPU\0" "\0"
+     "THERMAL_COOLER_TARGET_GPU\0" "\0"
+     "MEMORY\0" "//!< This cooler can cool the memory.\0"
+     "THERMAL_MEMORY\0" "\0"
+     "THERMAL_COOLER_TARGET_MEMORY\0" "\0"
+     "POWER_SUPPLY\0" "//!< This cooler can cool the power supply.\0"
+     "THERMAL_POWER_SUPPLY\0" "\0"
+     "THERMAL_COOLER_TARGET_POWER_SUPPLY\0" "\0"
+     "GPU_RELATED\0" "//!< This cooler cools all of the components related to its target gpu. GPU_RELATED = GPU | MEMORY | POWER_SUPPLY\0"
+     "THERMAL_GPU_RELATED\0" "\0"
+     "THERMAL_COOLER_TARGET_GPU_RELATED\0" "\0"
+     , values_nvmlCoolerTarget_t, COUNT_OF(values_nvmlCoolerTarget_t), false},
     {"UUIDType\0" "Enum to represent different UUID types\0"
      "NONE\0" "//!< Undefined type\0"
      "ASCII\0" "//!< ASCII format type\0"
      "BINARY\0" "//!< Binary format type\0"
-     , values_nvmlUUIDType_t, COUNT_OF(values_nvmlUUIDType_t)},
+     , values_nvmlUUIDType_t, COUNT_OF(values_nvmlUUIDType_t), false},
     {"EnableState\0" "Generic enable/disable enum.\0"
-     "FEATURE_DISABLED\0" "//!< Feature disabled\0"
-     "FEATURE_ENABLED\0" "//!< Feature enabled\0"
-     , values_nvmlEnableState_t, COUNT_OF(values_nvmlEnableState_t)},
+     "DISABLED\0" "//!< Feature disabled\0"
+     "FEATURE_DISABLED\0" "\0"
+     "ENABLED\0" "//!< Feature enabled\0"
+     "FEATURE_ENABLED\0" "\0"
+     , values_nvmlEnableState_t, COUNT_OF(values_nvmlEnableState_t), false},
     {"BrandType\0" "* The Brand of the GPU\0"
+     "UNKNOWN\0" "\0"
      "BRAND_UNKNOWN\0" "\0"
+     "QUADRO\0" "\0"
      "BRAND_QUADRO\0" "\0"
+     "TESLA\0" "\0"
      "BRAND_TESLA\0" "\0"
+     "NVS\0" "\0"
      "BRAND_NVS\0" "\0"
+     "GRID\0" "\0"
      "BRAND_GRID\0" "\0"
+     "GEFORCE\0" "\0"
      "BRAND_GEFORCE\0" "\0"
+     "TITAN\0" "\0"
      "BRAND_TITAN\0" "\0"
+     "NVIDIA_VAPPS\0" "\0"
      "BRAND_NVIDIA_VAPPS\0" "\0"
+     "NVIDIA_VPC\0" "\0"
      "BRAND_NVIDIA_VPC\0" "\0"
+     "NVIDIA_VCS\0" "\0"
      "BRAND_NVIDIA_VCS\0" "\0"
+     "NVIDIA_VWS\0" "\0"
      "BRAND_NVIDIA_VWS\0" "\0"
+     "NVIDIA_CLOUD_GAMING\0" "\0"
      "BRAND_NVIDIA_CLOUD_GAMING\0" "\0"
+     "NVIDIA_VGAMING\0" "\0"
      "BRAND_NVIDIA_VGAMING\0" "\0"
+     "QUADRO_RTX\0" "\0"
      "BRAND_QUADRO_RTX\0" "\0"
+     "NVIDIA_RTX\0" "\0"
      "BRAND_NVIDIA_RTX\0" "\0"
+     "NVIDIA\0" "\0"
      "BRAND_NVIDIA\0" "\0"
+     "GEFORCE_RTX\0" "\0"
      "BRAND_GEFORCE_RTX\0" "\0"
+     "TITAN_RTX\0" "\0"
      "BRAND_TITAN_RTX\0" "\0"
+     "NVIDIA_DLA\0" "\0"
      "BRAND_NVIDIA_DLA\0" "\0"
+     "NVIDIA_NPU\0" "\0"
      "BRAND_NVIDIA_NPU\0" "\0"
+     "NVIDIA_VGAMEDEV\0" "\0"
      "BRAND_NVIDIA_VGAMEDEV\0" "\0"
+     "COUNT\0" "\0"
      "BRAND_COUNT\0" "\0"
-     , values_nvmlBrandType_t, COUNT_OF(values_nvmlBrandType_t)},
+     , values_nvmlBrandType_t, COUNT_OF(values_nvmlBrandType_t), false},
     {"TemperatureThresholds\0" "Temperature thresholds.\0"
-     "TEMPERATURE_THRESHOLD_SHUTDOWN\0" "//!< Temperature at which the GPU will //!< shut down for HW protection\0"
-     "TEMPERATURE_THRESHOLD_SLOWDOWN\0" "//!< Temperature at which the GPU will //!< begin HW slowdown\0"
-     "TEMPERATURE_THRESHOLD_MEM_MAX\0" "//!< Memory Temperature at which the GPU will //!< begin SW slowdown\0"
-     "TEMPERATURE_THRESHOLD_GPU_MAX\0" "//!< GPU Temperature at which the GPU //!< can be throttled below base clock\0"
-     "TEMPERATURE_THRESHOLD_ACOUSTIC_MIN\0" "//!< Minimum GPU Temperature that can be //!< set as acoustic threshold\0"
-     "TEMPERATURE_THRESHOLD_ACOUSTIC_CURR\0" "//!< Current temperature that is set as //!< acoustic threshold.\0"
-     "TEMPERATURE_THRESHOLD_ACOUSTIC_MAX\0" "//!< Maximum GPU temperature that can be //!< set as acoustic threshold.\0"
-     "TEMPERATURE_THRESHOLD_GPS_CURR\0" "//!< Current temperature that is set as //!< gps threshold.\0"
+     "SHUTDOWN\0" "//!< Temperature at which the GPU will //!< shut down for HW protection\0"
+     "TEMPERATURE_THRESHOLD_SHUTDOWN\0" "\0"
+     "SLOWDOWN\0" "//!< Temperature at which the GPU will //!< begin HW slowdown\0"
+     "TEMPERATURE_THRESHOLD_SLOWDOWN\0" "\0"
+     "MEM_MAX\0" "//!< Memory Temperature at which the GPU will //!< begin SW slowdown\0"
+     "TEMPERATURE_THRESHOLD_MEM_MAX\0" "\0"
+     "GPU_MAX\0" "//!< GPU Temperature at which the GPU //!< can be throttled below base clock\0"
+     "TEMPERATURE_THRESHOLD_GPU_MAX\0" "\0"
+     "ACOUSTIC_MIN\0" "//!< Minimum GPU Temperature that can be //!< set as acoustic threshold\0"
+     "TEMPERATURE_THRESHOLD_ACOUSTIC_MIN\0" "\0"
+     "ACOUSTIC_CURR\0" "//!< Current temperature that is set as //!< acoustic threshold.\0"
+     "TEMPERATURE_THRESHOLD_ACOUSTIC_CURR\0" "\0"
+     "ACOUSTIC_MAX\0" "//!< Maximum GPU temperature that can be //!< set as acoustic threshold.\0"
+     "TEMPERATURE_THRESHOLD_ACOUSTIC_MAX\0" "\0"
+     "GPS_CURR\0" "//!< Current temperature that is set as //!< gps threshold.\0"
+     "TEMPERATURE_THRESHOLD_GPS_CURR\0" "\0"
+     "COUNT\0" "\0"
      "TEMPERATURE_THRESHOLD_COUNT\0" "\0"
-     , values_nvmlTemperatureThresholds_t, COUNT_OF(values_nvmlTemperatureThresholds_t)},
+     , values_nvmlTemperatureThresholds_t, COUNT_OF(values_nvmlTemperatureThresholds_t), false},
     {"TemperatureSensors\0" "Temperature sensors.\0"
-     "TEMPERATURE_GPU\0" "//!< Temperature sensor for the GPU die\0"
-     "TEMPERATURE_GPU_MAX\0" "//!< Temperature from the hottest part of the GPU die\0"
+     "GPU\0" "//!< Temperature sensor for the GPU die\0"
+     "TEMPERATURE_GPU\0" "\0"
+     "GPU_MAX\0" "//!< Temperature from the hottest part of the GPU die\0"
+     "TEMPERATURE_GPU_MAX\0" "\0"
+     "COUNT\0" "\0"
      "TEMPERATURE_COUNT\0" "\0"
-     , values_nvmlTemperatureSensors_t, COUNT_OF(values_nvmlTemperatureSensors_t)},
+     , values_nvmlTemperatureSensors_t, COUNT_OF(values_nvmlTemperatureSensors_t), false},
     {"ComputeMode\0" "Compute mode. NVML_COMPUTEMODE_EXCLUSIVE_PROCESS was added in CUDA 4.0. Earlier CUDA versions supported a single exclusive mode, which is equivalent to NVML_COMPUTEMODE_EXCLUSIVE_THREAD in CUDA 4.0 and beyond.\0"
-     "COMPUTEMODE_DEFAULT\0" "//!< Default compute mode -- multiple contexts per device\0"
-     "COMPUTEMODE_EXCLUSIVE_THREAD\0" "//!< Support Removed\0"
-     "COMPUTEMODE_PROHIBITED\0" "//!< Compute-prohibited mode -- no contexts per device\0"
-     "COMPUTEMODE_EXCLUSIVE_PROCESS\0" "//!< Compute-exclusive-process mode -- only one context per device, usable from multiple threads at a time\0"
+     "DEFAULT\0" "//!< Default compute mode -- multiple contexts per device\0"
+     "COMPUTEMODE_DEFAULT\0" "\0"
+     "EXCLUSIVE_THREAD\0" "//!< Support Removed\0"
+     "COMPUTEMODE_EXCLUSIVE_THREAD\0" "\0"
+     "PROHIBITED\0" "//!< Compute-prohibited mode -- no contexts per device\0"
+     "COMPUTEMODE_PROHIBITED\0" "\0"
+     "EXCLUSIVE_PROCESS\0" "//!< Compute-exclusive-process mode -- only one context per device, usable from multiple threads at a time\0"
+     "COMPUTEMODE_EXCLUSIVE_PROCESS\0" "\0"
+     "COUNT\0" "\0"
      "COMPUTEMODE_COUNT\0" "\0"
-     , values_nvmlComputeMode_t, COUNT_OF(values_nvmlComputeMode_t)},
+     , values_nvmlComputeMode_t, COUNT_OF(values_nvmlComputeMode_t), false},
     {"MemoryErrorType\0" "Memory error types\0"
      "CORRECTED\0" "A memory error that was corrected For ECC errors, these are single bit errors For Texture memory, these are errors fixed by resend\0"
      "UNCORRECTED\0" "A memory error that was not corrected For ECC errors, these are double bit errors For Texture memory, these are errors where the resend fails\0"
      "COUNT\0" "//!< Count of memory error types\0"
-     , values_nvmlMemoryErrorType_t, COUNT_OF(values_nvmlMemoryErrorType_t)},
+     , values_nvmlMemoryErrorType_t, COUNT_OF(values_nvmlMemoryErrorType_t), false},
     {"EccCounterType\0" "ECC counter types. Note: Volatile counts are reset each time the driver loads. On Windows this is once per boot. On Linux this can be more frequent. On Linux the driver unloads when no active clients exist. If persistence mode is enabled or there is always a driver client active (e.g. X11), then Linux also sees per-boot behavior. If not, volatile counts are reset each time a compute app is run.\0"
      "VOLATILE_ECC\0" "//!< Volatile counts are reset each time the driver loads.\0"
      "AGGREGATE_ECC\0" "//!< Aggregate counts persist across reboots (i.e. for the lifetime of the device)\0"
-     "COUNT\0" "//!< Count of memory counter types\0"
-     , values_nvmlEccCounterType_t, COUNT_OF(values_nvmlEccCounterType_t)},
+     "ECC_COUNTER_TYPE_COUNT\0" "//!< Count of memory counter types\0"
+     "COUNT\0" "\0"
+     , values_nvmlEccCounterType_t, COUNT_OF(values_nvmlEccCounterType_t), false},
     {"ClockType\0" "Clock types. All speeds are in Mhz.\0"
-     "CLOCK_GRAPHICS\0" "//!< Graphics clock domain\0"
-     "CLOCK_SM\0" "//!< SM clock domain\0"
-     "CLOCK_MEM\0" "//!< Memory clock domain\0"
-     "CLOCK_VIDEO\0" "//!< Video encoder/decoder clock domain\0"
-     "CLOCK_COUNT\0" "//!< Count of clock types\0"
-     , values_nvmlClockType_t, COUNT_OF(values_nvmlClockType_t)},
+     "GRAPHICS\0" "//!< Graphics clock domain\0"
+     "CLOCK_GRAPHICS\0" "\0"
+     "SM\0" "//!< SM clock domain\0"
+     "CLOCK_SM\0" "\0"
+     "MEM\0" "//!< Memory clock domain\0"
+     "CLOCK_MEM\0" "\0"
+     "VIDEO\0" "//!< Video encoder/decoder clock domain\0"
+     "CLOCK_VIDEO\0" "\0"
+     "COUNT\0" "//!< Count of clock types\0"
+     "CLOCK_COUNT\0" "\0"
+     , values_nvmlClockType_t, COUNT_OF(values_nvmlClockType_t), false},
     {"ClockId\0" "Clock Ids. These are used in combination with nvmlClockType_t to specify a single clock value.\0"
      "CURRENT\0" "//!< Current actual clock value\0"
      "APP_CLOCK_TARGET\0" "//!< Target application clock. //!< Deprecated, do not use.\0"
      "APP_CLOCK_DEFAULT\0" "//!< Default application clock target //!< Deprecated, do not use.\0"
      "CUSTOMER_BOOST_MAX\0" "//!< OEM-defined maximum clock rate\0"
      "COUNT\0" "//!< Count of Clock Ids.\0"
-     , values_nvmlClockId_t, COUNT_OF(values_nvmlClockId_t)},
+     , values_nvmlClockId_t, COUNT_OF(values_nvmlClockId_t), false},
     {"DriverModel\0" "Driver models. Windows only.\0"
-     "DRIVER_WDDM\0" "//!< WDDM driver model -- GPU treated as a display device\0"
-     "DRIVER_WDM\0" "//!< WDM (TCC) model (deprecated) -- GPU treated as a generic compute device\0"
-     "DRIVER_MCDM\0" "//!< MCDM driver model -- GPU treated as a Microsoft compute device\0"
-     , values_nvmlDriverModel_t, COUNT_OF(values_nvmlDriverModel_t)},
+     "WDDM\0" "//!< WDDM driver model -- GPU treated as a display device\0"
+     "DRIVER_WDDM\0" "\0"
+     "WDM\0" "//!< WDM (TCC) model (deprecated) -- GPU treated as a generic compute device\0"
+     "DRIVER_WDM\0" "\0"
+     "MCDM\0" "//!< MCDM driver model -- GPU treated as a Microsoft compute device\0"
+     "DRIVER_MCDM\0" "\0"
+     , values_nvmlDriverModel_t, COUNT_OF(values_nvmlDriverModel_t), false},
     {"Pstates\0" "Allowed PStates.\0"
      "PSTATE_0\0" "//!< Performance state 0 -- Maximum Performance\0"
      "PSTATE_1\0" "//!< Performance state 1\0"
@@ -352,19 +528,27 @@ static const EnumInfo enums[] = {
      "PSTATE_14\0" "//!< Performance state 14\0"
      "PSTATE_15\0" "//!< Performance state 15 -- Minimum Performance\0"
      "PSTATE_UNKNOWN\0" "//!< Unknown performance state\0"
-     , values_nvmlPstates_t, COUNT_OF(values_nvmlPstates_t)},
+     , values_nvmlPstates_t, COUNT_OF(values_nvmlPstates_t), false},
     {"GpuOperationMode\0" "GPU Operation Mode GOM allows to reduce power usage and optimize GPU throughput by disabling GPU features. Each GOM is designed to meet specific user needs.\0"
-     "GOM_ALL_ON\0" "//!< Everything is enabled and running at full speed\0"
-     "GOM_COMPUTE\0" "//!< Designed for running only compute tasks. Graphics operations //!< are not allowed\0"
-     "GOM_LOW_DP\0" "//!< Designed for running graphics applications that don't require //!< high bandwidth double precision\0"
-     , values_nvmlGpuOperationMode_t, COUNT_OF(values_nvmlGpuOperationMode_t)},
+     "ALL_ON\0" "//!< Everything is enabled and running at full speed\0"
+     "GOM_ALL_ON\0" "\0"
+     "COMPUTE\0" "//!< Designed for running only compute tasks. Graphics operations //!< are not allowed\0"
+     "GOM_COMPUTE\0" "\0"
+     "LOW_DP\0" "//!< Designed for running graphics applications that don't require //!< high bandwidth double precision\0"
+     "GOM_LOW_DP\0" "\0"
+     , values_nvmlGpuOperationMode_t, COUNT_OF(values_nvmlGpuOperationMode_t), false},
     {"InforomObject\0" "Available infoROM objects.\0"
-     "INFOROM_OEM\0" "//!< An object defined by OEM\0"
-     "INFOROM_ECC\0" "//!< The ECC object determining the level of ECC support\0"
-     "INFOROM_POWER\0" "//!< The power management object\0"
-     "INFOROM_DEN\0" "//!< DRAM Encryption object\0"
-     "INFOROM_COUNT\0" "//!< This counts the number of infoROM objects the driver knows about\0"
-     , values_nvmlInforomObject_t, COUNT_OF(values_nvmlInforomObject_t)},
+     "OEM\0" "//!< An object defined by OEM\0"
+     "INFOROM_OEM\0" "\0"
+     "ECC\0" "//!< The ECC object determining the level of ECC support\0"
+     "INFOROM_ECC\0" "\0"
+     "POWER\0" "//!< The power management object\0"
+     "INFOROM_POWER\0" "\0"
+     "DEN\0" "//!< DRAM Encryption object\0"
+     "INFOROM_DEN\0" "\0"
+     "COUNT\0" "//!< This counts the number of infoROM objects the driver knows about\0"
+     "INFOROM_COUNT\0" "\0"
+     , values_nvmlInforomObject_t, COUNT_OF(values_nvmlInforomObject_t), false},
     {"Return\0" "Return values for NVML API calls.\0"
      "SUCCESS\0" "//!< The operation was successful\0"
      "ERROR_UNINITIALIZED\0" "//!< NVML was not first initialized with nvmlInit()\0"
@@ -398,7 +582,7 @@ static const EnumInfo enums[] = {
      "ERROR_INVALID_STATE\0" "//!< Resource not in correct state to perform requested operation\0"
      "ERROR_RESET_TYPE_NOT_SUPPORTED\0" "//!< Reset not supported for given device/parameters\0"
      "ERROR_UNKNOWN\0" "//!< An internal driver error occurred\0"
-     , values_nvmlReturn_t, COUNT_OF(values_nvmlReturn_t)},
+     , values_nvmlReturn_t, COUNT_OF(values_nvmlReturn_t), false},
     {"MemoryLocation\0" "See `nvmlDeviceGetMemoryErrorCounter`\0"
      "L1_CACHE\0" "//!< GPU L1 Cache\0"
      "L2_CACHE\0" "//!< GPU L2 Cache\0"
@@ -410,42 +594,50 @@ static const EnumInfo enums[] = {
      "CBU\0" "//!< CBU\0"
      "SRAM\0" "//!< Turing+ SRAM\0"
      "COUNT\0" "//!< This counts the number of memory locations the driver knows about\0"
-     , values_nvmlMemoryLocation_t, COUNT_OF(values_nvmlMemoryLocation_t)},
+     , values_nvmlMemoryLocation_t, COUNT_OF(values_nvmlMemoryLocation_t), false},
     {"PageRetirementCause\0" "Causes for page retirement\0"
      "MULTIPLE_SINGLE_BIT_ECC_ERRORS\0" "//!< Page was retired due to multiple single bit ECC error\0"
      "DOUBLE_BIT_ECC_ERROR\0" "//!< Page was retired due to double bit ECC error\0"
      "COUNT\0" "\0"
-     , values_nvmlPageRetirementCause_t, COUNT_OF(values_nvmlPageRetirementCause_t)},
+     , values_nvmlPageRetirementCause_t, COUNT_OF(values_nvmlPageRetirementCause_t), false},
     {"RestrictedAPI\0" "API types that allow changes to default permission restrictions\0"
      "SET_APPLICATION_CLOCKS\0" "//!< APIs that change application clocks, see nvmlDeviceSetApplicationsClocks //!< and see nvmlDeviceResetApplicationsClocks. //!< Deprecated, keeping definition for backward compatibility.\0"
      "SET_AUTO_BOOSTED_CLOCKS\0" "//!< APIs that enable/disable Auto Boosted clocks //!< see nvmlDeviceSetAutoBoostedClocksEnabled\0"
      "COUNT\0" "\0"
-     , values_nvmlRestrictedAPI_t, COUNT_OF(values_nvmlRestrictedAPI_t)},
+     , values_nvmlRestrictedAPI_t, COUNT_OF(values_nvmlRestrictedAPI_t), false},
     {"GpuUtilizationDomainId\0" "Represents the GPU utilization domains\0"
-     "GPU_UTILIZATION_DOMAIN_GPU\0" "//!< Graphics engine domain\0"
-     "GPU_UTILIZATION_DOMAIN_FB\0" "//!< Frame buffer domain\0"
-     "GPU_UTILIZATION_DOMAIN_VID\0" "//!< Video engine domain\0"
-     "GPU_UTILIZATION_DOMAIN_BUS\0" "//!< Bus interface domain\0"
-     , values_nvmlGpuUtilizationDomainId_t, COUNT_OF(values_nvmlGpuUtilizationDomainId_t)},
+     "GPU\0" "//!< Graphics engine domain\0"
+     "GPU_UTILIZATION_DOMAIN_GPU\0" "\0"
+     "FB\0" "//!< Frame buffer domain\0"
+     "GPU_UTILIZATION_DOMAIN_FB\0" "\0"
+     "VID\0" "//!< Video engine domain\0"
+     "GPU_UTILIZATION_DOMAIN_VID\0" "\0"
+     "BUS\0" "//!< Bus interface domain\0"
+     "GPU_UTILIZATION_DOMAIN_BUS\0" "\0"
+     , values_nvmlGpuUtilizationDomainId_t, COUNT_OF(values_nvmlGpuUtilizationDomainId_t), false},
     {"GpuVirtualizationMode\0" "GPU virtualization mode types.\0"
      "NONE\0" "//!< Represents Bare Metal GPU\0"
      "PASSTHROUGH\0" "//!< Device is associated with GPU-Passthorugh\0"
      "VGPU\0" "//!< Device is associated with vGPU inside virtual machine.\0"
      "HOST_VGPU\0" "//!< Device is associated with VGX hypervisor in vGPU mode\0"
      "HOST_VSGA\0" "//!< Device is associated with VGX hypervisor in vSGA mode\0"
-     , values_nvmlGpuVirtualizationMode_t, COUNT_OF(values_nvmlGpuVirtualizationMode_t)},
+     , values_nvmlGpuVirtualizationMode_t, COUNT_OF(values_nvmlGpuVirtualizationMode_t), false},
     {"HostVgpuMode\0" "Host vGPU modes\0"
      "NON_SRIOV\0" "//!< Non SR-IOV mode\0"
      "SRIOV\0" "//!< SR-IOV mode\0"
-     , values_nvmlHostVgpuMode_t, COUNT_OF(values_nvmlHostVgpuMode_t)},
+     , values_nvmlHostVgpuMode_t, COUNT_OF(values_nvmlHostVgpuMode_t), false},
     {"VgpuVmIdType\0" "Types of VM identifiers\0"
-     "VGPU_VM_ID_DOMAIN_ID\0" "//!< VM ID represents DOMAIN ID\0"
-     "VGPU_VM_ID_UUID\0" "//!< VM ID represents UUID\0"
-     , values_nvmlVgpuVmIdType_t, COUNT_OF(values_nvmlVgpuVmIdType_t)},
+     "DOMAIN_ID\0" "//!< VM ID represents DOMAIN ID\0"
+     "VGPU_VM_ID_DOMAIN_ID\0" "\0"
+     "UUID\0" "//!< VM ID represents UUID\0"
+     "VGPU_VM_ID_UUID\0" "\0"
+     , values_nvmlVgpuVmIdType_t, COUNT_OF(values_nvmlVgpuVmIdType_t), false},
     {"VgpuGuestInfoState\0" "vGPU GUEST info state\0"
-     "VGPU_INSTANCE_GUEST_INFO_STATE_UNINITIALIZED\0" "//!< Guest-dependent fields uninitialized\0"
-     "VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED\0" "//!< Guest-dependent fields initialized\0"
-     , values_nvmlVgpuGuestInfoState_t, COUNT_OF(values_nvmlVgpuGuestInfoState_t)},
+     "UNINITIALIZED\0" "//!< Guest-dependent fields uninitialized\0"
+     "VGPU_INSTANCE_GUEST_INFO_STATE_UNINITIALIZED\0" "\0"
+     "INITIALIZED\0" "//!< Guest-dependent fields initialized\0"
+     "VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED\0" "\0"
+     , values_nvmlVgpuGuestInfoState_t, COUNT_OF(values_nvmlVgpuGuestInfoState_t), false},
     {"GridLicenseFeatureCode\0" "vGPU software licensable features\0"
      "UNKNOWN\0" "//!< Unknown\0"
      "VGPU\0" "//!< Virtual GPU\0"
@@ -454,54 +646,87 @@ static const EnumInfo enums[] = {
      "GAMING\0" "//!< Gaming\0"
      "COMPUTE\0" "//!< Compute\0"
      "VGAMEDEV\0" "//!< vGameDev\0"
-     , values_nvmlGridLicenseFeatureCode_t, COUNT_OF(values_nvmlGridLicenseFeatureCode_t)},
+     , values_nvmlGridLicenseFeatureCode_t, COUNT_OF(values_nvmlGridLicenseFeatureCode_t), false},
     {"VgpuCapability\0" "vGPU queryable capabilities\0"
-     "VGPU_CAP_NVLINK_P2P\0" "//!< P2P over NVLink is supported\0"
-     "VGPU_CAP_GPUDIRECT\0" "//!< GPUDirect capability is supported\0"
-     "VGPU_CAP_MULTI_VGPU_EXCLUSIVE\0" "//!< vGPU profile cannot be mixed with other vGPU profiles in same VM\0"
-     "VGPU_CAP_EXCLUSIVE_TYPE\0" "//!< vGPU profile cannot run on a GPU alongside other profiles of different type\0"
-     "VGPU_CAP_EXCLUSIVE_SIZE\0" "//!< vGPU profile cannot run on a GPU alongside other profiles of different size\0"
+     "NVLINK_P2P\0" "//!< P2P over NVLink is supported\0"
+     "VGPU_CAP_NVLINK_P2P\0" "\0"
+     "GPUDIRECT\0" "//!< GPUDirect capability is supported\0"
+     "VGPU_CAP_GPUDIRECT\0" "\0"
+     "MULTI_VGPU_EXCLUSIVE\0" "//!< vGPU profile cannot be mixed with other vGPU profiles in same VM\0"
+     "VGPU_CAP_MULTI_VGPU_EXCLUSIVE\0" "\0"
+     "EXCLUSIVE_TYPE\0" "//!< vGPU profile cannot run on a GPU alongside other profiles of different type\0"
+     "VGPU_CAP_EXCLUSIVE_TYPE\0" "\0"
+     "EXCLUSIVE_SIZE\0" "//!< vGPU profile cannot run on a GPU alongside other profiles of different size\0"
+     "VGPU_CAP_EXCLUSIVE_SIZE\0" "\0"
+     "COUNT\0" "\0"
      "VGPU_CAP_COUNT\0" "\0"
-     , values_nvmlVgpuCapability_t, COUNT_OF(values_nvmlVgpuCapability_t)},
+     , values_nvmlVgpuCapability_t, COUNT_OF(values_nvmlVgpuCapability_t), false},
     {"VgpuDriverCapability\0" "vGPU driver queryable capabilities\0"
-     "VGPU_DRIVER_CAP_HETEROGENEOUS_MULTI_VGPU\0" "//!< Supports mixing of different vGPU profiles within one guest VM\0"
-     "VGPU_DRIVER_CAP_WARM_UPDATE\0" "//!< Supports FSR and warm update of vGPU host driver without terminating the running guest VM\0"
+     "HETEROGENEOUS_MULTI_VGPU\0" "//!< Supports mixing of different vGPU profiles within one guest VM\0"
+     "VGPU_DRIVER_CAP_HETEROGENEOUS_MULTI_VGPU\0" "\0"
+     "WARM_UPDATE\0" "//!< Supports FSR and warm update of vGPU host driver without terminating the running guest VM\0"
+     "VGPU_DRIVER_CAP_WARM_UPDATE\0" "\0"
+     "COUNT\0" "\0"
      "VGPU_DRIVER_CAP_COUNT\0" "\0"
-     , values_nvmlVgpuDriverCapability_t, COUNT_OF(values_nvmlVgpuDriverCapability_t)},
+     , values_nvmlVgpuDriverCapability_t, COUNT_OF(values_nvmlVgpuDriverCapability_t), false},
     {"DeviceVgpuCapability\0" "Device vGPU queryable capabilities\0"
-     "DEVICE_VGPU_CAP_FRACTIONAL_MULTI_VGPU\0" "//!< Query whether the fractional vGPU profiles on this GPU can be used in multi-vGPU configurations\0"
-     "DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_PROFILES\0" "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing types\0"
-     "DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_SIZES\0" "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing framebuffer sizes\0"
-     "DEVICE_VGPU_CAP_READ_DEVICE_BUFFER_BW\0" "//!< Query the GPU's read_device_buffer expected bandwidth capacity in megabytes per second\0"
-     "DEVICE_VGPU_CAP_WRITE_DEVICE_BUFFER_BW\0" "//!< Query the GPU's write_device_buffer expected bandwidth capacity in megabytes per second\0"
-     "DEVICE_VGPU_CAP_DEVICE_STREAMING\0" "//!< Query whether the vGPU profiles on the GPU supports migration data streaming\0"
-     "DEVICE_VGPU_CAP_MINI_QUARTER_GPU\0" "//!< Set/Get support for mini-quarter vGPU profiles\0"
-     "DEVICE_VGPU_CAP_COMPUTE_MEDIA_ENGINE_GPU\0" "//!< Set/Get support for compute media engine vGPU profiles\0"
-     "DEVICE_VGPU_CAP_WARM_UPDATE\0" "//!< Query whether the GPU supports FSR and warm update\0"
-     "DEVICE_VGPU_CAP_HOMOGENEOUS_PLACEMENTS\0" "//!< Query whether the GPU supports reporting of placements of timesliced vGPU profiles with identical framebuffer sizes\0"
-     "DEVICE_VGPU_CAP_MIG_TIMESLICING_SUPPORTED\0" "//!< Query whether the GPU supports timesliced vGPU on MIG\0"
-     "DEVICE_VGPU_CAP_MIG_TIMESLICING_ENABLED\0" "//!< Set/Get MIG timesliced mode reporting, without impacting the underlying functionality\0"
-     "DEVICE_VGPU_CAP_UVM_STUN\0" "//!< Query whether the GPU supports UVM stun\0"
+     "FRACTIONAL_MULTI_VGPU\0" "//!< Query whether the fractional vGPU profiles on this GPU can be used in multi-vGPU configurations\0"
+     "DEVICE_VGPU_CAP_FRACTIONAL_MULTI_VGPU\0" "\0"
+     "HETEROGENEOUS_TIMESLICE_PROFILES\0" "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing types\0"
+     "DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_PROFILES\0" "\0"
+     "HETEROGENEOUS_TIMESLICE_SIZES\0" "//!< Query whether the GPU support concurrent execution of timesliced vGPU profiles of differing framebuffer sizes\0"
+     "DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_SIZES\0" "\0"
+     "READ_DEVICE_BUFFER_BW\0" "//!< Query the GPU's read_device_buffer expected bandwidth capacity in megabytes per second\0"
+     "DEVICE_VGPU_CAP_READ_DEVICE_BUFFER_BW\0" "\0"
+     "WRITE_DEVICE_BUFFER_BW\0" "//!< Query the GPU's write_device_buffer expected bandwidth capacity in megabytes per second\0"
+     "DEVICE_VGPU_CAP_WRITE_DEVICE_BUFFER_BW\0" "\0"
+     "DEVICE_STREAMING\0" "//!< Query whether the vGPU profiles on the GPU supports migration data streaming\0"
+     "DEVICE_VGPU_CAP_DEVICE_STREAMING\0" "\0"
+     "MINI_QUARTER_GPU\0" "//!< Set/Get support for mini-quarter vGPU profiles\0"
+     "DEVICE_VGPU_CAP_MINI_QUARTER_GPU\0" "\0"
+     "COMPUTE_MEDIA_ENGINE_GPU\0" "//!< Set/Get support for compute media engine vGPU profiles\0"
+     "DEVICE_VGPU_CAP_COMPUTE_MEDIA_ENGINE_GPU\0" "\0"
+     "WARM_UPDATE\0" "//!< Query whether the GPU supports FSR and warm update\0"
+     "DEVICE_VGPU_CAP_WARM_UPDATE\0" "\0"
+     "HOMOGENEOUS_PLACEMENTS\0" "//!< Query whether the GPU supports reporting of placements of timesliced vGPU profiles with identical framebuffer sizes\0"
+     "DEVICE_VGPU_CAP_HOMOGENEOUS_PLACEMENTS\0" "\0"
+     "MIG_TIMESLICING_SUPPORTED\0" "//!< Query whether the GPU supports timesliced vGPU on MIG\0"
+     "DEVICE_VGPU_CAP_MIG_TIMESLICING_SUPPORTED\0" "\0"
+     "MIG_TIMESLICING_ENABLED\0" "//!< Set/Get MIG timesliced mode reporting, without impacting the underlying functionality\0"
+     "DEVICE_VGPU_CAP_MIG_TIMESLICING_ENABLED\0" "\0"
+     "UVM_STUN\0" "//!< Query whether the GPU supports UVM stun\0"
+     "DEVICE_VGPU_CAP_UVM_STUN\0" "\0"
+     "COUNT\0" "\0"
      "DEVICE_VGPU_CAP_COUNT\0" "\0"
-     , values_nvmlDeviceVgpuCapability_t, COUNT_OF(values_nvmlDeviceVgpuCapability_t)},
+     , values_nvmlDeviceVgpuCapability_t, COUNT_OF(values_nvmlDeviceVgpuCapability_t), false},
     {"DeviceGpuRecoveryAction\0" "Enum describing the GPU Recovery Action\0"
-     "GPU_RECOVERY_ACTION_NONE\0" "//!< No action needed\0"
-     "GPU_RECOVERY_ACTION_GPU_RESET\0" "//!< Reset Gpu\0"
-     "GPU_RECOVERY_ACTION_NODE_REBOOT\0" "//!< Reboot Node\0"
-     "GPU_RECOVERY_ACTION_DRAIN_P2P\0" "//!< Drain P2P\0"
-     "GPU_RECOVERY_ACTION_DRAIN_AND_RESET\0" "//!< Drain P2P and Reset Gpu\0"
-     "GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN\0" "//!< Recover IMEX Domain.\0"
-     "GPU_RECOVERY_ACTION_BUS_RESET\0" "//!< Reset the GPU's PCIe bus\0"
-     "GPU_RECOVERY_ACTION_SYSTEM_REBOOT\0" "//!< Reboot the system\0"
-     , values_nvmlDeviceGpuRecoveryAction_t, COUNT_OF(values_nvmlDeviceGpuRecoveryAction_t)},
+     "NONE\0" "//!< No action needed\0"
+     "GPU_RECOVERY_ACTION_NONE\0" "\0"
+     "GPU_RESET\0" "//!< Reset Gpu\0"
+     "GPU_RECOVERY_ACTION_GPU_RESET\0" "\0"
+     "NODE_REBOOT\0" "//!< Reboot Node\0"
+     "GPU_RECOVERY_ACTION_NODE_REBOOT\0" "\0"
+     "DRAIN_P2P\0" "//!< Drain P2P\0"
+     "GPU_RECOVERY_ACTION_DRAIN_P2P\0" "\0"
+     "DRAIN_AND_RESET\0" "//!< Drain P2P and Reset Gpu\0"
+     "GPU_RECOVERY_ACTION_DRAIN_AND_RESET\0" "\0"
+     "RECOVER_IMEX_DOMAIN\0" "//!< Recover IMEX Domain.\0"
+     "GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN\0" "\0"
+     "BUS_RESET\0" "//!< Reset the GPU's PCIe bus\0"
+     "GPU_RECOVERY_ACTION_BUS_RESET\0" "\0"
+     "SYSTEM_REBOOT\0" "//!< Reboot the system\0"
+     "GPU_RECOVERY_ACTION_SYSTEM_REBOOT\0" "\0"
+     , values_nvmlDeviceGpuRecoveryAction_t, COUNT_OF(values_nvmlDeviceGpuRecoveryAction_t), false},
     {"FanState\0" "Fan state enum.\0"
-     "FAN_NORMAL\0" "//!< Fan is working properly\0"
-     "FAN_FAILED\0" "//!< Fan has failed\0"
-     , values_nvmlFanState_t, COUNT_OF(values_nvmlFanState_t)},
+     "NORMAL\0" "//!< Fan is working properly\0"
+     "FAN_NORMAL\0" "\0"
+     "FAILED\0" "//!< Fan has failed\0"
+     "FAN_FAILED\0" "\0"
+     , values_nvmlFanState_t, COUNT_OF(values_nvmlFanState_t), false},
     {"LedColor\0" "Led color enum.\0"
      "GREEN\0" "//!< GREEN, indicates good health\0"
      "AMBER\0" "//!< AMBER, indicates problem\0"
-     , values_nvmlLedColor_t, COUNT_OF(values_nvmlLedColor_t)},
+     , values_nvmlLedColor_t, COUNT_OF(values_nvmlLedColor_t), false},
     {"GpuOperationalEventLogLevel\0" "Log-level values used by GPU Operational Events. These values are used both for event reporting in `nvmlEventSetWait_v3_t` and for subscription filtering in `nvmlGpuOperationalEventConfig_v1_t`. Higher numeric values represent more selective log levels. `NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_ALL` disables log-level filtering when used as a subscription threshold. Event data may contain newer log-level values that are not named in this header; clients should handle unrecognized numeric values.\0"
      "ALL\0" "//!< Matches all GPU Operational Event log levels.\0"
      "TELEMETRY\0" "//!< High-volume telemetry events.\0"
@@ -509,81 +734,105 @@ static const EnumInfo enums[] = {
      "NOTICE\0" "//!< Notable operational events.\0"
      "WARNING\0" "//!< Warning events.\0"
      "ERROR\0" "//!< Error events.\0"
-     , values_nvmlGpuOperationalEventLogLevel_t, COUNT_OF(values_nvmlGpuOperationalEventLogLevel_t)},
+     , values_nvmlGpuOperationalEventLogLevel_t, COUNT_OF(values_nvmlGpuOperationalEventLogLevel_t), false},
     {"OperationalEventSeverity\0" "Severity values used by Operational Events. These values are used both for event reporting in `nvmlEventSetWait_v3_t` and for subscription filtering in `nvmlGpuOperationalEventConfig_v1_t`. Higher numeric values represent more selective severities. `NVML_OPERATIONAL_EVENT_SEVERITY_ALL` disables severity filtering when used as a subscription threshold. Event data may contain newer severity values that are not named in this header; clients should handle unrecognized numeric values.\0"
      "ALL\0" "//!< Matches all Operational Event severities.\0"
      "INFORMATIONAL\0" "//!< Informational event.\0"
      "CORRECTED\0" "//!< Corrected error event.\0"
      "RECOVERABLE\0" "//!< Recoverable error event.\0"
      "FATAL\0" "//!< Fatal error event.\0"
-     , values_nvmlOperationalEventSeverity_t, COUNT_OF(values_nvmlOperationalEventSeverity_t)},
+     , values_nvmlOperationalEventSeverity_t, COUNT_OF(values_nvmlOperationalEventSeverity_t), false},
     {"EventDataType\0" "Event data formats returned by `nvmlEventSetWait_v3`.\0"
-     "NVML_EVENT\0" "//!< NVML event-bit data. `eventType` contains an NVML event bit.\0"
+     "EVENT\0" "//!< NVML event-bit data. `eventType` contains an NVML event bit.\0"
+     "NVML_EVENT\0" "\0"
      "GPU_OPERATIONAL_EVENT\0" "//!< Structured GPU Operational Event data.\0"
-     , values_nvmlEventDataType_t, COUNT_OF(values_nvmlEventDataType_t)},
+     , values_nvmlEventDataType_t, COUNT_OF(values_nvmlEventDataType_t), false},
     {"GpuOperationalEventContextType\0" "NVML-defined GPU Operational Event context classifications. These values describe the NVML public interpretation of a context payload. The original source-defined context type is returned separately in `nvmlEventSetGetContextInfo_v1_tsourceEventContextType`.\0"
      "UNKNOWN\0" "//!< No NVML public interpretation is defined for this context payload.\0"
      "LEGACY_XID\0" "//!< Context payload can be decoded with `nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1`.\0"
-     , values_nvmlGpuOperationalEventContextType_t, COUNT_OF(values_nvmlGpuOperationalEventContextType_t)},
+     , values_nvmlGpuOperationalEventContextType_t, COUNT_OF(values_nvmlGpuOperationalEventContextType_t), false},
     {"EncoderType\0" "Represents type of encoder for capacity can be queried\0"
-     "ENCODER_QUERY_H264\0" "//!< H264 encoder\0"
-     "ENCODER_QUERY_HEVC\0" "//!< HEVC encoder\0"
-     "ENCODER_QUERY_AV1\0" "//!< AV1 encoder\0"
-     "ENCODER_QUERY_UNKNOWN\0" "//!< Unknown encoder\0"
-     , values_nvmlEncoderType_t, COUNT_OF(values_nvmlEncoderType_t)},
+     "H264\0" "//!< H264 encoder\0"
+     "ENCODER_QUERY_H264\0" "\0"
+     "HEVC\0" "//!< HEVC encoder\0"
+     "ENCODER_QUERY_HEVC\0" "\0"
+     "AV1\0" "//!< AV1 encoder\0"
+     "ENCODER_QUERY_AV1\0" "\0"
+     "UNKNOWN\0" "//!< Unknown encoder\0"
+     "ENCODER_QUERY_UNKNOWN\0" "\0"
+     , values_nvmlEncoderType_t, COUNT_OF(values_nvmlEncoderType_t), false},
     {"FBCSessionType\0" "Represents frame buffer capture session type\0"
      "UNKNOWN\0" "//!< Unknown\0"
      "TOSYS\0" "//!< ToSys\0"
      "CUDA\0" "//!< Cuda\0"
      "VID\0" "//!< Vid\0"
      "HWENC\0" "//!< HEnc\0"
-     , values_nvmlFBCSessionType_t, COUNT_OF(values_nvmlFBCSessionType_t)},
+     , values_nvmlFBCSessionType_t, COUNT_OF(values_nvmlFBCSessionType_t), false},
     {"DetachGpuState\0" "Is the GPU device to be removed from the kernel by nvmlDeviceRemoveGpu()\0"
+     "KEEP\0" "\0"
      "DETACH_GPU_KEEP\0" "\0"
+     "REMOVE\0" "\0"
      "DETACH_GPU_REMOVE\0" "\0"
-     , values_nvmlDetachGpuState_t, COUNT_OF(values_nvmlDetachGpuState_t)},
+     , values_nvmlDetachGpuState_t, COUNT_OF(values_nvmlDetachGpuState_t), false},
     {"PcieLinkState\0" "Parent bridge PCIe link state requested by nvmlDeviceRemoveGpu()\0"
+     "KEEP\0" "\0"
      "PCIE_LINK_KEEP\0" "\0"
+     "SHUT_DOWN\0" "\0"
      "PCIE_LINK_SHUT_DOWN\0" "\0"
-     , values_nvmlPcieLinkState_t, COUNT_OF(values_nvmlPcieLinkState_t)},
+     , values_nvmlPcieLinkState_t, COUNT_OF(values_nvmlPcieLinkState_t), false},
     {"CPERType\0" "Bitmask of CPER record types. Multiple values may be combined to request records from several sources in one call.\0"
      "CPER_ACCESS_TYPE_GPU\0" "//!< Access GPU CPER records\0"
-     , values_nvmlCPERType_t, COUNT_OF(values_nvmlCPERType_t)},
+     , values_nvmlCPERType_t, COUNT_OF(values_nvmlCPERType_t), false},
     {"ClockLimitId\0" "ClockLimitId\0"
      "RANGE_START\0" "\0"
      "TDP\0" "\0"
      "UNLIMITED\0" "\0"
-     , values_nvmlClockLimitId_t, COUNT_OF(values_nvmlClockLimitId_t)},
+     , values_nvmlClockLimitId_t, COUNT_OF(values_nvmlClockLimitId_t), false},
     {"NvlinkVersion\0" "Represents Nvlink Version\0"
-     "INVALID\0" "//!< NVLink version is invalid\0"
+     "NVLINK_VERSION_INVALID\0" "//!< NVLink version is invalid\0"
+     "VERSION_INVALID\0" "\0"
+     "INVALID\0" "\0"
      "NVLINK_VERSION_1_0\0" "//!< NVLink Version 1.0\0"
+     "VERSION_1_0\0" "\0"
      "NVLINK_VERSION_2_0\0" "//!< NVLink Version 2.0\0"
+     "VERSION_2_0\0" "\0"
      "NVLINK_VERSION_2_2\0" "//!< NVLink Version 2.2\0"
+     "VERSION_2_2\0" "\0"
      "NVLINK_VERSION_3_0\0" "//!< NVLink Version 3.0\0"
+     "VERSION_3_0\0" "\0"
      "NVLINK_VERSION_3_1\0" "//!< NVLink Version 3.1\0"
+     "VERSION_3_1\0" "\0"
      "NVLINK_VERSION_4_0\0" "//!< NVLink Version 4.0\0"
+     "VERSION_4_0\0" "\0"
      "NVLINK_VERSION_5_0\0" "//!< NVLink Version 5.0\0"
+     "VERSION_5_0\0" "\0"
      "NVLINK_VERSION_6_0\0" "//!< NVLink Version 6.0\0"
-     , values_nvmlNvlinkVersion_t, COUNT_OF(values_nvmlNvlinkVersion_t)},
+     "VERSION_6_0\0" "\0"
+     , values_nvmlNvlinkVersion_t, COUNT_OF(values_nvmlNvlinkVersion_t), false},
     {"NvlinkTelemetrySampleType\0" "Per-link NVLink telemetry sample types.\0"
      "THROUGHPUT_RAW_TX\0" "//!< Raw TX flit counter for a single link\0"
      "THROUGHPUT_RAW_RX\0" "//!< Raw RX flit counter for a single link\0"
      "COUNT\0" "//!< Number of valid sample types\0"
-     , values_nvmlNvlinkTelemetrySampleType_t, COUNT_OF(values_nvmlNvlinkTelemetrySampleType_t)},
+     , values_nvmlNvlinkTelemetrySampleType_t, COUNT_OF(values_nvmlNvlinkTelemetrySampleType_t), false},
     {"VgpuVmCompatibility\0" "vGPU VM compatibility codes\0"
      "NONE\0" "//!< vGPU is not runnable\0"
      "COLD\0" "//!< vGPU is runnable from a cold / powered-off state (ACPI S5)\0"
      "HIBERNATE\0" "//!< vGPU is runnable from a hibernated state (ACPI S4)\0"
      "SLEEP\0" "//!< vGPU is runnable from a sleeped state (ACPI S3)\0"
      "LIVE\0" "//!< vGPU is runnable from a live/paused (ACPI S0)\0"
-     , values_nvmlVgpuVmCompatibility_t, COUNT_OF(values_nvmlVgpuVmCompatibility_t)},
+     , values_nvmlVgpuVmCompatibility_t, COUNT_OF(values_nvmlVgpuVmCompatibility_t), false},
     {"VgpuPgpuCompatibilityLimitCode\0" "vGPU-pGPU compatibility limit codes\0"
-     "VGPU_COMPATIBILITY_LIMIT_NONE\0" "//!< Compatibility is not limited.\0"
-     "VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER\0" "//!< ompatibility is limited by host driver version.\0"
-     "VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER\0" "//!< Compatibility is limited by guest driver version.\0"
-     "VGPU_COMPATIBILITY_LIMIT_GPU\0" "//!< Compatibility is limited by GPU hardware.\0"
-     "VGPU_COMPATIBILITY_LIMIT_OTHER\0" "//!< Compatibility is limited by an undefined factor.\0"
-     , values_nvmlVgpuPgpuCompatibilityLimitCode_t, COUNT_OF(values_nvmlVgpuPgpuCompatibilityLimitCode_t)},
+     "NONE\0" "//!< Compatibility is not limited.\0"
+     "VGPU_COMPATIBILITY_LIMIT_NONE\0" "\0"
+     "HOST_DRIVER\0" "//!< ompatibility is limited by host driver version.\0"
+     "VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER\0" "\0"
+     "GUEST_DRIVER\0" "//!< Compatibility is limited by guest driver version.\0"
+     "VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER\0" "\0"
+     "GPU\0" "//!< Compatibility is limited by GPU hardware.\0"
+     "VGPU_COMPATIBILITY_LIMIT_GPU\0" "\0"
+     "OTHER\0" "//!< Compatibility is limited by an undefined factor.\0"
+     "VGPU_COMPATIBILITY_LIMIT_OTHER\0" "\0"
+     , values_nvmlVgpuPgpuCompatibilityLimitCode_t, COUNT_OF(values_nvmlVgpuPgpuCompatibilityLimitCode_t), false},
     {"PRMCounterId\0" "PRM Counter IDs\0"
      "NONE\0" "//!< Sentinel\0"
      "PPCNT_PHYSICAL_LAYER_CTRS_LINK_DOWN_EVENTS\0" "//!< PPCNT group 0x12, link_down_events\0"
@@ -608,490 +857,963 @@ static const EnumInfo enums[] = {
      "PPCNT_PLR_XMIT_RETRY_EVENTS\0" "//!< PPCNT group 0x22, plr_xmit_retry_events\0"
      "PPCNT_PLR_SYNC_EVENTS\0" "//!< PPCNT group 0x22, plr_sync_events\0"
      "PPRM_OPER_RECOVERY\0" "//!< PPRM, oper_recovery\0"
-     , values_nvmlPRMCounterId_t, COUNT_OF(values_nvmlPRMCounterId_t)},
+     , values_nvmlPRMCounterId_t, COUNT_OF(values_nvmlPRMCounterId_t), false},
     {"GpmMetricId\0" "GPM Metric Identifiers\0"
-     "GPM_METRIC_GRAPHICS_UTIL\0" "//!< Percentage of time any compute/graphics app was active on the GPU. 0.0 - 100.0\0"
-     "GPM_METRIC_SM_UTIL\0" "//!< Percentage of SMs that were busy. 0.0 - 100.0\0"
-     "GPM_METRIC_SM_OCCUPANCY\0" "//!< Percentage of warps that were active vs theoretical maximum. 0.0 - 100.0\0"
-     "GPM_METRIC_INTEGER_UTIL\0" "//!< Percentage of time the GPU's SMs were doing integer operations. 0.0 - 100.0\0"
-     "GPM_METRIC_ANY_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing ANY tensor operations. 0.0 - 100.0\0"
-     "GPM_METRIC_DFMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing DFMA tensor operations. 0.0 - 100.0\0"
-     "GPM_METRIC_HMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing HMMA tensor operations. 0.0 - 100.0\0"
-     "GPM_METRIC_DMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing DMMA tensor operations. 0.0 - 100.0\0"
-     "GPM_METRIC_IMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing IMMA tensor operations. 0.0 - 100.0\0"
-     "GPM_METRIC_DRAM_BW_UTIL\0" "//!< Percentage of DRAM bw used vs theoretical maximum. 0.0 - 100.0\0"
-     "GPM_METRIC_FP64_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP64 math. 0.0 - 100.0\0"
-     "GPM_METRIC_FP32_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP32 math. 0.0 - 100.0\0"
-     "GPM_METRIC_FP16_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP16 math. 0.0 - 100.0\0"
-     "GPM_METRIC_PCIE_TX_PER_SEC\0" "//!< PCIe traffic from this GPU in MiB/sec\0"
-     "GPM_METRIC_PCIE_RX_PER_SEC\0" "//!< PCIe traffic to this GPU in MiB/sec\0"
-     "GPM_METRIC_NVDEC_0_UTIL\0" "//!< Percent utilization of NVDEC 0. 0.0 - 100.0\0"
-     "GPM_METRIC_NVDEC_1_UTIL\0" "//!< Percent utilization of NVDEC 1. 0.0 - 100.0\0"
-     "GPM_METRIC_NVDEC_2_UTIL\0" "//!< Percent utilization of NVDEC 2. 0.0 - 100.0\0"
-     "GPM_METRIC_NVDEC_3_UTIL\0" "//!< Percent utilization of NVDEC 3. 0.0 - 100.0\0"
-     "GPM_METRIC_NVDEC_4_UTIL\0" "//!< Percent utilization of NVDEC 4. 0.0 - 100.0\0"
-     "GPM_METRIC_NVDEC_5_UTIL\0" "//!< Percent utilization of NVDEC 5. 0.0 - 100.0\0"
-     "GPM_METRIC_NVDEC_6_UTIL\0" "//!< Percent utilization of NVDEC 6. 0.0 - 100.0\0"
-     "GPM_METRIC_NVDEC_7_UTIL\0" "//!< Percent utilization of NVDEC 7. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_0_UTIL\0" "//!< Percent utilization of NVJPG 0. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_1_UTIL\0" "//!< Percent utilization of NVJPG 1. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_2_UTIL\0" "//!< Percent utilization of NVJPG 2. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_3_UTIL\0" "//!< Percent utilization of NVJPG 3. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_4_UTIL\0" "//!< Percent utilization of NVJPG 4. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_5_UTIL\0" "//!< Percent utilization of NVJPG 5. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_6_UTIL\0" "//!< Percent utilization of NVJPG 6. 0.0 - 100.0\0"
-     "GPM_METRIC_NVJPG_7_UTIL\0" "//!< Percent utilization of NVJPG 7. 0.0 - 100.0\0"
-     "GPM_METRIC_NVOFA_0_UTIL\0" "//!< Percent utilization of NVOFA 0. 0.0 - 100.0\0"
-     "GPM_METRIC_NVOFA_1_UTIL\0" "//!< Percent utilization of NVOFA 1. 0.0 - 100.0\0"
-     "GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC\0" "//!< NvLink read bandwidth for all links in MiB/sec\0"
-     "GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC\0" "//!< NvLink write bandwidth for all links in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L0_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 0 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L0_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 0 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L1_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 1 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L1_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 1 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L2_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 2 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L2_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 2 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L3_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 3 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L3_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 3 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L4_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 4 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L4_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 4 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L5_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 5 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L5_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 5 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L6_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 6 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L6_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 6 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L7_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 7 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L7_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 7 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L8_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 8 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L8_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 8 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L9_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 9 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L9_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 9 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L10_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 10 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L10_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 10 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L11_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 11 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L11_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 11 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L12_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 12 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L12_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 12 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L13_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 13 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L13_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 13 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L14_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 14 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L14_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 14 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L15_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 15 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L15_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 15 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L16_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 16 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L16_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 16 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L17_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 17 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L17_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 17 in MiB/sec\0"
-     "GPM_METRIC_C2C_TOTAL_TX_PER_SEC\0" "//!< C2C total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_TOTAL_RX_PER_SEC\0" "//!< C2C total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_DATA_TX_PER_SEC\0" "//!< C2C data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_DATA_RX_PER_SEC\0" "//!< C2C data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK0_TOTAL_TX_PER_SEC\0" "//!< C2C link 0 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK0_TOTAL_RX_PER_SEC\0" "//!< C2C link 0 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK0_DATA_TX_PER_SEC\0" "//!< C2C link 0 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK0_DATA_RX_PER_SEC\0" "//!< C2C link 0 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK1_TOTAL_TX_PER_SEC\0" "//!< C2C link 1 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK1_TOTAL_RX_PER_SEC\0" "//!< C2C link 1 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK1_DATA_TX_PER_SEC\0" "//!< C2C link 1 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK1_DATA_RX_PER_SEC\0" "//!< C2C link 1 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK2_TOTAL_TX_PER_SEC\0" "//!< C2C link 2 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK2_TOTAL_RX_PER_SEC\0" "//!< C2C link 2 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK2_DATA_TX_PER_SEC\0" "//!< C2C link 2 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK2_DATA_RX_PER_SEC\0" "//!< C2C link 2 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK3_TOTAL_TX_PER_SEC\0" "//!< C2C link 3 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK3_TOTAL_RX_PER_SEC\0" "//!< C2C link 3 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK3_DATA_TX_PER_SEC\0" "//!< C2C link 3 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK3_DATA_RX_PER_SEC\0" "//!< C2C link 3 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK4_TOTAL_TX_PER_SEC\0" "//!< C2C link 4 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK4_TOTAL_RX_PER_SEC\0" "//!< C2C link 4 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK4_DATA_TX_PER_SEC\0" "//!< C2C link 4 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK4_DATA_RX_PER_SEC\0" "//!< C2C link 4 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK5_TOTAL_TX_PER_SEC\0" "//!< C2C link 5 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK5_TOTAL_RX_PER_SEC\0" "//!< C2C link 5 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK5_DATA_TX_PER_SEC\0" "//!< C2C link 5 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK5_DATA_RX_PER_SEC\0" "//!< C2C link 5 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK6_TOTAL_TX_PER_SEC\0" "//!< C2C link 6 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK6_TOTAL_RX_PER_SEC\0" "//!< C2C link 6 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK6_DATA_TX_PER_SEC\0" "//!< C2C link 6 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK6_DATA_RX_PER_SEC\0" "//!< C2C link 6 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK7_TOTAL_TX_PER_SEC\0" "//!< C2C link 7 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK7_TOTAL_RX_PER_SEC\0" "//!< C2C link 7 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK7_DATA_TX_PER_SEC\0" "//!< C2C link 7 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK7_DATA_RX_PER_SEC\0" "//!< C2C link 7 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK8_TOTAL_TX_PER_SEC\0" "//!< C2C link 8 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK8_TOTAL_RX_PER_SEC\0" "//!< C2C link 8 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK8_DATA_TX_PER_SEC\0" "//!< C2C link 8 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK8_DATA_RX_PER_SEC\0" "//!< C2C link 8 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK9_TOTAL_TX_PER_SEC\0" "//!< C2C link 9 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK9_TOTAL_RX_PER_SEC\0" "//!< C2C link 9 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK9_DATA_TX_PER_SEC\0" "//!< C2C link 9 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK9_DATA_RX_PER_SEC\0" "//!< C2C link 9 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK10_TOTAL_TX_PER_SEC\0" "//!< C2C link 10 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK10_TOTAL_RX_PER_SEC\0" "//!< C2C link 10 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK10_DATA_TX_PER_SEC\0" "//!< C2C link 10 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK10_DATA_RX_PER_SEC\0" "//!< C2C link 10 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK11_TOTAL_TX_PER_SEC\0" "//!< C2C link 11 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK11_TOTAL_RX_PER_SEC\0" "//!< C2C link 11 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK11_DATA_TX_PER_SEC\0" "//!< C2C link 11 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK11_DATA_RX_PER_SEC\0" "//!< C2C link 11 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK12_TOTAL_TX_PER_SEC\0" "//!< C2C link 12 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK12_TOTAL_RX_PER_SEC\0" "//!< C2C link 12 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK12_DATA_TX_PER_SEC\0" "//!< C2C link 12 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK12_DATA_RX_PER_SEC\0" "//!< C2C link 12 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC\0" "//!< C2C link 13 total transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK13_TOTAL_RX_PER_SEC\0" "//!< C2C link 13 total receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK13_DATA_TX_PER_SEC\0" "//!< C2C link 13 data transmit bandwidth in MiB/sec\0"
-     "GPM_METRIC_C2C_LINK13_DATA_RX_PER_SEC\0" "//!< C2C link 13 data receive bandwidth in MiB/sec\0"
-     "GPM_METRIC_HOSTMEM_CACHE_HIT\0" "//!< Percentage of host memory cache hits. 0.0 - 100.0\0"
-     "GPM_METRIC_HOSTMEM_CACHE_MISS\0" "//!< Percentage of host memory cache misses. 0.0 - 100.0\0"
-     "GPM_METRIC_PEERMEM_CACHE_HIT\0" "//!< Percentage of peer memory cache hits. 0.0 - 100.0\0"
-     "GPM_METRIC_PEERMEM_CACHE_MISS\0" "//!< Percentage of peer memory cache misses. 0.0 - 100.0\0"
-     "GPM_METRIC_DRAM_CACHE_HIT\0" "//!< Percentage of DRAM cache hits. 0.0 - 100.0\0"
-     "GPM_METRIC_DRAM_CACHE_MISS\0" "//!< Percentage of DRAM cache misses. 0.0 - 100.0\0"
-     "GPM_METRIC_NVENC_0_UTIL\0" "//!< Percent utilization of NVENC 0. 0.0 - 100.0\0"
-     "GPM_METRIC_NVENC_1_UTIL\0" "//!< Percent utilization of NVENC 1. 0.0 - 100.0\0"
-     "GPM_METRIC_NVENC_2_UTIL\0" "//!< Percent utilization of NVENC 2. 0.0 - 100.0\0"
-     "GPM_METRIC_NVENC_3_UTIL\0" "//!< Percent utilization of NVENC 3. 0.0 - 100.0\0"
-     "GPM_METRIC_GR0_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 0\0"
-     "GPM_METRIC_GR0_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 0\0"
-     "GPM_METRIC_GR0_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 0\0"
-     "GPM_METRIC_GR0_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 0\0"
-     "GPM_METRIC_GR0_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 0 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_GR1_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 1\0"
-     "GPM_METRIC_GR1_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 1\0"
-     "GPM_METRIC_GR1_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 1\0"
-     "GPM_METRIC_GR1_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 1\0"
-     "GPM_METRIC_GR1_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 1 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_GR2_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 2\0"
-     "GPM_METRIC_GR2_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 2\0"
-     "GPM_METRIC_GR2_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 2\0"
-     "GPM_METRIC_GR2_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 2\0"
-     "GPM_METRIC_GR2_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 2 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_GR3_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 3\0"
-     "GPM_METRIC_GR3_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 3\0"
-     "GPM_METRIC_GR3_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 3\0"
-     "GPM_METRIC_GR3_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 3\0"
-     "GPM_METRIC_GR3_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 3 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_GR4_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 4\0"
-     "GPM_METRIC_GR4_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 4\0"
-     "GPM_METRIC_GR4_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 4\0"
-     "GPM_METRIC_GR4_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 4\0"
-     "GPM_METRIC_GR4_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 4 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_GR5_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 5\0"
-     "GPM_METRIC_GR5_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 5\0"
-     "GPM_METRIC_GR5_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 5\0"
-     "GPM_METRIC_GR5_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 5\0"
-     "GPM_METRIC_GR5_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 5 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_GR6_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 6\0"
-     "GPM_METRIC_GR6_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 6\0"
-     "GPM_METRIC_GR6_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 6\0"
-     "GPM_METRIC_GR6_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 6\0"
-     "GPM_METRIC_GR6_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 6 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_GR7_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 7\0"
-     "GPM_METRIC_GR7_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 7\0"
-     "GPM_METRIC_GR7_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 7\0"
-     "GPM_METRIC_GR7_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 7\0"
-     "GPM_METRIC_GR7_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 7 context switches were active. 0.0 - 100.0\0"
-     "GPM_METRIC_NVLINK_L18_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 18 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L18_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 18 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L19_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 19 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L19_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 19 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L20_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 20 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L20_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 20 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L21_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 21 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L21_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 21 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L22_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 22 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L22_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 22 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L23_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 23 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L23_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 23 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L24_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 24 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L24_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 24 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L25_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 25 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L25_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 25 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L26_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 26 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L26_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 26 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L27_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 27 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L27_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 27 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L28_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 28 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L28_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 28 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L29_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 29 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L29_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 29 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L30_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 30 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L30_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 30 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L31_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 31 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L31_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 31 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L32_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 32 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L32_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 32 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L33_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 33 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L33_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 33 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L34_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 34 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L34_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 34 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L35_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 35 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L35_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 35 in MiB/sec\0"
-     "GPM_METRIC_SM_CYCLES_ELAPSED\0" "//!< The GPU's SM cycles elapsed since reboot\0"
-     "GPM_METRIC_SM_CYCLES_ACTIVE\0" "//!< The GPU's SM activity since reboot\0"
-     "GPM_METRIC_MMA_CYCLES_ACTIVE\0" "//!< The GPU's SM MMA tensor activity since reboot\0"
-     "GPM_METRIC_DMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM DMMA tensor activity since reboot\0"
-     "GPM_METRIC_HMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM HMMA tensor activity since reboot\0"
-     "GPM_METRIC_IMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM IMMA tensor activity since reboot\0"
-     "GPM_METRIC_DFMA_CYCLES_ACTIVE\0" "//!< The GPU's SM DFMA tensor activity since reboot\0"
-     "GPM_METRIC_PCIE_TX\0" "//!< The PCIe TX traffic since reboot\0"
-     "GPM_METRIC_PCIE_RX\0" "//!< The PCIe RX traffic since reboot\0"
-     "GPM_METRIC_INTEGER_CYCLES_ACTIVE\0" "//!< The GPU's SM integer activity since reboot\0"
-     "GPM_METRIC_FP64_CYCLES_ACTIVE\0" "//!< The GPU's SM FP64 activity since reboot\0"
-     "GPM_METRIC_FP32_CYCLES_ACTIVE\0" "//!< The GPU's SM FP32 activity since reboot\0"
-     "GPM_METRIC_FP16_CYCLES_ACTIVE\0" "//!< The GPU's SM FP16 activity since reboot\0"
-     "GPM_METRIC_NVLINK_L0_RX\0" "//!< NvLink read for link 0 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L0_TX\0" "//!< NvLink write for link 0 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L1_RX\0" "//!< NvLink read for link 1 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L1_TX\0" "//!< NvLink write for link 1 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L2_RX\0" "//!< NvLink read for link 2 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L2_TX\0" "//!< NvLink write for link 2 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L3_RX\0" "//!< NvLink read for link 3 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L3_TX\0" "//!< NvLink write for link 3 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L4_RX\0" "//!< NvLink read for link 4 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L4_TX\0" "//!< NvLink write for link 4 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L5_RX\0" "//!< NvLink read for link 5 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L5_TX\0" "//!< NvLink write for link 5 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L6_RX\0" "//!< NvLink read for link 6 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L6_TX\0" "//!< NvLink write for link 6 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L7_RX\0" "//!< NvLink read for link 7 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L7_TX\0" "//!< NvLink write for link 7 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L8_RX\0" "//!< NvLink read for link 8 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L8_TX\0" "//!< NvLink write for link 8 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L9_RX\0" "//!< NvLink read for link 9 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L9_TX\0" "//!< NvLink write for link 9 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L10_RX\0" "//!< NvLink read for link 10 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L10_TX\0" "//!< NvLink write for link 10 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L11_RX\0" "//!< NvLink read for link 11 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L11_TX\0" "//!< NvLink write for link 11 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L12_RX\0" "//!< NvLink read for link 12 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L12_TX\0" "//!< NvLink write for link 12 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L13_RX\0" "//!< NvLink read for link 13 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L13_TX\0" "//!< NvLink write for link 13 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L14_RX\0" "//!< NvLink read for link 14 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L14_TX\0" "//!< NvLink write for link 14 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L15_RX\0" "//!< NvLink read for link 15 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L15_TX\0" "//!< NvLink write for link 15 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L16_RX\0" "//!< NvLink read for link 16 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L16_TX\0" "//!< NvLink write for link 16 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L17_RX\0" "//!< NvLink read for link 17 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L17_TX\0" "//!< NvLink write for link 17 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L18_RX\0" "//!< NvLink read for link 18 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L18_TX\0" "//!< NvLink write for link 18 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L19_RX\0" "//!< NvLink read for link 19 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L19_TX\0" "//!< NvLink write for link 19 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L20_RX\0" "//!< NvLink read for link 20 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L20_TX\0" "//!< NvLink write for link 20 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L21_RX\0" "//!< NvLink read for link 21 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L21_TX\0" "//!< NvLink write for link 21 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L22_RX\0" "//!< NvLink read for link 22 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L22_TX\0" "//!< NvLink write for link 22 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L23_RX\0" "//!< NvLink read for link 23 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L23_TX\0" "//!< NvLink write for link 23 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L24_RX\0" "//!< NvLink read for link 24 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L24_TX\0" "//!< NvLink write for link 24 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L25_RX\0" "//!< NvLink read for link 25 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L25_TX\0" "//!< NvLink write for link 25 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L26_RX\0" "//!< NvLink read for link 26 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L26_TX\0" "//!< NvLink write for link 26 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L27_RX\0" "//!< NvLink read for link 27 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L27_TX\0" "//!< NvLink write for link 27 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L28_RX\0" "//!< NvLink read for link 28 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L28_TX\0" "//!< NvLink write for link 28 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L29_RX\0" "//!< NvLink read for link 29 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L29_TX\0" "//!< NvLink write for link 29 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L30_RX\0" "//!< NvLink read for link 30 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L30_TX\0" "//!< NvLink write for link 30 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L31_RX\0" "//!< NvLink read for link 31 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L31_TX\0" "//!< NvLink write for link 31 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L32_RX\0" "//!< NvLink read for link 32 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L32_TX\0" "//!< NvLink write for link 32 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L33_RX\0" "//!< NvLink read for link 33 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L33_TX\0" "//!< NvLink write for link 33 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L34_RX\0" "//!< NvLink read for link 34 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L34_TX\0" "//!< NvLink write for link 34 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L35_RX\0" "//!< NvLink read for link 35 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L35_TX\0" "//!< NvLink write for link 35 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L36_RX\0" "//!< NvLink read for link 36 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L36_TX\0" "//!< NvLink write for link 36 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L37_RX\0" "//!< NvLink read for link 37 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L37_TX\0" "//!< NvLink write for link 37 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L38_RX\0" "//!< NvLink read for link 38 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L38_TX\0" "//!< NvLink write for link 38 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L39_RX\0" "//!< NvLink read for link 39 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L39_TX\0" "//!< NvLink write for link 39 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L40_RX\0" "//!< NvLink read for link 40 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L40_TX\0" "//!< NvLink write for link 40 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L41_RX\0" "//!< NvLink read for link 41 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L41_TX\0" "//!< NvLink write for link 41 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L42_RX\0" "//!< NvLink read for link 42 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L42_TX\0" "//!< NvLink write for link 42 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L43_RX\0" "//!< NvLink read for link 43 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L43_TX\0" "//!< NvLink write for link 43 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L44_RX\0" "//!< NvLink read for link 44 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L44_TX\0" "//!< NvLink write for link 44 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L45_RX\0" "//!< NvLink read for link 45 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L45_TX\0" "//!< NvLink write for link 45 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L46_RX\0" "//!< NvLink read for link 46 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L46_TX\0" "//!< NvLink write for link 46 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L47_RX\0" "//!< NvLink read for link 47 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L47_TX\0" "//!< NvLink write for link 47 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L48_RX\0" "//!< NvLink read for link 48 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L48_TX\0" "//!< NvLink write for link 48 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L49_RX\0" "//!< NvLink read for link 49 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L49_TX\0" "//!< NvLink write for link 49 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L50_RX\0" "//!< NvLink read for link 50 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L50_TX\0" "//!< NvLink write for link 50 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L51_RX\0" "//!< NvLink read for link 51 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L51_TX\0" "//!< NvLink write for link 51 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L52_RX\0" "//!< NvLink read for link 52 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L52_TX\0" "//!< NvLink write for link 52 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L53_RX\0" "//!< NvLink read for link 53 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L53_TX\0" "//!< NvLink write for link 53 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L54_RX\0" "//!< NvLink read for link 54 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L54_TX\0" "//!< NvLink write for link 54 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L55_RX\0" "//!< NvLink read for link 55 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L55_TX\0" "//!< NvLink write for link 55 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L56_RX\0" "//!< NvLink read for link 56 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L56_TX\0" "//!< NvLink write for link 56 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L57_RX\0" "//!< NvLink read for link 57 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L57_TX\0" "//!< NvLink write for link 57 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L58_RX\0" "//!< NvLink read for link 58 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L58_TX\0" "//!< NvLink write for link 58 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L59_RX\0" "//!< NvLink read for link 59 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L59_TX\0" "//!< NvLink write for link 59 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L60_RX\0" "//!< NvLink read for link 60 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L60_TX\0" "//!< NvLink write for link 60 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L61_RX\0" "//!< NvLink read for link 61 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L61_TX\0" "//!< NvLink write for link 61 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L62_RX\0" "//!< NvLink read for link 62 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L62_TX\0" "//!< NvLink write for link 62 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L63_RX\0" "//!< NvLink read for link 63 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L63_TX\0" "//!< NvLink write for link 63 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L64_RX\0" "//!< NvLink read for link 64 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L64_TX\0" "//!< NvLink write for link 64 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L65_RX\0" "//!< NvLink read for link 65 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L65_TX\0" "//!< NvLink write for link 65 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L66_RX\0" "//!< NvLink read for link 66 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L66_TX\0" "//!< NvLink write for link 66 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L67_RX\0" "//!< NvLink read for link 67 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L67_TX\0" "//!< NvLink write for link 67 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L68_RX\0" "//!< NvLink read for link 68 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L68_TX\0" "//!< NvLink write for link 68 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L69_RX\0" "//!< NvLink read for link 69 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L69_TX\0" "//!< NvLink write for link 69 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L70_RX\0" "//!< NvLink read for link 70 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L70_TX\0" "//!< NvLink write for link 70 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L71_RX\0" "//!< NvLink read for link 71 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L71_TX\0" "//!< NvLink write for link 71 in bytes since reboot\0"
-     "GPM_METRIC_NVLINK_L36_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 36 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L36_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 36 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L37_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 37 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L37_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 37 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L38_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 38 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L38_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 38 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L39_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 39 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L39_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 39 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L40_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 40 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L40_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 40 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L41_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 41 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L41_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 41 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L42_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 42 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L42_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 42 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L43_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 43 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L43_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 43 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L44_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 44 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L44_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 44 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L45_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 45 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L45_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 45 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L46_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 46 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L46_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 46 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L47_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 47 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L47_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 47 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L48_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 48 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L48_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 48 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L49_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 49 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L49_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 49 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L50_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 50 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L50_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 50 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L51_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 51 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L51_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 51 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L52_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 52 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L52_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 52 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L53_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 53 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L53_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 53 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L54_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 54 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L54_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 54 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L55_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 55 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L55_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 55 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L56_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 56 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L56_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 56 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L57_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 57 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L57_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 57 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L58_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 58 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L58_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 58 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L59_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 59 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L59_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 59 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L60_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 60 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L60_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 60 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L61_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 61 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L61_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 61 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L62_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 62 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L62_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 62 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L63_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 63 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L63_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 63 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L64_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 64 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L64_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 64 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L65_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 65 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L65_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 65 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L66_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 66 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L66_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 66 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L67_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 67 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L67_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 67 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L68_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 68 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L68_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 68 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L69_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 69 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L69_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 69 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L70_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 70 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L70_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 70 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L71_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 71 in MiB/sec\0"
-     "GPM_METRIC_NVLINK_L71_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 71 in MiB/sec\0"
-     "GPM_METRIC_MAX\0" "//!< Maximum value above +1\0"
-     , values_nvmlGpmMetricId_t, COUNT_OF(values_nvmlGpmMetricId_t)},
+     "GRAPHICS_UTIL\0" "//!< Percentage of time any compute/graphics app was active on the GPU. 0.0 - 100.0\0"
+     "GPM_METRIC_GRAPHICS_UTIL\0" "\0"
+     "SM_UTIL\0" "//!< Percentage of SMs that were busy. 0.0 - 100.0\0"
+     "GPM_METRIC_SM_UTIL\0" "\0"
+     "SM_OCCUPANCY\0" "//!< Percentage of warps that were active vs theoretical maximum. 0.0 - 100.0\0"
+     "GPM_METRIC_SM_OCCUPANCY\0" "\0"
+     "INTEGER_UTIL\0" "//!< Percentage of time the GPU's SMs were doing integer operations. 0.0 - 100.0\0"
+     "GPM_METRIC_INTEGER_UTIL\0" "\0"
+     "ANY_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing ANY tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_ANY_TENSOR_UTIL\0" "\0"
+     "DFMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing DFMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_DFMA_TENSOR_UTIL\0" "\0"
+     "HMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing HMMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_HMMA_TENSOR_UTIL\0" "\0"
+     "DMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing DMMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_DMMA_TENSOR_UTIL\0" "\0"
+     "IMMA_TENSOR_UTIL\0" "//!< Percentage of time the GPU's SMs were doing IMMA tensor operations. 0.0 - 100.0\0"
+     "GPM_METRIC_IMMA_TENSOR_UTIL\0" "\0"
+     "DRAM_BW_UTIL\0" "//!< Percentage of DRAM bw used vs theoretical maximum. 0.0 - 100.0\0"
+     "GPM_METRIC_DRAM_BW_UTIL\0" "\0"
+     "FP64_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP64 math. 0.0 - 100.0\0"
+     "GPM_METRIC_FP64_UTIL\0" "\0"
+     "FP32_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP32 math. 0.0 - 100.0\0"
+     "GPM_METRIC_FP32_UTIL\0" "\0"
+     "FP16_UTIL\0" "//!< Percentage of time the GPU's SMs were doing non-tensor FP16 math. 0.0 - 100.0\0"
+     "GPM_METRIC_FP16_UTIL\0" "\0"
+     "PCIE_TX_PER_SEC\0" "//!< PCIe traffic from this GPU in MiB/sec\0"
+     "GPM_METRIC_PCIE_TX_PER_SEC\0" "\0"
+     "PCIE_RX_PER_SEC\0" "//!< PCIe traffic to this GPU in MiB/sec\0"
+     "GPM_METRIC_PCIE_RX_PER_SEC\0" "\0"
+     "NVDEC_0_UTIL\0" "//!< Percent utilization of NVDEC 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_0_UTIL\0" "\0"
+     "NVDEC_1_UTIL\0" "//!< Percent utilization of NVDEC 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_1_UTIL\0" "\0"
+     "NVDEC_2_UTIL\0" "//!< Percent utilization of NVDEC 2. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_2_UTIL\0" "\0"
+     "NVDEC_3_UTIL\0" "//!< Percent utilization of NVDEC 3. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_3_UTIL\0" "\0"
+     "NVDEC_4_UTIL\0" "//!< Percent utilization of NVDEC 4. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_4_UTIL\0" "\0"
+     "NVDEC_5_UTIL\0" "//!< Percent utilization of NVDEC 5. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_5_UTIL\0" "\0"
+     "NVDEC_6_UTIL\0" "//!< Percent utilization of NVDEC 6. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_6_UTIL\0" "\0"
+     "NVDEC_7_UTIL\0" "//!< Percent utilization of NVDEC 7. 0.0 - 100.0\0"
+     "GPM_METRIC_NVDEC_7_UTIL\0" "\0"
+     "NVJPG_0_UTIL\0" "//!< Percent utilization of NVJPG 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_0_UTIL\0" "\0"
+     "NVJPG_1_UTIL\0" "//!< Percent utilization of NVJPG 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_1_UTIL\0" "\0"
+     "NVJPG_2_UTIL\0" "//!< Percent utilization of NVJPG 2. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_2_UTIL\0" "\0"
+     "NVJPG_3_UTIL\0" "//!< Percent utilization of NVJPG 3. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_3_UTIL\0" "\0"
+     "NVJPG_4_UTIL\0" "//!< Percent utilization of NVJPG 4. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_4_UTIL\0" "\0"
+     "NVJPG_5_UTIL\0" "//!< Percent utilization of NVJPG 5. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_5_UTIL\0" "\0"
+     "NVJPG_6_UTIL\0" "//!< Percent utilization of NVJPG 6. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_6_UTIL\0" "\0"
+     "NVJPG_7_UTIL\0" "//!< Percent utilization of NVJPG 7. 0.0 - 100.0\0"
+     "GPM_METRIC_NVJPG_7_UTIL\0" "\0"
+     "NVOFA_0_UTIL\0" "//!< Percent utilization of NVOFA 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVOFA_0_UTIL\0" "\0"
+     "NVOFA_1_UTIL\0" "//!< Percent utilization of NVOFA 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVOFA_1_UTIL\0" "\0"
+     "NVLINK_TOTAL_RX_PER_SEC\0" "//!< NvLink read bandwidth for all links in MiB/sec\0"
+     "GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC\0" "\0"
+     "NVLINK_TOTAL_TX_PER_SEC\0" "//!< NvLink write bandwidth for all links in MiB/sec\0"
+     "GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC\0" "\0"
+     "NVLINK_L0_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 0 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L0_RX_PER_SEC\0" "\0"
+     "NVLINK_L0_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 0 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L0_TX_PER_SEC\0" "\0"
+     "NVLINK_L1_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 1 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L1_RX_PER_SEC\0" "\0"
+     "NVLINK_L1_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 1 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L1_TX_PER_SEC\0" "\0"
+     "NVLINK_L2_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 2 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L2_RX_PER_SEC\0" "\0"
+     "NVLINK_L2_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 2 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L2_TX_PER_SEC\0" "\0"
+     "NVLINK_L3_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 3 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L3_RX_PER_SEC\0" "\0"
+     "NVLINK_L3_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 3 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L3_TX_PER_SEC\0" "\0"
+     "NVLINK_L4_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 4 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L4_RX_PER_SEC\0" "\0"
+     "NVLINK_L4_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 4 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L4_TX_PER_SEC\0" "\0"
+     "NVLINK_L5_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 5 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L5_RX_PER_SEC\0" "\0"
+     "NVLINK_L5_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 5 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L5_TX_PER_SEC\0" "\0"
+     "NVLINK_L6_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 6 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L6_RX_PER_SEC\0" "\0"
+     "NVLINK_L6_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 6 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L6_TX_PER_SEC\0" "\0"
+     "NVLINK_L7_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 7 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L7_RX_PER_SEC\0" "\0"
+     "NVLINK_L7_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 7 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L7_TX_PER_SEC\0" "\0"
+     "NVLINK_L8_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 8 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L8_RX_PER_SEC\0" "\0"
+     "NVLINK_L8_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 8 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L8_TX_PER_SEC\0" "\0"
+     "NVLINK_L9_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 9 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L9_RX_PER_SEC\0" "\0"
+     "NVLINK_L9_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 9 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L9_TX_PER_SEC\0" "\0"
+     "NVLINK_L10_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 10 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L10_RX_PER_SEC\0" "\0"
+     "NVLINK_L10_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 10 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L10_TX_PER_SEC\0" "\0"
+     "NVLINK_L11_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 11 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L11_RX_PER_SEC\0" "\0"
+     "NVLINK_L11_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 11 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L11_TX_PER_SEC\0" "\0"
+     "NVLINK_L12_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 12 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L12_RX_PER_SEC\0" "\0"
+     "NVLINK_L12_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 12 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L12_TX_PER_SEC\0" "\0"
+     "NVLINK_L13_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 13 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L13_RX_PER_SEC\0" "\0"
+     "NVLINK_L13_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 13 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L13_TX_PER_SEC\0" "\0"
+     "NVLINK_L14_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 14 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L14_RX_PER_SEC\0" "\0"
+     "NVLINK_L14_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 14 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L14_TX_PER_SEC\0" "\0"
+     "NVLINK_L15_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 15 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L15_RX_PER_SEC\0" "\0"
+     "NVLINK_L15_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 15 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L15_TX_PER_SEC\0" "\0"
+     "NVLINK_L16_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 16 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L16_RX_PER_SEC\0" "\0"
+     "NVLINK_L16_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 16 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L16_TX_PER_SEC\0" "\0"
+     "NVLINK_L17_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 17 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L17_RX_PER_SEC\0" "\0"
+     "NVLINK_L17_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 17 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L17_TX_PER_SEC\0" "\0"
+     "C2C_TOTAL_TX_PER_SEC\0" "//!< C2C total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_TOTAL_RX_PER_SEC\0" "//!< C2C total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_DATA_TX_PER_SEC\0" "//!< C2C data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_DATA_TX_PER_SEC\0" "\0"
+     "C2C_DATA_RX_PER_SEC\0" "//!< C2C data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK0_TOTAL_TX_PER_SEC\0" "//!< C2C link 0 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK0_TOTAL_RX_PER_SEC\0" "//!< C2C link 0 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK0_DATA_TX_PER_SEC\0" "//!< C2C link 0 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK0_DATA_RX_PER_SEC\0" "//!< C2C link 0 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK0_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK1_TOTAL_TX_PER_SEC\0" "//!< C2C link 1 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK1_TOTAL_RX_PER_SEC\0" "//!< C2C link 1 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK1_DATA_TX_PER_SEC\0" "//!< C2C link 1 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK1_DATA_RX_PER_SEC\0" "//!< C2C link 1 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK1_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK2_TOTAL_TX_PER_SEC\0" "//!< C2C link 2 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK2_TOTAL_RX_PER_SEC\0" "//!< C2C link 2 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK2_DATA_TX_PER_SEC\0" "//!< C2C link 2 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK2_DATA_RX_PER_SEC\0" "//!< C2C link 2 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK2_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK3_TOTAL_TX_PER_SEC\0" "//!< C2C link 3 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK3_TOTAL_RX_PER_SEC\0" "//!< C2C link 3 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK3_DATA_TX_PER_SEC\0" "//!< C2C link 3 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK3_DATA_RX_PER_SEC\0" "//!< C2C link 3 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK3_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK4_TOTAL_TX_PER_SEC\0" "//!< C2C link 4 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK4_TOTAL_RX_PER_SEC\0" "//!< C2C link 4 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK4_DATA_TX_PER_SEC\0" "//!< C2C link 4 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK4_DATA_RX_PER_SEC\0" "//!< C2C link 4 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK4_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK5_TOTAL_TX_PER_SEC\0" "//!< C2C link 5 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK5_TOTAL_RX_PER_SEC\0" "//!< C2C link 5 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK5_DATA_TX_PER_SEC\0" "//!< C2C link 5 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK5_DATA_RX_PER_SEC\0" "//!< C2C link 5 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK5_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK6_TOTAL_TX_PER_SEC\0" "//!< C2C link 6 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK6_TOTAL_RX_PER_SEC\0" "//!< C2C link 6 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK6_DATA_TX_PER_SEC\0" "//!< C2C link 6 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK6_DATA_RX_PER_SEC\0" "//!< C2C link 6 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK6_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK7_TOTAL_TX_PER_SEC\0" "//!< C2C link 7 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK7_TOTAL_RX_PER_SEC\0" "//!< C2C link 7 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK7_DATA_TX_PER_SEC\0" "//!< C2C link 7 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK7_DATA_RX_PER_SEC\0" "//!< C2C link 7 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK7_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK8_TOTAL_TX_PER_SEC\0" "//!< C2C link 8 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK8_TOTAL_RX_PER_SEC\0" "//!< C2C link 8 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK8_DATA_TX_PER_SEC\0" "//!< C2C link 8 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK8_DATA_RX_PER_SEC\0" "//!< C2C link 8 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK8_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK9_TOTAL_TX_PER_SEC\0" "//!< C2C link 9 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK9_TOTAL_RX_PER_SEC\0" "//!< C2C link 9 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK9_DATA_TX_PER_SEC\0" "//!< C2C link 9 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK9_DATA_RX_PER_SEC\0" "//!< C2C link 9 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK9_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK10_TOTAL_TX_PER_SEC\0" "//!< C2C link 10 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK10_TOTAL_RX_PER_SEC\0" "//!< C2C link 10 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK10_DATA_TX_PER_SEC\0" "//!< C2C link 10 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK10_DATA_RX_PER_SEC\0" "//!< C2C link 10 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK10_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK11_TOTAL_TX_PER_SEC\0" "//!< C2C link 11 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK11_TOTAL_RX_PER_SEC\0" "//!< C2C link 11 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK11_DATA_TX_PER_SEC\0" "//!< C2C link 11 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK11_DATA_RX_PER_SEC\0" "//!< C2C link 11 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK11_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK12_TOTAL_TX_PER_SEC\0" "//!< C2C link 12 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK12_TOTAL_RX_PER_SEC\0" "//!< C2C link 12 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK12_DATA_TX_PER_SEC\0" "//!< C2C link 12 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK12_DATA_RX_PER_SEC\0" "//!< C2C link 12 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK12_DATA_RX_PER_SEC\0" "\0"
+     "C2C_LINK13_TOTAL_TX_PER_SEC\0" "//!< C2C link 13 total transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC\0" "\0"
+     "C2C_LINK13_TOTAL_RX_PER_SEC\0" "//!< C2C link 13 total receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_TOTAL_RX_PER_SEC\0" "\0"
+     "C2C_LINK13_DATA_TX_PER_SEC\0" "//!< C2C link 13 data transmit bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_DATA_TX_PER_SEC\0" "\0"
+     "C2C_LINK13_DATA_RX_PER_SEC\0" "//!< C2C link 13 data receive bandwidth in MiB/sec\0"
+     "GPM_METRIC_C2C_LINK13_DATA_RX_PER_SEC\0" "\0"
+     "HOSTMEM_CACHE_HIT\0" "//!< Percentage of host memory cache hits. 0.0 - 100.0\0"
+     "GPM_METRIC_HOSTMEM_CACHE_HIT\0" "\0"
+     "HOSTMEM_CACHE_MISS\0" "//!< Percentage of host memory cache misses. 0.0 - 100.0\0"
+     "GPM_METRIC_HOSTMEM_CACHE_MISS\0" "\0"
+     "PEERMEM_CACHE_HIT\0" "//!< Percentage of peer memory cache hits. 0.0 - 100.0\0"
+     "GPM_METRIC_PEERMEM_CACHE_HIT\0" "\0"
+     "PEERMEM_CACHE_MISS\0" "//!< Percentage of peer memory cache misses. 0.0 - 100.0\0"
+     "GPM_METRIC_PEERMEM_CACHE_MISS\0" "\0"
+     "DRAM_CACHE_HIT\0" "//!< Percentage of DRAM cache hits. 0.0 - 100.0\0"
+     "GPM_METRIC_DRAM_CACHE_HIT\0" "\0"
+     "DRAM_CACHE_MISS\0" "//!< Percentage of DRAM cache misses. 0.0 - 100.0\0"
+     "GPM_METRIC_DRAM_CACHE_MISS\0" "\0"
+     "NVENC_0_UTIL\0" "//!< Percent utilization of NVENC 0. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_0_UTIL\0" "\0"
+     "NVENC_1_UTIL\0" "//!< Percent utilization of NVENC 1. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_1_UTIL\0" "\0"
+     "NVENC_2_UTIL\0" "//!< Percent utilization of NVENC 2. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_2_UTIL\0" "\0"
+     "NVENC_3_UTIL\0" "//!< Percent utilization of NVENC 3. 0.0 - 100.0\0"
+     "GPM_METRIC_NVENC_3_UTIL\0" "\0"
+     "GR0_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR0_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR0_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_REQUESTS\0" "\0"
+     "GR0_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 0\0"
+     "GPM_METRIC_GR0_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR0_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 0 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR0_CTXSW_ACTIVE_PCT\0" "\0"
+     "GR1_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR1_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR1_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_REQUESTS\0" "\0"
+     "GR1_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 1\0"
+     "GPM_METRIC_GR1_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR1_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 1 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR1_CTXSW_ACTIVE_PCT\0" "\0"
+     "GR2_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR2_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR2_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_REQUESTS\0" "\0"
+     "GR2_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 2\0"
+     "GPM_METRIC_GR2_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR2_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 2 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR2_CTXSW_ACTIVE_PCT\0" "\0"
+     "GR3_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR3_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR3_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_REQUESTS\0" "\0"
+     "GR3_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 3\0"
+     "GPM_METRIC_GR3_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR3_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 3 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR3_CTXSW_ACTIVE_PCT\0" "\0"
+     "GR4_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR4_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR4_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_REQUESTS\0" "\0"
+     "GR4_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 4\0"
+     "GPM_METRIC_GR4_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR4_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 4 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR4_CTXSW_ACTIVE_PCT\0" "\0"
+     "GR5_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR5_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR5_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_REQUESTS\0" "\0"
+     "GR5_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 5\0"
+     "GPM_METRIC_GR5_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR5_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 5 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR5_CTXSW_ACTIVE_PCT\0" "\0"
+     "GR6_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR6_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR6_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_REQUESTS\0" "\0"
+     "GR6_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 6\0"
+     "GPM_METRIC_GR6_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR6_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 6 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR6_CTXSW_ACTIVE_PCT\0" "\0"
+     "GR7_CTXSW_CYCLES_ELAPSED\0" "//!< Total context switch cycles elapsed for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_CYCLES_ELAPSED\0" "\0"
+     "GR7_CTXSW_CYCLES_ACTIVE\0" "//!< Active context switch cycles for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_CYCLES_ACTIVE\0" "\0"
+     "GR7_CTXSW_REQUESTS\0" "//!< Number of context switch requests for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_REQUESTS\0" "\0"
+     "GR7_CTXSW_CYCLES_PER_REQ\0" "//!< Average context switch cycles per request for GR engine 7\0"
+     "GPM_METRIC_GR7_CTXSW_CYCLES_PER_REQ\0" "\0"
+     "GR7_CTXSW_ACTIVE_PCT\0" "//!< Percentage of time GR engine 7 context switches were active. 0.0 - 100.0\0"
+     "GPM_METRIC_GR7_CTXSW_ACTIVE_PCT\0" "\0"
+     "NVLINK_L18_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 18 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L18_RX_PER_SEC\0" "\0"
+     "NVLINK_L18_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 18 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L18_TX_PER_SEC\0" "\0"
+     "NVLINK_L19_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 19 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L19_RX_PER_SEC\0" "\0"
+     "NVLINK_L19_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 19 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L19_TX_PER_SEC\0" "\0"
+     "NVLINK_L20_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 20 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L20_RX_PER_SEC\0" "\0"
+     "NVLINK_L20_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 20 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L20_TX_PER_SEC\0" "\0"
+     "NVLINK_L21_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 21 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L21_RX_PER_SEC\0" "\0"
+     "NVLINK_L21_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 21 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L21_TX_PER_SEC\0" "\0"
+     "NVLINK_L22_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 22 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L22_RX_PER_SEC\0" "\0"
+     "NVLINK_L22_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 22 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L22_TX_PER_SEC\0" "\0"
+     "NVLINK_L23_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 23 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L23_RX_PER_SEC\0" "\0"
+     "NVLINK_L23_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 23 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L23_TX_PER_SEC\0" "\0"
+     "NVLINK_L24_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 24 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L24_RX_PER_SEC\0" "\0"
+     "NVLINK_L24_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 24 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L24_TX_PER_SEC\0" "\0"
+     "NVLINK_L25_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 25 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L25_RX_PER_SEC\0" "\0"
+     "NVLINK_L25_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 25 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L25_TX_PER_SEC\0" "\0"
+     "NVLINK_L26_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 26 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L26_RX_PER_SEC\0" "\0"
+     "NVLINK_L26_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 26 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L26_TX_PER_SEC\0" "\0"
+     "NVLINK_L27_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 27 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L27_RX_PER_SEC\0" "\0"
+     "NVLINK_L27_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 27 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L27_TX_PER_SEC\0" "\0"
+     "NVLINK_L28_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 28 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L28_RX_PER_SEC\0" "\0"
+     "NVLINK_L28_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 28 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L28_TX_PER_SEC\0" "\0"
+     "NVLINK_L29_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 29 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L29_RX_PER_SEC\0" "\0"
+     "NVLINK_L29_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 29 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L29_TX_PER_SEC\0" "\0"
+     "NVLINK_L30_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 30 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L30_RX_PER_SEC\0" "\0"
+     "NVLINK_L30_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 30 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L30_TX_PER_SEC\0" "\0"
+     "NVLINK_L31_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 31 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L31_RX_PER_SEC\0" "\0"
+     "NVLINK_L31_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 31 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L31_TX_PER_SEC\0" "\0"
+     "NVLINK_L32_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 32 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L32_RX_PER_SEC\0" "\0"
+     "NVLINK_L32_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 32 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L32_TX_PER_SEC\0" "\0"
+     "NVLINK_L33_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 33 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L33_RX_PER_SEC\0" "\0"
+     "NVLINK_L33_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 33 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L33_TX_PER_SEC\0" "\0"
+     "NVLINK_L34_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 34 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L34_RX_PER_SEC\0" "\0"
+     "NVLINK_L34_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 34 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L34_TX_PER_SEC\0" "\0"
+     "NVLINK_L35_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 35 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L35_RX_PER_SEC\0" "\0"
+     "NVLINK_L35_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 35 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L35_TX_PER_SEC\0" "\0"
+     "SM_CYCLES_ELAPSED\0" "//!< The GPU's SM cycles elapsed since reboot\0"
+     "GPM_METRIC_SM_CYCLES_ELAPSED\0" "\0"
+     "SM_CYCLES_ACTIVE\0" "//!< The GPU's SM activity since reboot\0"
+     "GPM_METRIC_SM_CYCLES_ACTIVE\0" "\0"
+     "MMA_CYCLES_ACTIVE\0" "//!< The GPU's SM MMA tensor activity since reboot\0"
+     "GPM_METRIC_MMA_CYCLES_ACTIVE\0" "\0"
+     "DMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM DMMA tensor activity since reboot\0"
+     "GPM_METRIC_DMMA_CYCLES_ACTIVE\0" "\0"
+     "HMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM HMMA tensor activity since reboot\0"
+     "GPM_METRIC_HMMA_CYCLES_ACTIVE\0" "\0"
+     "IMMA_CYCLES_ACTIVE\0" "//!< The GPU's SM IMMA tensor activity since reboot\0"
+     "GPM_METRIC_IMMA_CYCLES_ACTIVE\0" "\0"
+     "DFMA_CYCLES_ACTIVE\0" "//!< The GPU's SM DFMA tensor activity since reboot\0"
+     "GPM_METRIC_DFMA_CYCLES_ACTIVE\0" "\0"
+     "PCIE_TX\0" "//!< The PCIe TX traffic since reboot\0"
+     "GPM_METRIC_PCIE_TX\0" "\0"
+     "PCIE_RX\0" "//!< The PCIe RX traffic since reboot\0"
+     "GPM_METRIC_PCIE_RX\0" "\0"
+     "INTEGER_CYCLES_ACTIVE\0" "//!< The GPU's SM integer activity since reboot\0"
+     "GPM_METRIC_INTEGER_CYCLES_ACTIVE\0" "\0"
+     "FP64_CYCLES_ACTIVE\0" "//!< The GPU's SM FP64 activity since reboot\0"
+     "GPM_METRIC_FP64_CYCLES_ACTIVE\0" "\0"
+     "FP32_CYCLES_ACTIVE\0" "//!< The GPU's SM FP32 activity since reboot\0"
+     "GPM_METRIC_FP32_CYCLES_ACTIVE\0" "\0"
+     "FP16_CYCLES_ACTIVE\0" "//!< The GPU's SM FP16 activity since reboot\0"
+     "GPM_METRIC_FP16_CYCLES_ACTIVE\0" "\0"
+     "NVLINK_L0_RX\0" "//!< NvLink read for link 0 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L0_RX\0" "\0"
+     "NVLINK_L0_TX\0" "//!< NvLink write for link 0 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L0_TX\0" "\0"
+     "NVLINK_L1_RX\0" "//!< NvLink read for link 1 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L1_RX\0" "\0"
+     "NVLINK_L1_TX\0" "//!< NvLink write for link 1 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L1_TX\0" "\0"
+     "NVLINK_L2_RX\0" "//!< NvLink read for link 2 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L2_RX\0" "\0"
+     "NVLINK_L2_TX\0" "//!< NvLink write for link 2 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L2_TX\0" "\0"
+     "NVLINK_L3_RX\0" "//!< NvLink read for link 3 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L3_RX\0" "\0"
+     "NVLINK_L3_TX\0" "//!< NvLink write for link 3 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L3_TX\0" "\0"
+     "NVLINK_L4_RX\0" "//!< NvLink read for link 4 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L4_RX\0" "\0"
+     "NVLINK_L4_TX\0" "//!< NvLink write for link 4 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L4_TX\0" "\0"
+     "NVLINK_L5_RX\0" "//!< NvLink read for link 5 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L5_RX\0" "\0"
+     "NVLINK_L5_TX\0" "//!< NvLink write for link 5 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L5_TX\0" "\0"
+     "NVLINK_L6_RX\0" "//!< NvLink read for link 6 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L6_RX\0" "\0"
+     "NVLINK_L6_TX\0" "//!< NvLink write for link 6 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L6_TX\0" "\0"
+     "NVLINK_L7_RX\0" "//!< NvLink read for link 7 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L7_RX\0" "\0"
+     "NVLINK_L7_TX\0" "//!< NvLink write for link 7 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L7_TX\0" "\0"
+     "NVLINK_L8_RX\0" "//!< NvLink read for link 8 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L8_RX\0" "\0"
+     "NVLINK_L8_TX\0" "//!< NvLink write for link 8 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L8_TX\0" "\0"
+     "NVLINK_L9_RX\0" "//!< NvLink read for link 9 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L9_RX\0" "\0"
+     "NVLINK_L9_TX\0" "//!< NvLink write for link 9 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L9_TX\0" "\0"
+     "NVLINK_L10_RX\0" "//!< NvLink read for link 10 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L10_RX\0" "\0"
+     "NVLINK_L10_TX\0" "//!< NvLink write for link 10 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L10_TX\0" "\0"
+     "NVLINK_L11_RX\0" "//!< NvLink read for link 11 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L11_RX\0" "\0"
+     "NVLINK_L11_TX\0" "//!< NvLink write for link 11 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L11_TX\0" "\0"
+     "NVLINK_L12_RX\0" "//!< NvLink read for link 12 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L12_RX\0" "\0"
+     "NVLINK_L12_TX\0" "//!< NvLink write for link 12 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L12_TX\0" "\0"
+     "NVLINK_L13_RX\0" "//!< NvLink read for link 13 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L13_RX\0" "\0"
+     "NVLINK_L13_TX\0" "//!< NvLink write for link 13 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L13_TX\0" "\0"
+     "NVLINK_L14_RX\0" "//!< NvLink read for link 14 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L14_RX\0" "\0"
+     "NVLINK_L14_TX\0" "//!< NvLink write for link 14 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L14_TX\0" "\0"
+     "NVLINK_L15_RX\0" "//!< NvLink read for link 15 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L15_RX\0" "\0"
+     "NVLINK_L15_TX\0" "//!< NvLink write for link 15 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L15_TX\0" "\0"
+     "NVLINK_L16_RX\0" "//!< NvLink read for link 16 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L16_RX\0" "\0"
+     "NVLINK_L16_TX\0" "//!< NvLink write for link 16 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L16_TX\0" "\0"
+     "NVLINK_L17_RX\0" "//!< NvLink read for link 17 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L17_RX\0" "\0"
+     "NVLINK_L17_TX\0" "//!< NvLink write for link 17 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L17_TX\0" "\0"
+     "NVLINK_L18_RX\0" "//!< NvLink read for link 18 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L18_RX\0" "\0"
+     "NVLINK_L18_TX\0" "//!< NvLink write for link 18 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L18_TX\0" "\0"
+     "NVLINK_L19_RX\0" "//!< NvLink read for link 19 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L19_RX\0" "\0"
+     "NVLINK_L19_TX\0" "//!< NvLink write for link 19 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L19_TX\0" "\0"
+     "NVLINK_L20_RX\0" "//!< NvLink read for link 20 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L20_RX\0" "\0"
+     "NVLINK_L20_TX\0" "//!< NvLink write for link 20 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L20_TX\0" "\0"
+     "NVLINK_L21_RX\0" "//!< NvLink read for link 21 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L21_RX\0" "\0"
+     "NVLINK_L21_TX\0" "//!< NvLink write for link 21 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L21_TX\0" "\0"
+     "NVLINK_L22_RX\0" "//!< NvLink read for link 22 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L22_RX\0" "\0"
+     "NVLINK_L22_TX\0" "//!< NvLink write for link 22 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L22_TX\0" "\0"
+     "NVLINK_L23_RX\0" "//!< NvLink read for link 23 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L23_RX\0" "\0"
+     "NVLINK_L23_TX\0" "//!< NvLink write for link 23 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L23_TX\0" "\0"
+     "NVLINK_L24_RX\0" "//!< NvLink read for link 24 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L24_RX\0" "\0"
+     "NVLINK_L24_TX\0" "//!< NvLink write for link 24 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L24_TX\0" "\0"
+     "NVLINK_L25_RX\0" "//!< NvLink read for link 25 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L25_RX\0" "\0"
+     "NVLINK_L25_TX\0" "//!< NvLink write for link 25 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L25_TX\0" "\0"
+     "NVLINK_L26_RX\0" "//!< NvLink read for link 26 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L26_RX\0" "\0"
+     "NVLINK_L26_TX\0" "//!< NvLink write for link 26 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L26_TX\0" "\0"
+     "NVLINK_L27_RX\0" "//!< NvLink read for link 27 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L27_RX\0" "\0"
+     "NVLINK_L27_TX\0" "//!< NvLink write for link 27 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L27_TX\0" "\0"
+     "NVLINK_L28_RX\0" "//!< NvLink read for link 28 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L28_RX\0" "\0"
+     "NVLINK_L28_TX\0" "//!< NvLink write for link 28 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L28_TX\0" "\0"
+     "NVLINK_L29_RX\0" "//!< NvLink read for link 29 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L29_RX\0" "\0"
+     "NVLINK_L29_TX\0" "//!< NvLink write for link 29 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L29_TX\0" "\0"
+     "NVLINK_L30_RX\0" "//!< NvLink read for link 30 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L30_RX\0" "\0"
+     "NVLINK_L30_TX\0" "//!< NvLink write for link 30 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L30_TX\0" "\0"
+     "NVLINK_L31_RX\0" "//!< NvLink read for link 31 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L31_RX\0" "\0"
+     "NVLINK_L31_TX\0" "//!< NvLink write for link 31 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L31_TX\0" "\0"
+     "NVLINK_L32_RX\0" "//!< NvLink read for link 32 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L32_RX\0" "\0"
+     "NVLINK_L32_TX\0" "//!< NvLink write for link 32 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L32_TX\0" "\0"
+     "NVLINK_L33_RX\0" "//!< NvLink read for link 33 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L33_RX\0" "\0"
+     "NVLINK_L33_TX\0" "//!< NvLink write for link 33 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L33_TX\0" "\0"
+     "NVLINK_L34_RX\0" "//!< NvLink read for link 34 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L34_RX\0" "\0"
+     "NVLINK_L34_TX\0" "//!< NvLink write for link 34 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L34_TX\0" "\0"
+     "NVLINK_L35_RX\0" "//!< NvLink read for link 35 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L35_RX\0" "\0"
+     "NVLINK_L35_TX\0" "//!< NvLink write for link 35 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L35_TX\0" "\0"
+     "NVLINK_L36_RX\0" "//!< NvLink read for link 36 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L36_RX\0" "\0"
+     "NVLINK_L36_TX\0" "//!< NvLink write for link 36 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L36_TX\0" "\0"
+     "NVLINK_L37_RX\0" "//!< NvLink read for link 37 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L37_RX\0" "\0"
+     "NVLINK_L37_TX\0" "//!< NvLink write for link 37 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L37_TX\0" "\0"
+     "NVLINK_L38_RX\0" "//!< NvLink read for link 38 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L38_RX\0" "\0"
+     "NVLINK_L38_TX\0" "//!< NvLink write for link 38 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L38_TX\0" "\0"
+     "NVLINK_L39_RX\0" "//!< NvLink read for link 39 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L39_RX\0" "\0"
+     "NVLINK_L39_TX\0" "//!< NvLink write for link 39 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L39_TX\0" "\0"
+     "NVLINK_L40_RX\0" "//!< NvLink read for link 40 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L40_RX\0" "\0"
+     "NVLINK_L40_TX\0" "//!< NvLink write for link 40 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L40_TX\0" "\0"
+     "NVLINK_L41_RX\0" "//!< NvLink read for link 41 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L41_RX\0" "\0"
+     "NVLINK_L41_TX\0" "//!< NvLink write for link 41 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L41_TX\0" "\0"
+     "NVLINK_L42_RX\0" "//!< NvLink read for link 42 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L42_RX\0" "\0"
+     "NVLINK_L42_TX\0" "//!< NvLink write for link 42 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L42_TX\0" "\0"
+     "NVLINK_L43_RX\0" "//!< NvLink read for link 43 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L43_RX\0" "\0"
+     "NVLINK_L43_TX\0" "//!< NvLink write for link 43 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L43_TX\0" "\0"
+     "NVLINK_L44_RX\0" "//!< NvLink read for link 44 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L44_RX\0" "\0"
+     "NVLINK_L44_TX\0" "//!< NvLink write for link 44 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L44_TX\0" "\0"
+     "NVLINK_L45_RX\0" "//!< NvLink read for link 45 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L45_RX\0" "\0"
+     "NVLINK_L45_TX\0" "//!< NvLink write for link 45 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L45_TX\0" "\0"
+     "NVLINK_L46_RX\0" "//!< NvLink read for link 46 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L46_RX\0" "\0"
+     "NVLINK_L46_TX\0" "//!< NvLink write for link 46 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L46_TX\0" "\0"
+     "NVLINK_L47_RX\0" "//!< NvLink read for link 47 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L47_RX\0" "\0"
+     "NVLINK_L47_TX\0" "//!< NvLink write for link 47 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L47_TX\0" "\0"
+     "NVLINK_L48_RX\0" "//!< NvLink read for link 48 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L48_RX\0" "\0"
+     "NVLINK_L48_TX\0" "//!< NvLink write for link 48 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L48_TX\0" "\0"
+     "NVLINK_L49_RX\0" "//!< NvLink read for link 49 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L49_RX\0" "\0"
+     "NVLINK_L49_TX\0" "//!< NvLink write for link 49 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L49_TX\0" "\0"
+     "NVLINK_L50_RX\0" "//!< NvLink read for link 50 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L50_RX\0" "\0"
+     "NVLINK_L50_TX\0" "//!< NvLink write for link 50 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L50_TX\0" "\0"
+     "NVLINK_L51_RX\0" "//!< NvLink read for link 51 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L51_RX\0" "\0"
+     "NVLINK_L51_TX\0" "//!< NvLink write for link 51 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L51_TX\0" "\0"
+     "NVLINK_L52_RX\0" "//!< NvLink read for link 52 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L52_RX\0" "\0"
+     "NVLINK_L52_TX\0" "//!< NvLink write for link 52 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L52_TX\0" "\0"
+     "NVLINK_L53_RX\0" "//!< NvLink read for link 53 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L53_RX\0" "\0"
+     "NVLINK_L53_TX\0" "//!< NvLink write for link 53 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L53_TX\0" "\0"
+     "NVLINK_L54_RX\0" "//!< NvLink read for link 54 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L54_RX\0" "\0"
+     "NVLINK_L54_TX\0" "//!< NvLink write for link 54 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L54_TX\0" "\0"
+     "NVLINK_L55_RX\0" "//!< NvLink read for link 55 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L55_RX\0" "\0"
+     "NVLINK_L55_TX\0" "//!< NvLink write for link 55 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L55_TX\0" "\0"
+     "NVLINK_L56_RX\0" "//!< NvLink read for link 56 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L56_RX\0" "\0"
+     "NVLINK_L56_TX\0" "//!< NvLink write for link 56 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L56_TX\0" "\0"
+     "NVLINK_L57_RX\0" "//!< NvLink read for link 57 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L57_RX\0" "\0"
+     "NVLINK_L57_TX\0" "//!< NvLink write for link 57 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L57_TX\0" "\0"
+     "NVLINK_L58_RX\0" "//!< NvLink read for link 58 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L58_RX\0" "\0"
+     "NVLINK_L58_TX\0" "//!< NvLink write for link 58 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L58_TX\0" "\0"
+     "NVLINK_L59_RX\0" "//!< NvLink read for link 59 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L59_RX\0" "\0"
+     "NVLINK_L59_TX\0" "//!< NvLink write for link 59 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L59_TX\0" "\0"
+     "NVLINK_L60_RX\0" "//!< NvLink read for link 60 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L60_RX\0" "\0"
+     "NVLINK_L60_TX\0" "//!< NvLink write for link 60 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L60_TX\0" "\0"
+     "NVLINK_L61_RX\0" "//!< NvLink read for link 61 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L61_RX\0" "\0"
+     "NVLINK_L61_TX\0" "//!< NvLink write for link 61 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L61_TX\0" "\0"
+     "NVLINK_L62_RX\0" "//!< NvLink read for link 62 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L62_RX\0" "\0"
+     "NVLINK_L62_TX\0" "//!< NvLink write for link 62 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L62_TX\0" "\0"
+     "NVLINK_L63_RX\0" "//!< NvLink read for link 63 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L63_RX\0" "\0"
+     "NVLINK_L63_TX\0" "//!< NvLink write for link 63 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L63_TX\0" "\0"
+     "NVLINK_L64_RX\0" "//!< NvLink read for link 64 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L64_RX\0" "\0"
+     "NVLINK_L64_TX\0" "//!< NvLink write for link 64 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L64_TX\0" "\0"
+     "NVLINK_L65_RX\0" "//!< NvLink read for link 65 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L65_RX\0" "\0"
+     "NVLINK_L65_TX\0" "//!< NvLink write for link 65 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L65_TX\0" "\0"
+     "NVLINK_L66_RX\0" "//!< NvLink read for link 66 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L66_RX\0" "\0"
+     "NVLINK_L66_TX\0" "//!< NvLink write for link 66 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L66_TX\0" "\0"
+     "NVLINK_L67_RX\0" "//!< NvLink read for link 67 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L67_RX\0" "\0"
+     "NVLINK_L67_TX\0" "//!< NvLink write for link 67 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L67_TX\0" "\0"
+     "NVLINK_L68_RX\0" "//!< NvLink read for link 68 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L68_RX\0" "\0"
+     "NVLINK_L68_TX\0" "//!< NvLink write for link 68 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L68_TX\0" "\0"
+     "NVLINK_L69_RX\0" "//!< NvLink read for link 69 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L69_RX\0" "\0"
+     "NVLINK_L69_TX\0" "//!< NvLink write for link 69 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L69_TX\0" "\0"
+     "NVLINK_L70_RX\0" "//!< NvLink read for link 70 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L70_RX\0" "\0"
+     "NVLINK_L70_TX\0" "//!< NvLink write for link 70 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L70_TX\0" "\0"
+     "NVLINK_L71_RX\0" "//!< NvLink read for link 71 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L71_RX\0" "\0"
+     "NVLINK_L71_TX\0" "//!< NvLink write for link 71 in bytes since reboot\0"
+     "GPM_METRIC_NVLINK_L71_TX\0" "\0"
+     "NVLINK_L36_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 36 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L36_RX_PER_SEC\0" "\0"
+     "NVLINK_L36_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 36 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L36_TX_PER_SEC\0" "\0"
+     "NVLINK_L37_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 37 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L37_RX_PER_SEC\0" "\0"
+     "NVLINK_L37_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 37 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L37_TX_PER_SEC\0" "\0"
+     "NVLINK_L38_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 38 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L38_RX_PER_SEC\0" "\0"
+     "NVLINK_L38_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 38 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L38_TX_PER_SEC\0" "\0"
+     "NVLINK_L39_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 39 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L39_RX_PER_SEC\0" "\0"
+     "NVLINK_L39_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 39 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L39_TX_PER_SEC\0" "\0"
+     "NVLINK_L40_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 40 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L40_RX_PER_SEC\0" "\0"
+     "NVLINK_L40_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 40 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L40_TX_PER_SEC\0" "\0"
+     "NVLINK_L41_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 41 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L41_RX_PER_SEC\0" "\0"
+     "NVLINK_L41_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 41 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L41_TX_PER_SEC\0" "\0"
+     "NVLINK_L42_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 42 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L42_RX_PER_SEC\0" "\0"
+     "NVLINK_L42_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 42 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L42_TX_PER_SEC\0" "\0"
+     "NVLINK_L43_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 43 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L43_RX_PER_SEC\0" "\0"
+     "NVLINK_L43_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 43 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L43_TX_PER_SEC\0" "\0"
+     "NVLINK_L44_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 44 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L44_RX_PER_SEC\0" "\0"
+     "NVLINK_L44_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 44 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L44_TX_PER_SEC\0" "\0"
+     "NVLINK_L45_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 45 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L45_RX_PER_SEC\0" "\0"
+     "NVLINK_L45_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 45 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L45_TX_PER_SEC\0" "\0"
+     "NVLINK_L46_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 46 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L46_RX_PER_SEC\0" "\0"
+     "NVLINK_L46_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 46 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L46_TX_PER_SEC\0" "\0"
+     "NVLINK_L47_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 47 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L47_RX_PER_SEC\0" "\0"
+     "NVLINK_L47_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 47 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L47_TX_PER_SEC\0" "\0"
+     "NVLINK_L48_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 48 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L48_RX_PER_SEC\0" "\0"
+     "NVLINK_L48_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 48 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L48_TX_PER_SEC\0" "\0"
+     "NVLINK_L49_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 49 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L49_RX_PER_SEC\0" "\0"
+     "NVLINK_L49_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 49 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L49_TX_PER_SEC\0" "\0"
+     "NVLINK_L50_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 50 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L50_RX_PER_SEC\0" "\0"
+     "NVLINK_L50_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 50 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L50_TX_PER_SEC\0" "\0"
+     "NVLINK_L51_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 51 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L51_RX_PER_SEC\0" "\0"
+     "NVLINK_L51_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 51 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L51_TX_PER_SEC\0" "\0"
+     "NVLINK_L52_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 52 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L52_RX_PER_SEC\0" "\0"
+     "NVLINK_L52_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 52 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L52_TX_PER_SEC\0" "\0"
+     "NVLINK_L53_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 53 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L53_RX_PER_SEC\0" "\0"
+     "NVLINK_L53_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 53 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L53_TX_PER_SEC\0" "\0"
+     "NVLINK_L54_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 54 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L54_RX_PER_SEC\0" "\0"
+     "NVLINK_L54_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 54 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L54_TX_PER_SEC\0" "\0"
+     "NVLINK_L55_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 55 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L55_RX_PER_SEC\0" "\0"
+     "NVLINK_L55_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 55 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L55_TX_PER_SEC\0" "\0"
+     "NVLINK_L56_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 56 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L56_RX_PER_SEC\0" "\0"
+     "NVLINK_L56_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 56 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L56_TX_PER_SEC\0" "\0"
+     "NVLINK_L57_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 57 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L57_RX_PER_SEC\0" "\0"
+     "NVLINK_L57_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 57 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L57_TX_PER_SEC\0" "\0"
+     "NVLINK_L58_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 58 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L58_RX_PER_SEC\0" "\0"
+     "NVLINK_L58_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 58 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L58_TX_PER_SEC\0" "\0"
+     "NVLINK_L59_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 59 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L59_RX_PER_SEC\0" "\0"
+     "NVLINK_L59_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 59 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L59_TX_PER_SEC\0" "\0"
+     "NVLINK_L60_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 60 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L60_RX_PER_SEC\0" "\0"
+     "NVLINK_L60_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 60 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L60_TX_PER_SEC\0" "\0"
+     "NVLINK_L61_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 61 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L61_RX_PER_SEC\0" "\0"
+     "NVLINK_L61_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 61 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L61_TX_PER_SEC\0" "\0"
+     "NVLINK_L62_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 62 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L62_RX_PER_SEC\0" "\0"
+     "NVLINK_L62_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 62 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L62_TX_PER_SEC\0" "\0"
+     "NVLINK_L63_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 63 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L63_RX_PER_SEC\0" "\0"
+     "NVLINK_L63_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 63 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L63_TX_PER_SEC\0" "\0"
+     "NVLINK_L64_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 64 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L64_RX_PER_SEC\0" "\0"
+     "NVLINK_L64_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 64 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L64_TX_PER_SEC\0" "\0"
+     "NVLINK_L65_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 65 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L65_RX_PER_SEC\0" "\0"
+     "NVLINK_L65_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 65 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L65_TX_PER_SEC\0" "\0"
+     "NVLINK_L66_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 66 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L66_RX_PER_SEC\0" "\0"
+     "NVLINK_L66_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 66 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L66_TX_PER_SEC\0" "\0"
+     "NVLINK_L67_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 67 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L67_RX_PER_SEC\0" "\0"
+     "NVLINK_L67_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 67 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L67_TX_PER_SEC\0" "\0"
+     "NVLINK_L68_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 68 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L68_RX_PER_SEC\0" "\0"
+     "NVLINK_L68_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 68 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L68_TX_PER_SEC\0" "\0"
+     "NVLINK_L69_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 69 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L69_RX_PER_SEC\0" "\0"
+     "NVLINK_L69_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 69 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L69_TX_PER_SEC\0" "\0"
+     "NVLINK_L70_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 70 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L70_RX_PER_SEC\0" "\0"
+     "NVLINK_L70_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 70 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L70_TX_PER_SEC\0" "\0"
+     "NVLINK_L71_RX_PER_SEC\0" "//!< NvLink read bandwidth for link 71 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L71_RX_PER_SEC\0" "\0"
+     "NVLINK_L71_TX_PER_SEC\0" "//!< NvLink write bandwidth for link 71 in MiB/sec\0"
+     "GPM_METRIC_NVLINK_L71_TX_PER_SEC\0" "\0"
+     "MAX\0" "//!< Maximum value above +1\0"
+     "GPM_METRIC_MAX\0" "\0"
+     , values_nvmlGpmMetricId_t, COUNT_OF(values_nvmlGpmMetricId_t), false},
     {"PowerProfileType\0" "Workload power profile identifiers.\0"
+     "MAX_P\0" "\0"
      "POWER_PROFILE_MAX_P\0" "\0"
+     "MAX_Q\0" "\0"
      "POWER_PROFILE_MAX_Q\0" "\0"
+     "COMPUTE\0" "\0"
      "POWER_PROFILE_COMPUTE\0" "\0"
+     "MEMORY_BOUND\0" "\0"
      "POWER_PROFILE_MEMORY_BOUND\0" "\0"
+     "NETWORK\0" "\0"
      "POWER_PROFILE_NETWORK\0" "\0"
+     "BALANCED\0" "\0"
      "POWER_PROFILE_BALANCED\0" "\0"
+     "LLM_INFERENCE\0" "\0"
      "POWER_PROFILE_LLM_INFERENCE\0" "\0"
+     "LLM_TRAINING\0" "\0"
      "POWER_PROFILE_LLM_TRAINING\0" "\0"
+     "RBM\0" "\0"
      "POWER_PROFILE_RBM\0" "\0"
+     "DCPCIE\0" "\0"
      "POWER_PROFILE_DCPCIE\0" "\0"
+     "HMMA_SPARSE\0" "\0"
      "POWER_PROFILE_HMMA_SPARSE\0" "\0"
+     "HMMA_DENSE\0" "\0"
      "POWER_PROFILE_HMMA_DENSE\0" "\0"
+     "SYNC_BALANCED\0" "\0"
      "POWER_PROFILE_SYNC_BALANCED\0" "\0"
+     "HPC\0" "\0"
      "POWER_PROFILE_HPC\0" "\0"
+     "MIG\0" "\0"
      "POWER_PROFILE_MIG\0" "\0"
+     "MAX_Q_1\0" "\0"
      "POWER_PROFILE_MAX_Q_1\0" "\0"
+     "NETWORK_BOUND\0" "\0"
      "POWER_PROFILE_NETWORK_BOUND\0" "\0"
+     "HIGH_THROUGHPUT_INFERENCE\0" "\0"
      "POWER_PROFILE_HIGH_THROUGHPUT_INFERENCE\0" "\0"
+     "MEDIUM_THROUGHPUT_INFERENCE\0" "\0"
      "POWER_PROFILE_MEDIUM_THROUGHPUT_INFERENCE\0" "\0"
+     "LOW_LATENCY_INFERENCE\0" "\0"
      "POWER_PROFILE_LOW_LATENCY_INFERENCE\0" "\0"
+     "TRAINING\0" "\0"
      "POWER_PROFILE_TRAINING\0" "\0"
+     "INFERENCE\0" "\0"
      "POWER_PROFILE_INFERENCE\0" "\0"
+     "MAX_Q_2\0" "\0"
      "POWER_PROFILE_MAX_Q_2\0" "\0"
+     "MAX_Q_3\0" "\0"
      "POWER_PROFILE_MAX_Q_3\0" "\0"
+     "LOW_PRIORITY_BACKGROUND\0" "\0"
      "POWER_PROFILE_LOW_PRIORITY_BACKGROUND\0" "\0"
+     "MAX\0" "\0"
      "POWER_PROFILE_MAX\0" "\0"
-     , values_nvmlPowerProfileType_t, COUNT_OF(values_nvmlPowerProfileType_t)},
+     , values_nvmlPowerProfileType_t, COUNT_OF(values_nvmlPowerProfileType_t), false},
     {"PowerProfileOperation\0" "Enum for operation to perform on the requested profiles\0"
      "CLEAR\0" "//!< Remove the requested profiles from the existing list of requested profiles\0"
      "SET\0" "//!< Add the requested profiles to the existing list of requested profiles\0"
      "SET_AND_OVERWRITE\0" "//!< Overwrite the existing list of requested profiles with just the requested profiles\0"
      "MAX\0" "//!< Max value above +1\0"
-     , values_nvmlPowerProfileOperation_t, COUNT_OF(values_nvmlPowerProfileOperation_t)},
+     , values_nvmlPowerProfileOperation_t, COUNT_OF(values_nvmlPowerProfileOperation_t), false},
     {"FieldId\0" "FieldId\0"
      "DEV_ECC_CURRENT\0" "\0"
      "DEV_ECC_PENDING\0" "\0"
@@ -1405,7 +2127,7 @@ static const EnumInfo enums[] = {
      "DEV_GPU_TEMP\0" "\0"
      "PWR_SMOOTHING_LIMITED_TIME\0" "\0"
      "MAX\0" "\0"
-     , values_FieldId, COUNT_OF(values_FieldId)},
+     , values_FieldId, COUNT_OF(values_FieldId), false},
     {"DeviceArch\0" "DeviceArch\0"
      "KEPLER\0" "\0"
      "MAXWELL\0" "\0"
@@ -1422,27 +2144,28 @@ static const EnumInfo enums[] = {
      "NPU3\0" "\0"
      "UNKNOWN\0" "\0"
      "T23X\0" "\0"
-     , values_DeviceArch, COUNT_OF(values_DeviceArch)},
+     , values_DeviceArch, COUNT_OF(values_DeviceArch), false},
     {"BusType\0" "BusType\0"
      "UNKNOWN\0" "\0"
      "PCI\0" "\0"
      "PCIE\0" "\0"
      "FPCI\0" "\0"
      "AGP\0" "\0"
-     , values_BusType, COUNT_OF(values_BusType)},
+     , values_BusType, COUNT_OF(values_BusType), false},
     {"PowerSource\0" "PowerSource\0"
      "AC\0" "\0"
      "BATTERY\0" "\0"
      "UNDERSIZED\0" "\0"
-     , values_PowerSource, COUNT_OF(values_PowerSource)},
+     , values_PowerSource, COUNT_OF(values_PowerSource), false},
     {"FanControlPolicy\0" "FanControlPolicy\0"
+     "TEMPERATURE_CONTINUOUS_SW\0" "\0"
      "TEMPERATURE_CONTINOUS_SW\0" "\0"
      "MANUAL\0" "\0"
-     , values_FanControlPolicy, COUNT_OF(values_FanControlPolicy)},
+     , values_FanControlPolicy, COUNT_OF(values_FanControlPolicy), false},
     {"AffinityScope\0" "AffinityScope\0"
      "NODE\0" "\0"
      "SOCKET\0" "\0"
-     , values_AffinityScope, COUNT_OF(values_AffinityScope)},
+     , values_AffinityScope, COUNT_OF(values_AffinityScope), false},
     {"EventType\0" "EventType\0"
      "NONE\0" "\0"
      "TYPE_NONE\0" "\0"
@@ -1450,7 +2173,9 @@ static const EnumInfo enums[] = {
      "TYPE_SINGLE_BIT_ECC_ERROR\0" "\0"
      "DOUBLE_BIT_ECC_ERROR\0" "\0"
      "TYPE_DOUBLE_BIT_ECC_ERROR\0" "\0"
+     "PSTATE\0" "\0"
      "P_STATE\0" "\0"
+     "TYPE_PSTATE\0" "\0"
      "TYPE_P_STATE\0" "\0"
      "XID_CRITICAL_ERROR\0" "\0"
      "TYPE_XID_CRITICAL_ERROR\0" "\0"
@@ -1475,29 +2200,323 @@ static const EnumInfo enums[] = {
      "TYPE_GPU_RECOVERY_ACTION\0" "\0"
      "ALL\0" "\0"
      "TYPE_ALL\0" "\0"
-     , values_EventType, COUNT_OF(values_EventType)},
+     , values_EventType, COUNT_OF(values_EventType), false},
     {"SystemEventType\0" "SystemEventType\0"
      "GPU_DRIVER_UNBIND\0" "\0"
      "GPU_DRIVER_BIND\0" "\0"
      "COUNT\0" "\0"
-     , values_SystemEventType, COUNT_OF(values_SystemEventType)},
+     , values_SystemEventType, COUNT_OF(values_SystemEventType), false},
     {"ClocksEventReasons\0" "ClocksEventReasons\0"
      "GPU_IDLE\0" "\0"
+     "EVENT_REASON_GPU_IDLE\0" "\0"
      "APPLICATIONS_CLOCKS_SETTING\0" "\0"
+     "EVENT_REASON_APPLICATIONS_CLOCKS_SETTING\0" "\0"
      "USER_DEFINED_CLOCKS\0" "\0"
+     "THROTTLE_REASON_USER_DEFINED_CLOCKS\0" "\0"
      "SW_POWER_CAP\0" "\0"
+     "EVENT_REASON_SW_POWER_CAP\0" "\0"
      "HW_SLOWDOWN\0" "\0"
+     "THROTTLE_REASON_HW_SLOWDOWN\0" "\0"
      "SYNC_BOOST\0" "\0"
+     "EVENT_REASON_SYNC_BOOST\0" "\0"
      "SW_THERMAL_SLOWDOWN\0" "\0"
+     "EVENT_REASON_SW_THERMAL_SLOWDOWN\0" "\0"
      "HW_THERMAL_SLOWDOWN\0" "\0"
+     "THROTTLE_REASON_HW_THERMAL_SLOWDOWN\0" "\0"
      "HW_POWER_BRAKE_SLOWDOWN\0" "\0"
+     "THROTTLE_REASON_HW_POWER_BRAKE_SLOWDOWN\0" "\0"
      "DISPLAY_CLOCK_SETTING\0" "\0"
+     "EVENT_REASON_DISPLAY_CLOCK_SETTING\0" "\0"
      "BOARD_LIMIT\0" "\0"
+     "EVENT_REASON_BOARD_LIMIT\0" "\0"
      "RELIABILITY\0" "\0"
+     "EVENT_REASON_RELIABILITY\0" "\0"
      "NONE\0" "\0"
-     , values_ClocksEventReasons, COUNT_OF(values_ClocksEventReasons)},
+     "EVENT_REASON_NONE\0" "\0"
+     "THROTTLE_REASON_GPU_IDLE\0" "\0"
+     "THROTTLE_REASON_APPLICATIONS_CLOCKS_SETTING\0" "\0"
+     "THROTTLE_REASON_SYNC_BOOST\0" "\0"
+     "THROTTLE_REASON_SW_POWER_CAP\0" "\0"
+     "THROTTLE_REASON_SW_THERMAL_SLOWDOWN\0" "\0"
+     "THROTTLE_REASON_DISPLAY_CLOCK_SETTING\0" "\0"
+     "THROTTLE_REASON_NONE\0" "\0"
+     , values_ClocksEventReasons, COUNT_OF(values_ClocksEventReasons), false},
+    {"AdaptiveClockingInfoStatus\0" "AdaptiveClockingInfoStatus\0"
+     "DISABLED\0" "\0"
+     "ENABLED\0" "\0"
+     , values_AdaptiveClockingInfoStatus, COUNT_OF(values_AdaptiveClockingInfoStatus), false},
+    {"C2CPowerState\0" "C2CPowerState\0"
+     "FULL_POWER\0" "\0"
+     "LOW_POWER\0" "\0"
+     , values_C2CPowerState, COUNT_OF(values_C2CPowerState), false},
+    {"CCAcceptingClientRequests\0" "CCAcceptingClientRequests\0"
+     "FALSE\0" "\0"
+     "TRUE\0" "\0"
+     , values_CCAcceptingClientRequests, COUNT_OF(values_CCAcceptingClientRequests), false},
+    {"CCSystemCpuCaps\0" "CCSystemCpuCaps\0"
+     "NONE\0" "\0"
+     "AMD_SEV\0" "\0"
+     "INTEL_TDX\0" "\0"
+     "AMD_SEV_SNP\0" "\0"
+     "AMD_SNP_VTOM\0" "\0"
+     "ARM_CCA\0" "\0"
+     "INTEL_TDX_CONNECT\0" "\0"
+     "AMD_SEV_TIO\0" "\0"
+     , values_CCSystemCpuCaps, COUNT_OF(values_CCSystemCpuCaps), false},
+    {"CCSystemDevtoolsMode\0" "CCSystemDevtoolsMode\0"
+     "OFF\0" "\0"
+     "ON\0" "\0"
+     , values_CCSystemDevtoolsMode, COUNT_OF(values_CCSystemDevtoolsMode), false},
+    {"CCSystemEnvironment\0" "CCSystemEnvironment\0"
+     "UNAVAILABLE\0" "\0"
+     "SIM\0" "\0"
+     "PROD\0" "\0"
+     , values_CCSystemEnvironment, COUNT_OF(values_CCSystemEnvironment), false},
+    {"CCSystemFeature\0" "CCSystemFeature\0"
+     "DISABLED\0" "\0"
+     "ENABLED\0" "\0"
+     "BMSAI_ENABLED\0" "\0"
+     , values_CCSystemFeature, COUNT_OF(values_CCSystemFeature), false},
+    {"CCSystemGpus\0" "CCSystemGpus\0"
+     "CC_NOT_CAPABLE\0" "\0"
+     "CC_CAPABLE\0" "\0"
+     "CC_BMSAI_CAPABLE\0" "\0"
+     , values_CCSystemGpus, COUNT_OF(values_CCSystemGpus), false},
+    {"CCSystemMultiGpu\0" "CCSystemMultiGpu\0"
+     "NONE\0" "\0"
+     "PROTECTED_PCIE\0" "\0"
+     "NVLE\0" "\0"
+     , values_CCSystemMultiGpu, COUNT_OF(values_CCSystemMultiGpu), false},
+    {"ComputeInstanceEngineProfile\0" "ComputeInstanceEngineProfile\0"
+     "SHARED\0" "\0"
+     "COUNT\0" "\0"
+     , values_ComputeInstanceEngineProfile, COUNT_OF(values_ComputeInstanceEngineProfile), false},
+    {"ComputeInstanceProfile\0" "ComputeInstanceProfile\0"
+     "PROFILE_1_SLICE\0" "\0"
+     "PROFILE_2_SLICE\0" "\0"
+     "PROFILE_3_SLICE\0" "\0"
+     "PROFILE_4_SLICE\0" "\0"
+     "PROFILE_7_SLICE\0" "\0"
+     "PROFILE_8_SLICE\0" "\0"
+     "PROFILE_6_SLICE\0" "\0"
+     "PROFILE_1_SLICE_REV1\0" "\0"
+     "PROFILE_7_SLICE_NVL\0" "\0"
+     "PROFILE_COUNT\0" "\0"
+     , values_ComputeInstanceProfile, COUNT_OF(values_ComputeInstanceProfile), false},
+    {"ComputeInstanceProfileCaps\0" "ComputeInstanceProfileCaps\0"
+     "GFX\0" "\0"
+     , values_ComputeInstanceProfileCaps, COUNT_OF(values_ComputeInstanceProfileCaps), false},
+    {"DeviceMig\0" "DeviceMig\0"
+     "DISABLE\0" "\0"
+     "ENABLE\0" "\0"
+     , values_DeviceMig, COUNT_OF(values_DeviceMig), false},
+    {"GpuFabricHealthMaskAccessTimeout\0" "GpuFabricHealthMaskAccessTimeout\0"
+     "NOT_SUPPORTED\0" "\0"
+     "TRUE\0" "\0"
+     "FALSE\0" "\0"
+     , values_GpuFabricHealthMaskAccessTimeout, COUNT_OF(values_GpuFabricHealthMaskAccessTimeout), false},
+    {"GpuFabricHealthMaskDegradedBw\0" "GpuFabricHealthMaskDegradedBw\0"
+     "NOT_SUPPORTED\0" "\0"
+     "TRUE\0" "\0"
+     "FALSE\0" "\0"
+     , values_GpuFabricHealthMaskDegradedBw, COUNT_OF(values_GpuFabricHealthMaskDegradedBw), false},
+    {"GpuFabricHealthMaskIncorrectConfiguration\0" "GpuFabricHealthMaskIncorrectConfiguration\0"
+     "NOT_SUPPORTED\0" "\0"
+     "NONE\0" "\0"
+     "INCORRECT_SYSGUID\0" "\0"
+     "INCORRECT_CHASSIS_SN\0" "\0"
+     "NO_PARTITION\0" "\0"
+     "INSUFFICIENT_NVLINKS\0" "\0"
+     "INCOMPATIBLE_GPU_FW\0" "\0"
+     "INVALID_LOCATION\0" "\0"
+     "GPU_STATE_INVALID\0" "\0"
+     , values_GpuFabricHealthMaskIncorrectConfiguration, COUNT_OF(values_GpuFabricHealthMaskIncorrectConfiguration), false},
+    {"GpuFabricHealthMaskRouteRecovery\0" "GpuFabricHealthMaskRouteRecovery\0"
+     "NOT_SUPPORTED\0" "\0"
+     "TRUE\0" "\0"
+     "FALSE\0" "\0"
+     , values_GpuFabricHealthMaskRouteRecovery, COUNT_OF(values_GpuFabricHealthMaskRouteRecovery), false},
+    {"GpuFabricHealthMaskRouteUnhealthy\0" "GpuFabricHealthMaskRouteUnhealthy\0"
+     "NOT_SUPPORTED\0" "\0"
+     "TRUE\0" "\0"
+     "FALSE\0" "\0"
+     , values_GpuFabricHealthMaskRouteUnhealthy, COUNT_OF(values_GpuFabricHealthMaskRouteUnhealthy), false},
+    {"GpuFabricHealthSummary\0" "GpuFabricHealthSummary\0"
+     "NOT_SUPPORTED\0" "\0"
+     "HEALTHY\0" "\0"
+     "UNHEALTHY\0" "\0"
+     "LIMITED_CAPACITY\0" "\0"
+     , values_GpuFabricHealthSummary, COUNT_OF(values_GpuFabricHealthSummary), false},
+    {"GpuFabricState\0" "GpuFabricState\0"
+     "NOT_SUPPORTED\0" "\0"
+     "NOT_STARTED\0" "\0"
+     "IN_PROGRESS\0" "\0"
+     "COMPLETED\0" "\0"
+     , values_GpuFabricState, COUNT_OF(values_GpuFabricState), false},
+    {"GpuInstanceProfile\0" "GpuInstanceProfile\0"
+     "PROFILE_1_SLICE\0" "\0"
+     "PROFILE_2_SLICE\0" "\0"
+     "PROFILE_3_SLICE\0" "\0"
+     "PROFILE_4_SLICE\0" "\0"
+     "PROFILE_7_SLICE\0" "\0"
+     "PROFILE_8_SLICE\0" "\0"
+     "PROFILE_6_SLICE\0" "\0"
+     "PROFILE_1_SLICE_REV1\0" "\0"
+     "PROFILE_2_SLICE_REV1\0" "\0"
+     "PROFILE_1_SLICE_REV2\0" "\0"
+     "PROFILE_1_SLICE_GFX\0" "\0"
+     "PROFILE_2_SLICE_GFX\0" "\0"
+     "PROFILE_4_SLICE_GFX\0" "\0"
+     "PROFILE_1_SLICE_NO_ME\0" "\0"
+     "PROFILE_2_SLICE_NO_ME\0" "\0"
+     "PROFILE_1_SLICE_ALL_ME\0" "\0"
+     "PROFILE_2_SLICE_ALL_ME\0" "\0"
+     "PROFILE_3_SLICE_GFX\0" "\0"
+     "PROFILE_COUNT\0" "\0"
+     , values_GpuInstanceProfile, COUNT_OF(values_GpuInstanceProfile), false},
+    {"GpuInstanceProfileCaps\0" "GpuInstanceProfileCaps\0"
+     "P2P\0" "\0"
+     "GFX\0" "\0"
+     , values_GpuInstanceProfileCaps, COUNT_OF(values_GpuInstanceProfileCaps), false},
+    {"GridLicenseExpiryEnum\0" "GridLicenseExpiryEnum\0"
+     "NOT_AVAILABLE\0" "\0"
+     "INVALID\0" "\0"
+     "VALID\0" "\0"
+     "NOT_APPLICABLE\0" "\0"
+     "PERMANENT\0" "\0"
+     , values_GridLicenseExpiryEnum, COUNT_OF(values_GridLicenseExpiryEnum), false},
+    {"GridLicenseState\0" "GridLicenseState\0"
+     "UNKNOWN\0" "\0"
+     "UNINITIALIZED\0" "\0"
+     "UNLICENSED_UNRESTRICTED\0" "\0"
+     "UNLICENSED_RESTRICTED\0" "\0"
+     "UNLICENSED\0" "\0"
+     "LICENSED\0" "\0"
+     , values_GridLicenseState, COUNT_OF(values_GridLicenseState), false},
+    {"InitFlag\0" "InitFlag\0"
+     "NO_GPUS\0" "\0"
+     "NO_ATTACH\0" "\0"
+     "FORCE_INIT\0" "\0"
+     , values_InitFlag, COUNT_OF(values_InitFlag), false},
+    {"NvFBCSessionFlag\0" "NvFBCSessionFlag\0"
+     "DIFFMAP_ENABLED\0" "\0"
+     "CLASSIFICATIONMAP_ENABLED\0" "\0"
+     "CAPTURE_WITH_WAIT_NO_WAIT\0" "\0"
+     "CAPTURE_WITH_WAIT_INFINITE\0" "\0"
+     "CAPTURE_WITH_WAIT_TIMEOUT\0" "\0"
+     , values_NvFBCSessionFlag, COUNT_OF(values_NvFBCSessionFlag), false},
+    {"NvlinkFirmwareUcodeType\0" "NvlinkFirmwareUcodeType\0"
+     "MSE\0" "\0"
+     "NETIR\0" "\0"
+     "NETIR_UPHY\0" "\0"
+     "NETIR_CLN\0" "\0"
+     "NETIR_DLN\0" "\0"
+     , values_NvlinkFirmwareUcodeType, COUNT_OF(values_NvlinkFirmwareUcodeType), false},
+    {"NvlinkLowPowerThreshold\0" "NvlinkLowPowerThreshold\0"
+     "MIN\0" "\0"
+     "MAX\0" "\0"
+     "RESET\0" "\0"
+     "DEFAULT\0" "\0"
+     , values_NvlinkLowPowerThreshold, COUNT_OF(values_NvlinkLowPowerThreshold), false},
+    {"NvlinkLowPowerThresholdUnit\0" "NvlinkLowPowerThresholdUnit\0"
+     "UNIT_100US\0" "\0"
+     "UNIT_50US\0" "\0"
+     , values_NvlinkLowPowerThresholdUnit, COUNT_OF(values_NvlinkLowPowerThresholdUnit), false},
+    {"NvlinkPowerState\0" "NvlinkPowerState\0"
+     "HIGH_SPEED\0" "\0"
+     "LOW_SPEED\0" "\0"
+     "LOW\0" "\0"
+     , values_NvlinkPowerState, COUNT_OF(values_NvlinkPowerState), false},
+    {"NvlinkState\0" "NvlinkState\0"
+     "INACTIVE\0" "\0"
+     "ACTIVE\0" "\0"
+     "SLEEP\0" "\0"
+     "ACTIVE_TRAFFIC_DISABLED\0" "\0"
+     , values_NvlinkState, COUNT_OF(values_NvlinkState), false},
+    {"PcieAtomicsCap\0" "PcieAtomicsCap\0"
+     "FETCHADD32\0" "\0"
+     "FETCHADD64\0" "\0"
+     "SWAP32\0" "\0"
+     "SWAP64\0" "\0"
+     "CAS32\0" "\0"
+     "CAS64\0" "\0"
+     "CAS128\0" "\0"
+     "MAX\0" "\0"
+     , values_PcieAtomicsCap, COUNT_OF(values_PcieAtomicsCap), false},
+    {"PcieLinkMaxSpeed\0" "PcieLinkMaxSpeed\0"
+     "SPEED_INVALID\0" "\0"
+     "SPEED_2500MBPS\0" "\0"
+     "SPEED_5000MBPS\0" "\0"
+     "SPEED_8000MBPS\0" "\0"
+     "SPEED_16000MBPS\0" "\0"
+     "SPEED_32000MBPS\0" "\0"
+     "SPEED_64000MBPS\0" "\0"
+     , values_PcieLinkMaxSpeed, COUNT_OF(values_PcieLinkMaxSpeed), false},
+    {"PowerMizerMode\0" "PowerMizerMode\0"
+     "ADAPTIVE\0" "\0"
+     "PREFER_MAXIMUM_PERFORMANCE\0" "\0"
+     "AUTO\0" "\0"
+     "PREFER_CONSISTENT_PERFORMANCE\0" "\0"
+     , values_PowerMizerMode, COUNT_OF(values_PowerMizerMode), false},
+    {"PowerScope\0" "PowerScope\0"
+     "GPU\0" "\0"
+     "MODULE\0" "\0"
+     "MEMORY\0" "\0"
+     "GPU_BASE\0" "\0"
+     "COUNT\0" "\0"
+     , values_PowerScope, COUNT_OF(values_PowerScope), false},
+    {"PowerSmoothingProfileParam\0" "PowerSmoothingProfileParam\0"
+     "PERCENT_TMP_FLOOR\0" "\0"
+     "RAMP_UP_RATE\0" "\0"
+     "RAMP_DOWN_RATE\0" "\0"
+     "RAMP_DOWN_HYSTERESIS\0" "\0"
+     "SECONDARY_POWER_FLOOR\0" "\0"
+     "PRIMARY_FLOOR_ACT_WIN_MULT\0" "\0"
+     "PRIMARY_FLOOR_TAR_WIN_MULT\0" "\0"
+     "PRIMARY_FLOOR_ACT_OFFSET\0" "\0"
+     , values_PowerSmoothingProfileParam, COUNT_OF(values_PowerSmoothingProfileParam), false},
+    {"RUSD\0" "RUSD\0"
+     "POLL_NONE\0" "\0"
+     "POLL_CLOCK\0" "\0"
+     "POLL_PERF\0" "\0"
+     "POLL_MEMORY\0" "\0"
+     "POLL_POWER\0" "\0"
+     "POLL_THERMAL\0" "\0"
+     "POLL_PCI\0" "\0"
+     "POLL_FAN\0" "\0"
+     "POLL_PROC_UTIL\0" "\0"
+     "POLL_ALL\0" "\0"
+     , values_RUSD, COUNT_OF(values_RUSD), true},
+    {"VgpuPgpu\0" "VgpuPgpu\0"
+     "HETEROGENEOUS_MODE\0" "\0"
+     "HOMOGENEOUS_MODE\0" "\0"
+     , values_VgpuPgpu, COUNT_OF(values_VgpuPgpu), false},
+    {"VgpuPgpuVirtualizationCapMigration\0" "VgpuPgpuVirtualizationCapMigration\0"
+     "NO\0" "\0"
+     "YES\0" "\0"
+     , values_VgpuPgpuVirtualizationCapMigration, COUNT_OF(values_VgpuPgpuVirtualizationCapMigration), false},
+    {"VgpuSchedulerArr\0" "VgpuSchedulerArr\0"
+     "DEFAULT\0" "\0"
+     "DISABLE\0" "\0"
+     "ENABLE\0" "\0"
+     , values_VgpuSchedulerArr, COUNT_OF(values_VgpuSchedulerArr), false},
+    {"VgpuSchedulerEngineType\0" "VgpuSchedulerEngineType\0"
+     "GRAPHICS\0" "\0"
+     "NVENC1\0" "\0"
+     "NVENC0\0" "\0"
+     , values_VgpuSchedulerEngineType, COUNT_OF(values_VgpuSchedulerEngineType), false},
+    {"VgpuSchedulerPolicy\0" "VgpuSchedulerPolicy\0"
+     "UNKNOWN\0" "\0"
+     "BEST_EFFORT\0" "\0"
+     "EQUAL_SHARE\0" "\0"
+     "FIXED_SHARE\0" "\0"
+     , values_VgpuSchedulerPolicy, COUNT_OF(values_VgpuSchedulerPolicy), false},
+    {"VgpuVirtualizationCapMigration\0" "VgpuVirtualizationCapMigration\0"
+     "NO\0" "\0"
+     "YES\0" "\0"
+     , values_VgpuVirtualizationCapMigration, COUNT_OF(values_VgpuVirtualizationCapMigration), false},
 };
-static const char *const enum_aliases[] = {"EccBitType", "MemoryErrorType", NULL};
+static const char *const enum_aliases[] = {"EccBitType", "MemoryErrorType", "EncoderQuery", "EncoderType", NULL};
 static const HandleInfo handles[] = {
     {0}};
 PyTypeObject *handle_types[1];
@@ -3987,13 +5006,14 @@ static const RecordInfo records[] = {
      "histogram\0" "//!< Bank remapper histogram\0"
      , places_nvmlEccBankRemapperStatus_v1_t, COUNT_OF(places_nvmlEccBankRemapperStatus_v1_t) - 1, 20, 20, 4, -1, 205, false, false, false},
     {0}};
-static const char *const record_aliases[] = {"PciInfoExt", "PciInfoExt_v1", "pci_info_ext_dtype", "pci_info_ext_v1_dtype", "ProcessInfo", "ProcessInfo_v2", "process_info_dtype", "process_info_v2_dtype", "ProcessDetailList", "ProcessDetailList_v1", "process_detail_list_dtype", "process_detail_list_v1_dtype", "DeviceAddressingMode", "DeviceAddressingMode_v1", "device_addressing_mode_dtype", "device_addressing_mode_v1_dtype", "RepairStatus", "RepairStatus_v1", "repair_status_dtype", "repair_status_v1_dtype", "CoolerInfo", "CoolerInfo_v1", "cooler_info_dtype", "cooler_info_v1_dtype", "UUID", "UUID_v1", "uuid_dtype", "uuid_v1_dtype", "Pdi", "Pdi_v1", "pdi_dtype", "pdi_v1_dtype", "DramEncryptionInfo", "DramEncryptionInfo_v1", "dram_encryption_info_dtype", "dram_encryption_info_v1_dtype", "MarginTemperature", "MarginTemperature_v1", "margin_temperature_dtype", "margin_temperature_v1_dtype", "ClockOffset", "ClockOffset_v1", "clock_offset_dtype", "clock_offset_v1_dtype", "FanSpeedInfo", "FanSpeedInfo_v1", "fan_speed_info_dtype", "fan_speed_info_v1_dtype", "DevicePerfModes", "DevicePerfModes_v1", "device_perf_modes_dtype", "device_perf_modes_v1_dtype", "DeviceCurrentClockFreqs", "DeviceCurrentClockFreqs_v1", "device_current_clock_freqs_dtype", "device_current_clock_freqs_v1_dtype", "ProcessesUtilizationInfo", "ProcessesUtilizationInfo_v1", "processes_utilization_info_dtype", "processes_utilization_info_v1_dtype", "EccSramErrorStatus", "EccSramErrorStatus_v1", "ecc_sram_error_status_dtype", "ecc_sram_error_status_v1_dtype", "PlatformInfo", "PlatformInfo_v2", "platform_info_dtype", "platform_info_v2_dtype", "EccSramUniqueUncorrectedErrorCounts", "EccSramUniqueUncorrectedErrorCounts_v1", "ecc_sram_unique_uncorrected_error_counts_dtype", "ecc_sram_unique_uncorrected_error_counts_v1_dtype", "VgpuHeterogeneousMode", "VgpuHeterogeneousMode_v1", "vgpu_heterogeneous_mode_dtype", "vgpu_heterogeneous_mode_v1_dtype", "VgpuPlacementId", "VgpuPlacementId_v1", "vgpu_placement_id_dtype", "vgpu_placement_id_v1_dtype", "VgpuPlacementList", "VgpuPlacementList_v2", "vgpu_placement_list_dtype", "vgpu_placement_list_v2_dtype", "VgpuTypeBar1Info", "VgpuTypeBar1Info_v1", "vgpu_type_bar1_info_dtype", "vgpu_type_bar1_info_v1_dtype", "VgpuInstancesUtilizationInfo", "VgpuInstancesUtilizationInfo_v1", "vgpu_instances_utilization_info_dtype", "vgpu_instances_utilization_info_v1_dtype", "VgpuProcessesUtilizationInfo", "VgpuProcessesUtilizationInfo_v1", "vgpu_processes_utilization_info_dtype", "vgpu_processes_utilization_info_v1_dtype", "VgpuRuntimeState", "VgpuRuntimeState_v1", "vgpu_runtime_state_dtype", "vgpu_runtime_state_v1_dtype", "VgpuTypeIdInfo", "VgpuTypeIdInfo_v1", "vgpu_type_id_info_dtype", "vgpu_type_id_info_v1_dtype", "VgpuTypeMaxInstance", "VgpuTypeMaxInstance_v1", "vgpu_type_max_instance_dtype", "vgpu_type_max_instance_v1_dtype", "ActiveVgpuInstanceInfo", "ActiveVgpuInstanceInfo_v1", "active_vgpu_instance_info_dtype", "active_vgpu_instance_info_v1_dtype", "VgpuSchedulerState", "VgpuSchedulerState_v1", "vgpu_scheduler_state_dtype", "vgpu_scheduler_state_v1_dtype", "VgpuSchedulerStateInfo", "VgpuSchedulerStateInfo_v1", "vgpu_scheduler_state_info_dtype", "vgpu_scheduler_state_info_v1_dtype", "VgpuSchedulerLogInfo", "VgpuSchedulerLogInfo_v1", "vgpu_scheduler_log_info_dtype", "vgpu_scheduler_log_info_v1_dtype", "VgpuCreatablePlacementInfo", "VgpuCreatablePlacementInfo_v1", "vgpu_creatable_placement_info_dtype", "vgpu_creatable_placement_info_v1_dtype", "SystemEventSetCreateRequest", "SystemEventSetCreateRequest_v1", "system_event_set_create_request_dtype", "system_event_set_create_request_v1_dtype", "SystemEventSetFreeRequest", "SystemEventSetFreeRequest_v1", "system_event_set_free_request_dtype", "system_event_set_free_request_v1_dtype", "SystemRegisterEventRequest", "SystemRegisterEventRequest_v1", "system_register_event_request_dtype", "system_register_event_request_v1_dtype", "SystemEventSetWaitRequest", "SystemEventSetWaitRequest_v1", "system_event_set_wait_request_dtype", "system_event_set_wait_request_v1_dtype", "SystemConfComputeSettings", "SystemConfComputeSettings_v1", "system_conf_compute_settings_dtype", "system_conf_compute_settings_v1_dtype", "ConfComputeSetKeyRotationThresholdInfo", "ConfComputeSetKeyRotationThresholdInfo_v1", "conf_compute_set_key_rotation_threshold_info_dtype", "conf_compute_set_key_rotation_threshold_info_v1_dtype", "ConfComputeGetKeyRotationThresholdInfo", "ConfComputeGetKeyRotationThresholdInfo_v1", "conf_compute_get_key_rotation_threshold_info_dtype", "conf_compute_get_key_rotation_threshold_info_v1_dtype", "GpuFabricInfoV", "GpuFabricInfo_v3", "gpu_fabric_info_v_dtype", "gpu_fabric_info_v3_dtype", "SystemDriverBranchInfo", "SystemDriverBranchInfo_v1", "system_driver_branch_info_dtype", "system_driver_branch_info_v1_dtype", "Temperature", "Temperature_v1", "temperature_dtype", "temperature_v1_dtype", "NvlinkSupportedBwModes", "NvlinkSupportedBwModes_v1", "nvlink_supported_bw_modes_dtype", "nvlink_supported_bw_modes_v1_dtype", "NvlinkGetBwMode", "NvlinkGetBwMode_v1", "nvlink_get_bw_mode_dtype", "nvlink_get_bw_mode_v1_dtype", "NvlinkSetBwMode", "NvlinkSetBwMode_v1", "nvlink_set_bw_mode_dtype", "nvlink_set_bw_mode_v1_dtype", "NvLinkInfo", "NvLinkInfo_v2", "nv_link_info_dtype", "nv_link_info_v2_dtype", "DeviceCapabilities", "DeviceCapabilities_v1", "device_capabilities_dtype", "device_capabilities_v1_dtype", "WorkloadPowerProfileInfo", "WorkloadPowerProfileInfo_v1", "workload_power_profile_info_dtype", "workload_power_profile_info_v1_dtype", "WorkloadPowerProfileProfilesInfo", "WorkloadPowerProfileProfilesInfo_v1", "workload_power_profile_profiles_info_dtype", "workload_power_profile_profiles_info_v1_dtype", "WorkloadPowerProfileCurrentProfiles", "WorkloadPowerProfileCurrentProfiles_v1", "workload_power_profile_current_profiles_dtype", "workload_power_profile_current_profiles_v1_dtype", "WorkloadPowerProfileRequestedProfiles", "WorkloadPowerProfileRequestedProfiles_v1", "workload_power_profile_requested_profiles_dtype", "workload_power_profile_requested_profiles_v1_dtype", "PowerSmoothingProfile", "PowerSmoothingProfile_v1", "power_smoothing_profile_dtype", "power_smoothing_profile_v1_dtype", "PowerSmoothingState", "PowerSmoothingState_v1", "power_smoothing_state_dtype", "power_smoothing_state_v1_dtype", "BlacklistDeviceInfo", "ExcludedDeviceInfo", "blacklist_device_info_dtype", "excluded_device_info_dtype", NULL};
+static const char *const record_aliases[] = {"PciInfoExt", "PciInfoExt_v1", "pci_info_ext_dtype", "pci_info_ext_v1_dtype", "ProcessInfo", "ProcessInfo_v2", "process_info_dtype", "process_info_v2_dtype", "ProcessDetailList", "ProcessDetailList_v1", "process_detail_list_dtype", "process_detail_list_v1_dtype", "DeviceAddressingMode", "DeviceAddressingMode_v1", "device_addressing_mode_dtype", "device_addressing_mode_v1_dtype", "RepairStatus", "RepairStatus_v1", "repair_status_dtype", "repair_status_v1_dtype", "CoolerInfo", "CoolerInfo_v1", "cooler_info_dtype", "cooler_info_v1_dtype", "UUID", "UUID_v1", "uuid_dtype", "uuid_v1_dtype", "Pdi", "Pdi_v1", "pdi_dtype", "pdi_v1_dtype", "DramEncryptionInfo", "DramEncryptionInfo_v1", "dram_encryption_info_dtype", "dram_encryption_info_v1_dtype", "MarginTemperature", "MarginTemperature_v1", "margin_temperature_dtype", "margin_temperature_v1_dtype", "ClockOffset", "ClockOffset_v1", "clock_offset_dtype", "clock_offset_v1_dtype", "FanSpeedInfo", "FanSpeedInfo_v1", "fan_speed_info_dtype", "fan_speed_info_v1_dtype", "DevicePerfModes", "DevicePerfModes_v1", "device_perf_modes_dtype", "device_perf_modes_v1_dtype", "DeviceCurrentClockFreqs", "DeviceCurrentClockFreqs_v1", "device_current_clock_freqs_dtype", "device_current_clock_freqs_v1_dtype", "ProcessesUtilizationInfo", "ProcessesUtilizationInfo_v1", "processes_utilization_info_dtype", "processes_utilization_info_v1_dtype", "EccSramErrorStatus", "EccSramErrorStatus_v1", "ecc_sram_error_status_dtype", "ecc_sram_error_status_v1_dtype", "PlatformInfo", "PlatformInfo_v2", "platform_info_dtype", "platform_info_v2_dtype", "EccSramUniqueUncorrectedErrorCounts", "EccSramUniqueUncorrectedErrorCounts_v1", "ecc_sram_unique_uncorrected_error_counts_dtype", "ecc_sram_unique_uncorrected_error_counts_v1_dtype", "VgpuHeterogeneousMode", "VgpuHeterogeneousMode_v1", "vgpu_heterogeneous_mode_dtype", "vgpu_heterogeneous_mode_v1_dtype", "VgpuPlacementId", "VgpuPlacementId_v1", "vgpu_placement_id_dtype", "vgpu_placement_id_v1_dtype", "VgpuPlacementList", "VgpuPlacementList_v2", "vgpu_placement_list_dtype", "vgpu_placement_list_v2_dtype", "VgpuTypeBar1Info", "VgpuTypeBar1Info_v1", "vgpu_type_bar1_info_dtype", "vgpu_type_bar1_info_v1_dtype", "VgpuInstancesUtilizationInfo", "VgpuInstancesUtilizationInfo_v1", "vgpu_instances_utilization_info_dtype", "vgpu_instances_utilization_info_v1_dtype", "VgpuProcessesUtilizationInfo", "VgpuProcessesUtilizationInfo_v1", "vgpu_processes_utilization_info_dtype", "vgpu_processes_utilization_info_v1_dtype", "VgpuRuntimeState", "VgpuRuntimeState_v1", "vgpu_runtime_state_dtype", "vgpu_runtime_state_v1_dtype", "VgpuTypeIdInfo", "VgpuTypeIdInfo_v1", "vgpu_type_id_info_dtype", "vgpu_type_id_info_v1_dtype", "VgpuTypeMaxInstance", "VgpuTypeMaxInstance_v1", "vgpu_type_max_instance_dtype", "vgpu_type_max_instance_v1_dtype", "ActiveVgpuInstanceInfo", "ActiveVgpuInstanceInfo_v1", "active_vgpu_instance_info_dtype", "active_vgpu_instance_info_v1_dtype", "VgpuSchedulerState", "VgpuSchedulerState_v1", "vgpu_scheduler_state_dtype", "vgpu_scheduler_state_v1_dtype", "VgpuSchedulerStateInfo", "VgpuSchedulerStateInfo_v1", "vgpu_scheduler_state_info_dtype", "vgpu_scheduler_state_info_v1_dtype", "VgpuSchedulerLogInfo", "VgpuSchedulerLogInfo_v1", "vgpu_scheduler_log_info_dtype", "vgpu_scheduler_log_info_v1_dtype", "VgpuCreatablePlacementInfo", "VgpuCreatablePlacementInfo_v1", "vgpu_creatable_placement_info_dtype", "vgpu_creatable_placement_info_v1_dtype", "SystemEventSetCreateRequest", "SystemEventSetCreateRequest_v1", "system_event_set_create_request_dtype", "system_event_set_create_request_v1_dtype", "SystemEventSetFreeRequest", "SystemEventSetFreeRequest_v1", "system_event_set_free_request_dtype", "system_event_set_free_request_v1_dtype", "SystemRegisterEventRequest", "SystemRegisterEventRequest_v1", "system_register_event_request_dtype", "system_register_event_request_v1_dtype", "SystemEventSetWaitRequest", "SystemEventSetWaitRequest_v1", "system_event_set_wait_request_dtype", "system_event_set_wait_request_v1_dtype", "SystemConfComputeSettings", "SystemConfComputeSettings_v1", "system_conf_compute_settings_dtype", "system_conf_compute_settings_v1_dtype", "ConfComputeSetKeyRotationThresholdInfo", "ConfComputeSetKeyRotationThresholdInfo_v1", "conf_compute_set_key_rotation_threshold_info_dtype", "conf_compute_set_key_rotation_threshold_info_v1_dtype", "ConfComputeGetKeyRotationThresholdInfo", "ConfComputeGetKeyRotationThresholdInfo_v1", "conf_compute_get_key_rotation_threshold_info_dtype", "conf_compute_get_key_rotation_threshold_info_v1_dtype", "GpuFabricInfoV", "GpuFabricInfo_v3", "gpu_fabric_info_v_dtype", "gpu_fabric_info_v3_dtype", "SystemDriverBranchInfo", "SystemDriverBranchInfo_v1", "system_driver_branch_info_dtype", "system_driver_branch_info_v1_dtype", "Temperature", "Temperature_v1", "temperature_dtype", "temperature_v1_dtype", "NvlinkSupportedBwModes", "NvlinkSupportedBwModes_v1", "nvlink_supported_bw_modes_dtype", "nvlink_supported_bw_modes_v1_dtype", "NvlinkGetBwMode", "NvlinkGetBwMode_v1", "nvlink_get_bw_mode_dtype", "nvlink_get_bw_mode_v1_dtype", "NvlinkSetBwMode", "NvlinkSetBwMode_v1", "nvlink_set_bw_mode_dtype", "nvlink_set_bw_mode_v1_dtype", "NvLinkInfo", "NvLinkInfo_v2", "nv_link_info_dtype", "nv_link_info_v2_dtype", "DeviceCapabilities", "DeviceCapabilities_v1", "device_capabilities_dtype", "device_capabilities_v1_dtype", "WorkloadPowerProfileInfo", "WorkloadPowerProfileInfo_v1", "workload_power_profile_info_dtype", "workload_power_profile_info_v1_dtype", "WorkloadPowerProfileProfilesInfo", "WorkloadPowerProfileProfilesInfo_v1", "workload_power_profile_profiles_info_dtype", "workload_power_profile_profiles_info_v1_dtype", "WorkloadPowerProfileCurrentProfiles", "WorkloadPowerProfileCurrentProfiles_v1", "workload_power_profile_current_profiles_dtype", "workload_power_profile_current_profiles_v1_dtype", "WorkloadPowerProfileRequestedProfiles", "WorkloadPowerProfileRequestedProfiles_v1", "workload_power_profile_requested_profiles_dtype", "workload_power_profile_requested_profiles_v1_dtype", "PowerSmoothingProfile", "PowerSmoothingProfile_v1", "power_smoothing_profile_dtype", "power_smoothing_profile_v1_dtype", "PowerSmoothingState", "PowerSmoothingState_v1", "power_smoothing_state_dtype", "power_smoothing_state_v1_dtype", "BlacklistDeviceInfo", "ExcludedDeviceInfo", "blacklist_device_info_dtype", "excluded_device_info_dtype", "ba_r1memory_dtype", "bar1_memory_dtype", "vgpu_type_bar1info_v1_dtype", "vgpu_type_bar1_info_v1_dtype", NULL};
 static const ConstantInfo constants[] = {
     {13LL, false},
     {-1LL, false},
     {32LL, false},
     {16LL, false},
     {(long long)18446744073709551615ULL, true},
+    {36LL, false},
     {36LL, false},
     {40LL, false},
     {128LL, false},
@@ -4019,91 +5039,20 @@ static const ConstantInfo constants[] = {
     {1LL, false},
     {16LL, false},
     {2048LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
     {64LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {4LL, false},
+    {64LL, false},
     {8LL, false},
-    {16LL, false},
-    {32LL, false},
-    {64LL, false},
-    {128LL, false},
-    {(long long)18446744073709551615ULL, true},
-    {64LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {5LL, false},
-    {6LL, false},
-    {0LL, false},
-    {1LL, false},
     {8LL, false},
-    {1LL, false},
-    {2LL, false},
-    {4LL, false},
-    {8LL, false},
-    {16LL, false},
-    {32LL, false},
-    {64LL, false},
-    {7LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
     {128LL, false},
     {64LL, false},
+    {3LL, false},
     {3LL, false},
     {65535LL, false},
-    {0LL, false},
-    {1LL, false},
-    {0LL, false},
-    {1LL, false},
-    {0LL, false},
-    {1LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
     {3LL, false},
     {200LL, false},
     {0LL, false},
     {1LL, false},
     {2LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {5LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {0LL, false},
-    {1LL, false},
-    {0LL, false},
-    {1LL, false},
-    {1LL, false},
-    {8191LL, false},
-    {4294967295LL, false},
-    {4294967295LL, false},
-    {0LL, false},
-    {1LL, false},
     {4294967295LL, false},
     {4294967295LL, false},
     {1LL, false},
@@ -4116,38 +5065,9 @@ static const ConstantInfo constants[] = {
     {1LL, false},
     {2LL, false},
     {4LL, false},
-    {1LL, false},
-    {2LL, false},
-    {4LL, false},
-    {8LL, false},
-    {16LL, false},
     {0LL, false},
     {1LL, false},
     {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {5LL, false},
-    {6LL, false},
-    {7LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {0LL, false},
-    {1LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {0LL, false},
-    {1LL, false},
     {4096LL, false},
     {5120LL, false},
     {32LL, false},
@@ -4159,38 +5079,13 @@ static const ConstantInfo constants[] = {
     {65LL, false},
     {16LL, false},
     {0LL, false},
-    {1LL, false},
-    {2LL, false},
     {3LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {0LL, false},
-    {3LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {2LL, false},
-    {3LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {4LL, false},
-    {3LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {6LL, false},
-    {3LL, false},
-    {0LL, false},
-    {1LL, false},
     {2LL, false},
     {3LL, false},
     {4LL, false},
-    {5LL, false},
+    {3LL, false},
     {6LL, false},
-    {7LL, false},
-    {8LL, false},
+    {3LL, false},
     {8LL, false},
     {15LL, false},
     {0LL, false},
@@ -4203,18 +5098,11 @@ static const ConstantInfo constants[] = {
     {2LL, false},
     {14LL, false},
     {3LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
     {64LL, false},
     {0LL, false},
     {1LL, false},
     {2LL, false},
     {3LL, false},
-    {1LL, false},
-    {2LL, false},
-    {4LL, false},
     {16LL, false},
     {80LL, false},
     {96LL, false},
@@ -4229,59 +5117,13 @@ static const ConstantInfo constants[] = {
     {15LL, false},
     {0LL, false},
     {255LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
     {23LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {5LL, false},
     {100LL, false},
     {4096LL, false},
     {128LL, false},
     {256LL, false},
     {32LL, false},
     {496LL, false},
-    {0LL, false},
-    {1LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {5LL, false},
-    {6LL, false},
-    {7LL, false},
-    {8LL, false},
-    {9LL, false},
-    {10LL, false},
-    {11LL, false},
-    {12LL, false},
-    {13LL, false},
-    {14LL, false},
-    {15LL, false},
-    {16LL, false},
-    {17LL, false},
-    {18LL, false},
-    {1LL, false},
-    {1LL, false},
-    {2LL, false},
-    {1LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {5LL, false},
-    {6LL, false},
-    {7LL, false},
-    {8LL, false},
-    {9LL, false},
-    {0LL, false},
-    {1LL, false},
     {1LL, false},
     {1LL, false},
     {1LL, false},
@@ -4291,14 +5133,6 @@ static const ConstantInfo constants[] = {
     {5LL, false},
     {8LL, false},
     {4294967295LL, false},
-    {0LL, false},
-    {1LL, false},
-    {2LL, false},
-    {3LL, false},
-    {4LL, false},
-    {5LL, false},
-    {6LL, false},
-    {7LL, false},
     {0}};
 static const char constant_names[] =
     "NVML_API_VERSION\0"
@@ -4307,6 +5141,7 @@ static const char constant_names[] =
     "NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE\0"
     "NVML_DEVICE_MEMORY_LIMIT_MAX\0"
     "NVML_NVLINK_MAX_LINKS\0"
+    "NVLINK_MAX_LINKS\0"
     "NVML_TOPOLOGY_CPU\0"
     "NVML_MAX_PHYSICAL_BRIDGE\0"
     "NVML_MAX_THERMAL_SENSORS_PER_GPU\0"
@@ -4331,91 +5166,20 @@ static const char constant_names[] =
     "NVML_DOUBLE_BIT_ECC\0"
     "NVML_MAX_GPU_PERF_PSTATES\0"
     "NVML_PERF_MODES_BUFFER_SIZE\0"
-    "NVML_POWER_MIZER_MODE_ADAPTIVE\0"
-    "NVML_POWER_MIZER_MODE_PREFER_MAXIMUM_PERFORMANCE\0"
-    "NVML_POWER_MIZER_MODE_AUTO\0"
-    "NVML_POWER_MIZER_MODE_PREFER_CONSISTENT_PERFORMANCE\0"
     "NVML_DEVICE_HOSTNAME_BUFFER_SIZE\0"
-    "NVML_RUSD_POLL_NONE\0"
-    "NVML_RUSD_POLL_CLOCK\0"
-    "NVML_RUSD_POLL_PERF\0"
-    "NVML_RUSD_POLL_MEMORY\0"
-    "NVML_RUSD_POLL_POWER\0"
-    "NVML_RUSD_POLL_THERMAL\0"
-    "NVML_RUSD_POLL_PCI\0"
-    "NVML_RUSD_POLL_FAN\0"
-    "NVML_RUSD_POLL_PROC_UTIL\0"
-    "NVML_RUSD_POLL_ALL\0"
     "NVML_GSP_FIRMWARE_VERSION_BUF_SIZE\0"
-    "NVML_PCIE_LINK_MAX_SPEED_INVALID\0"
-    "NVML_PCIE_LINK_MAX_SPEED_2500MBPS\0"
-    "NVML_PCIE_LINK_MAX_SPEED_5000MBPS\0"
-    "NVML_PCIE_LINK_MAX_SPEED_8000MBPS\0"
-    "NVML_PCIE_LINK_MAX_SPEED_16000MBPS\0"
-    "NVML_PCIE_LINK_MAX_SPEED_32000MBPS\0"
-    "NVML_PCIE_LINK_MAX_SPEED_64000MBPS\0"
-    "NVML_ADAPTIVE_CLOCKING_INFO_STATUS_DISABLED\0"
-    "NVML_ADAPTIVE_CLOCKING_INFO_STATUS_ENABLED\0"
     "NVML_MAX_GPU_UTILIZATIONS\0"
-    "NVML_PCIE_ATOMICS_CAP_FETCHADD32\0"
-    "NVML_PCIE_ATOMICS_CAP_FETCHADD64\0"
-    "NVML_PCIE_ATOMICS_CAP_SWAP32\0"
-    "NVML_PCIE_ATOMICS_CAP_SWAP64\0"
-    "NVML_PCIE_ATOMICS_CAP_CAS32\0"
-    "NVML_PCIE_ATOMICS_CAP_CAS64\0"
-    "NVML_PCIE_ATOMICS_CAP_CAS128\0"
-    "NVML_PCIE_ATOMICS_OPS_MAX\0"
-    "NVML_POWER_SCOPE_GPU\0"
-    "NVML_POWER_SCOPE_MODULE\0"
-    "NVML_POWER_SCOPE_MEMORY\0"
-    "NVML_POWER_SCOPE_GPU_BASE\0"
-    "NVML_POWER_SCOPE_COUNT\0"
-    "NVML_GRID_LICENSE_EXPIRY_NOT_AVAILABLE\0"
-    "NVML_GRID_LICENSE_EXPIRY_INVALID\0"
-    "NVML_GRID_LICENSE_EXPIRY_VALID\0"
-    "NVML_GRID_LICENSE_EXPIRY_NOT_APPLICABLE\0"
-    "NVML_GRID_LICENSE_EXPIRY_PERMANENT\0"
+    "MAX_GPU_UTILIZATIONS\0"
     "NVML_GRID_LICENSE_BUFFER_SIZE\0"
     "NVML_VGPU_NAME_BUFFER_SIZE\0"
     "NVML_GRID_LICENSE_FEATURE_MAX_COUNT\0"
+    "GRID_LICENSE_FEATURE_MAX_COUNT\0"
     "NVML_INVALID_VGPU_PLACEMENT_ID\0"
-    "NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_NO\0"
-    "NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_YES\0"
-    "NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_NO\0"
-    "NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_YES\0"
-    "NVML_VGPU_PGPU_HETEROGENEOUS_MODE\0"
-    "NVML_VGPU_PGPU_HOMOGENEOUS_MODE\0"
-    "NVML_VGPU_SCHEDULER_POLICY_UNKNOWN\0"
-    "NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT\0"
-    "NVML_VGPU_SCHEDULER_POLICY_EQUAL_SHARE\0"
-    "NVML_VGPU_SCHEDULER_POLICY_FIXED_SHARE\0"
     "NVML_SUPPORTED_VGPU_SCHEDULER_POLICY_COUNT\0"
     "NVML_SCHEDULER_SW_MAX_LOG_ENTRIES\0"
-    "NVML_VGPU_SCHEDULER_ARR_DEFAULT\0"
-    "NVML_VGPU_SCHEDULER_ARR_DISABLE\0"
-    "NVML_VGPU_SCHEDULER_ARR_ENABLE\0"
-    "NVML_VGPU_SCHEDULER_ENGINE_TYPE_GRAPHICS\0"
-    "NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC1\0"
-    "NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC0\0"
-    "NVML_GRID_LICENSE_STATE_UNKNOWN\0"
-    "NVML_GRID_LICENSE_STATE_UNINITIALIZED\0"
-    "NVML_GRID_LICENSE_STATE_UNLICENSED_UNRESTRICTED\0"
-    "NVML_GRID_LICENSE_STATE_UNLICENSED_RESTRICTED\0"
-    "NVML_GRID_LICENSE_STATE_UNLICENSED\0"
-    "NVML_GRID_LICENSE_STATE_LICENSED\0"
     "NVML_MCLK_SWITCH_TYPE_NOT_SUPPORTED\0"
     "NVML_MCLK_SWITCH_TYPE_DEFERRED\0"
     "NVML_MCLK_SWITCH_TYPE_RUNTIME\0"
-    "NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US\0"
-    "NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_50US\0"
-    "NVML_NVLINK_POWER_STATE_HIGH_SPEED\0"
-    "NVML_NVLINK_POWER_STATE_LOW\0"
-    "NVML_NVLINK_LOW_POWER_THRESHOLD_MIN\0"
-    "NVML_NVLINK_LOW_POWER_THRESHOLD_MAX\0"
-    "NVML_NVLINK_LOW_POWER_THRESHOLD_RESET\0"
-    "NVML_NVLINK_LOW_POWER_THRESHOLD_DEFAULT\0"
-    "NVML_C2C_POWER_STATE_FULL_POWER\0"
-    "NVML_C2C_POWER_STATE_LOW_POWER\0"
     "NVML_GPU_INSTANCE_ID_ANY\0"
     "NVML_COMPUTE_INSTANCE_ID_ANY\0"
     "NVML_OPERATIONAL_EVENT_ATTR_UNCONTAINED\0"
@@ -4428,38 +5192,9 @@ static const char constant_names[] =
     "NVML_OPERATIONAL_EVENT_GROUP_ATTR_RECOVERED\0"
     "NVML_OPERATIONAL_EVENT_GROUP_ATTR_PREVERR\0"
     "NVML_OPERATIONAL_EVENT_GROUP_ATTR_SIMULATED\0"
-    "NVML_NVFBC_SESSION_FLAG_DIFFMAP_ENABLED\0"
-    "NVML_NVFBC_SESSION_FLAG_CLASSIFICATIONMAP_ENABLED\0"
-    "NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_NO_WAIT\0"
-    "NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_INFINITE\0"
-    "NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_TIMEOUT\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_NONE\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_SNP\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SNP_VTOM\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_ARM_CCA\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX_CONNECT\0"
-    "NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_TIO\0"
-    "NVML_CC_SYSTEM_GPUS_CC_NOT_CAPABLE\0"
-    "NVML_CC_SYSTEM_GPUS_CC_CAPABLE\0"
-    "NVML_CC_SYSTEM_GPUS_CC_BMSAI_CAPABLE\0"
-    "NVML_CC_SYSTEM_DEVTOOLS_MODE_OFF\0"
-    "NVML_CC_SYSTEM_DEVTOOLS_MODE_ON\0"
-    "NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE\0"
-    "NVML_CC_SYSTEM_ENVIRONMENT_SIM\0"
-    "NVML_CC_SYSTEM_ENVIRONMENT_PROD\0"
-    "NVML_CC_SYSTEM_FEATURE_DISABLED\0"
-    "NVML_CC_SYSTEM_FEATURE_ENABLED\0"
-    "NVML_CC_SYSTEM_FEATURE_BMSAI_ENABLED\0"
-    "NVML_CC_SYSTEM_MULTIGPU_NONE\0"
-    "NVML_CC_SYSTEM_MULTIGPU_PROTECTED_PCIE\0"
-    "NVML_CC_SYSTEM_MULTIGPU_NVLE\0"
     "NVML_CC_SYSTEM_TDISP_STATE_DISABLED\0"
     "NVML_CC_SYSTEM_TDISP_STATE_NOT_READY\0"
     "NVML_CC_SYSTEM_TDISP_STATE_READY\0"
-    "NVML_CC_ACCEPTING_CLIENT_REQUESTS_FALSE\0"
-    "NVML_CC_ACCEPTING_CLIENT_REQUESTS_TRUE\0"
     "NVML_GPU_CERT_CHAIN_SIZE\0"
     "NVML_GPU_ATTESTATION_CERT_CHAIN_SIZE\0"
     "NVML_CC_GPU_CEC_NONCE_SIZE\0"
@@ -4470,39 +5205,14 @@ static const char constant_names[] =
     "NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MIN\0"
     "NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MAX\0"
     "NVML_GPU_FABRIC_UUID_LEN\0"
-    "NVML_GPU_FABRIC_STATE_NOT_SUPPORTED\0"
-    "NVML_GPU_FABRIC_STATE_NOT_STARTED\0"
-    "NVML_GPU_FABRIC_STATE_IN_PROGRESS\0"
-    "NVML_GPU_FABRIC_STATE_COMPLETED\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_NOT_SUPPORTED\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_FALSE\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_NOT_SUPPORTED\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_TRUE\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_FALSE\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_RECOVERY\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_NOT_SUPPORTED\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_FALSE\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_NOT_SUPPORTED\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_TRUE\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_FALSE\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ACCESS_TIMEOUT_RECOVERY\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NOT_SUPPORTED\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_SYSGUID\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_CHASSIS_SN\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NO_PARTITION\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INSUFFICIENT_NVLINKS\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCOMPATIBLE_GPU_FW\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INVALID_LOCATION\0"
-    "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_GPU_STATE_INVALID\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_INCORRECT_CONFIGURATION\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_NOT_SUPPORTED\0"
@@ -4515,18 +5225,11 @@ static const char constant_names[] =
     "NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_DISCONNECTED\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_GFM_STATE\0"
     "NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_GFM_STATE\0"
-    "NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED\0"
-    "NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY\0"
-    "NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY\0"
-    "NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY\0"
     "NVML_GPU_FABRIC_CLIQUE_MAX\0"
     "NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER\0"
     "NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_POINTER\0"
     "NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT\0"
     "NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT\0"
-    "NVML_INIT_FLAG_NO_GPUS\0"
-    "NVML_INIT_FLAG_NO_ATTACH\0"
-    "NVML_INIT_FLAG_FORCE_INIT\0"
     "NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE\0"
     "NVML_DEVICE_UUID_BUFFER_SIZE\0"
     "NVML_DEVICE_UUID_V2_BUFFER_SIZE\0"
@@ -4541,59 +5244,13 @@ static const char constant_names[] =
     "NVML_NVLINK_BER_MANTISSA_WIDTH\0"
     "NVML_NVLINK_BER_EXP_SHIFT\0"
     "NVML_NVLINK_BER_EXP_WIDTH\0"
-    "NVML_NVLINK_STATE_INACTIVE\0"
-    "NVML_NVLINK_STATE_ACTIVE\0"
-    "NVML_NVLINK_STATE_SLEEP\0"
-    "NVML_NVLINK_STATE_ACTIVE_TRAFFIC_DISABLED\0"
     "NVML_NVLINK_TOTAL_SUPPORTED_BW_MODES\0"
-    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE\0"
-    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR\0"
-    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_UPHY\0"
-    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_CLN\0"
-    "NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_DLN\0"
     "NVML_NVLINK_FIRMWARE_VERSION_LENGTH\0"
     "NVML_NVLINK_MAX_REMAP_TABLE_ENTRIES_V2\0"
     "NVML_NVLINK_REMAP_TABLE_ENTRIES_CHUNK\0"
     "NVML_NVLINK_NVLE_PRIVATE_INFO_SIZE\0"
     "NVML_NVLINK_NVLE_AES_256_GCM_KEY_SIZE_BYTES\0"
     "NVML_PRM_DATA_MAX_SIZE\0"
-    "NVML_DEVICE_MIG_DISABLE\0"
-    "NVML_DEVICE_MIG_ENABLE\0"
-    "NVML_GPU_INSTANCE_PROFILE_1_SLICE\0"
-    "NVML_GPU_INSTANCE_PROFILE_2_SLICE\0"
-    "NVML_GPU_INSTANCE_PROFILE_3_SLICE\0"
-    "NVML_GPU_INSTANCE_PROFILE_4_SLICE\0"
-    "NVML_GPU_INSTANCE_PROFILE_7_SLICE\0"
-    "NVML_GPU_INSTANCE_PROFILE_8_SLICE\0"
-    "NVML_GPU_INSTANCE_PROFILE_6_SLICE\0"
-    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1\0"
-    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1\0"
-    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2\0"
-    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_GFX\0"
-    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_GFX\0"
-    "NVML_GPU_INSTANCE_PROFILE_4_SLICE_GFX\0"
-    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_NO_ME\0"
-    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_NO_ME\0"
-    "NVML_GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME\0"
-    "NVML_GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME\0"
-    "NVML_GPU_INSTANCE_PROFILE_3_SLICE_GFX\0"
-    "NVML_GPU_INSTANCE_PROFILE_COUNT\0"
-    "NVML_GPU_INSTANCE_PROFILE_CAPS_P2P\0"
-    "NVML_GPU_INTSTANCE_PROFILE_CAPS_P2P\0"
-    "NVML_GPU_INSTANCE_PROFILE_CAPS_GFX\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_CAPS_GFX\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE_NVL\0"
-    "NVML_COMPUTE_INSTANCE_PROFILE_COUNT\0"
-    "NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED\0"
-    "NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT\0"
     "NVML_GPM_METRICS_GET_VERSION\0"
     "NVML_GPM_SUPPORT_VERSION\0"
     "NVML_DEV_CAP_EGM\0"
@@ -4603,14 +5260,6 @@ static const char constant_names[] =
     "NVML_POWER_SMOOTHING_MAX_NUM_PROFILES\0"
     "NVML_POWER_SMOOTHING_NUM_PROFILE_PARAMS\0"
     "NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PERCENT_TMP_FLOOR\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_UP_RATE\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_RATE\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_HYSTERESIS\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_SECONDARY_POWER_FLOOR\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_WIN_MULT\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_TAR_WIN_MULT\0"
-    "NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_OFFSET\0"
     "";
 static const FunctionInfo function_infos[] = {
     {"nvmlInit_v2\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
@@ -27685,10 +28334,10 @@ const ModuleInfo module_info = {
     .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
-    .enum_count = 76,
+    .enum_count = 119,
     .handle_count = 0,
     .record_count = 206,
-    .constant_count = 310,
+    .constant_count = 125,
     .function_count = 413,
     .status = 33,
     .generated = functions,

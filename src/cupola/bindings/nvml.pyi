@@ -121,6 +121,7 @@ NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE: int
 NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE: int
 NVML_DEVICE_MEMORY_LIMIT_MAX: int
 NVML_NVLINK_MAX_LINKS: int
+NVLINK_MAX_LINKS: int
 NVML_TOPOLOGY_CPU: int
 NVML_MAX_PHYSICAL_BRIDGE: int
 NVML_MAX_THERMAL_SENSORS_PER_GPU: int
@@ -145,91 +146,20 @@ NVML_SINGLE_BIT_ECC: int
 NVML_DOUBLE_BIT_ECC: int
 NVML_MAX_GPU_PERF_PSTATES: int
 NVML_PERF_MODES_BUFFER_SIZE: int
-NVML_POWER_MIZER_MODE_ADAPTIVE: int
-NVML_POWER_MIZER_MODE_PREFER_MAXIMUM_PERFORMANCE: int
-NVML_POWER_MIZER_MODE_AUTO: int
-NVML_POWER_MIZER_MODE_PREFER_CONSISTENT_PERFORMANCE: int
 NVML_DEVICE_HOSTNAME_BUFFER_SIZE: int
-NVML_RUSD_POLL_NONE: int
-NVML_RUSD_POLL_CLOCK: int
-NVML_RUSD_POLL_PERF: int
-NVML_RUSD_POLL_MEMORY: int
-NVML_RUSD_POLL_POWER: int
-NVML_RUSD_POLL_THERMAL: int
-NVML_RUSD_POLL_PCI: int
-NVML_RUSD_POLL_FAN: int
-NVML_RUSD_POLL_PROC_UTIL: int
-NVML_RUSD_POLL_ALL: int
 NVML_GSP_FIRMWARE_VERSION_BUF_SIZE: int
-NVML_PCIE_LINK_MAX_SPEED_INVALID: int
-NVML_PCIE_LINK_MAX_SPEED_2500MBPS: int
-NVML_PCIE_LINK_MAX_SPEED_5000MBPS: int
-NVML_PCIE_LINK_MAX_SPEED_8000MBPS: int
-NVML_PCIE_LINK_MAX_SPEED_16000MBPS: int
-NVML_PCIE_LINK_MAX_SPEED_32000MBPS: int
-NVML_PCIE_LINK_MAX_SPEED_64000MBPS: int
-NVML_ADAPTIVE_CLOCKING_INFO_STATUS_DISABLED: int
-NVML_ADAPTIVE_CLOCKING_INFO_STATUS_ENABLED: int
 NVML_MAX_GPU_UTILIZATIONS: int
-NVML_PCIE_ATOMICS_CAP_FETCHADD32: int
-NVML_PCIE_ATOMICS_CAP_FETCHADD64: int
-NVML_PCIE_ATOMICS_CAP_SWAP32: int
-NVML_PCIE_ATOMICS_CAP_SWAP64: int
-NVML_PCIE_ATOMICS_CAP_CAS32: int
-NVML_PCIE_ATOMICS_CAP_CAS64: int
-NVML_PCIE_ATOMICS_CAP_CAS128: int
-NVML_PCIE_ATOMICS_OPS_MAX: int
-NVML_POWER_SCOPE_GPU: int
-NVML_POWER_SCOPE_MODULE: int
-NVML_POWER_SCOPE_MEMORY: int
-NVML_POWER_SCOPE_GPU_BASE: int
-NVML_POWER_SCOPE_COUNT: int
-NVML_GRID_LICENSE_EXPIRY_NOT_AVAILABLE: int
-NVML_GRID_LICENSE_EXPIRY_INVALID: int
-NVML_GRID_LICENSE_EXPIRY_VALID: int
-NVML_GRID_LICENSE_EXPIRY_NOT_APPLICABLE: int
-NVML_GRID_LICENSE_EXPIRY_PERMANENT: int
+MAX_GPU_UTILIZATIONS: int
 NVML_GRID_LICENSE_BUFFER_SIZE: int
 NVML_VGPU_NAME_BUFFER_SIZE: int
 NVML_GRID_LICENSE_FEATURE_MAX_COUNT: int
+GRID_LICENSE_FEATURE_MAX_COUNT: int
 NVML_INVALID_VGPU_PLACEMENT_ID: int
-NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_NO: int
-NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION_YES: int
-NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_NO: int
-NVML_VGPU_PGPU_VIRTUALIZATION_CAP_MIGRATION_YES: int
-NVML_VGPU_PGPU_HETEROGENEOUS_MODE: int
-NVML_VGPU_PGPU_HOMOGENEOUS_MODE: int
-NVML_VGPU_SCHEDULER_POLICY_UNKNOWN: int
-NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT: int
-NVML_VGPU_SCHEDULER_POLICY_EQUAL_SHARE: int
-NVML_VGPU_SCHEDULER_POLICY_FIXED_SHARE: int
 NVML_SUPPORTED_VGPU_SCHEDULER_POLICY_COUNT: int
 NVML_SCHEDULER_SW_MAX_LOG_ENTRIES: int
-NVML_VGPU_SCHEDULER_ARR_DEFAULT: int
-NVML_VGPU_SCHEDULER_ARR_DISABLE: int
-NVML_VGPU_SCHEDULER_ARR_ENABLE: int
-NVML_VGPU_SCHEDULER_ENGINE_TYPE_GRAPHICS: int
-NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC1: int
-NVML_VGPU_SCHEDULER_ENGINE_TYPE_NVENC0: int
-NVML_GRID_LICENSE_STATE_UNKNOWN: int
-NVML_GRID_LICENSE_STATE_UNINITIALIZED: int
-NVML_GRID_LICENSE_STATE_UNLICENSED_UNRESTRICTED: int
-NVML_GRID_LICENSE_STATE_UNLICENSED_RESTRICTED: int
-NVML_GRID_LICENSE_STATE_UNLICENSED: int
-NVML_GRID_LICENSE_STATE_LICENSED: int
 NVML_MCLK_SWITCH_TYPE_NOT_SUPPORTED: int
 NVML_MCLK_SWITCH_TYPE_DEFERRED: int
 NVML_MCLK_SWITCH_TYPE_RUNTIME: int
-NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US: int
-NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_50US: int
-NVML_NVLINK_POWER_STATE_HIGH_SPEED: int
-NVML_NVLINK_POWER_STATE_LOW: int
-NVML_NVLINK_LOW_POWER_THRESHOLD_MIN: int
-NVML_NVLINK_LOW_POWER_THRESHOLD_MAX: int
-NVML_NVLINK_LOW_POWER_THRESHOLD_RESET: int
-NVML_NVLINK_LOW_POWER_THRESHOLD_DEFAULT: int
-NVML_C2C_POWER_STATE_FULL_POWER: int
-NVML_C2C_POWER_STATE_LOW_POWER: int
 NVML_GPU_INSTANCE_ID_ANY: int
 NVML_COMPUTE_INSTANCE_ID_ANY: int
 NVML_OPERATIONAL_EVENT_ATTR_UNCONTAINED: int
@@ -242,38 +172,9 @@ NVML_OPERATIONAL_EVENT_ATTR_OVERFLOW: int
 NVML_OPERATIONAL_EVENT_GROUP_ATTR_RECOVERED: int
 NVML_OPERATIONAL_EVENT_GROUP_ATTR_PREVERR: int
 NVML_OPERATIONAL_EVENT_GROUP_ATTR_SIMULATED: int
-NVML_NVFBC_SESSION_FLAG_DIFFMAP_ENABLED: int
-NVML_NVFBC_SESSION_FLAG_CLASSIFICATIONMAP_ENABLED: int
-NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_NO_WAIT: int
-NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_INFINITE: int
-NVML_NVFBC_SESSION_FLAG_CAPTURE_WITH_WAIT_TIMEOUT: int
-NVML_CC_SYSTEM_CPU_CAPS_NONE: int
-NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV: int
-NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX: int
-NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_SNP: int
-NVML_CC_SYSTEM_CPU_CAPS_AMD_SNP_VTOM: int
-NVML_CC_SYSTEM_CPU_CAPS_ARM_CCA: int
-NVML_CC_SYSTEM_CPU_CAPS_INTEL_TDX_CONNECT: int
-NVML_CC_SYSTEM_CPU_CAPS_AMD_SEV_TIO: int
-NVML_CC_SYSTEM_GPUS_CC_NOT_CAPABLE: int
-NVML_CC_SYSTEM_GPUS_CC_CAPABLE: int
-NVML_CC_SYSTEM_GPUS_CC_BMSAI_CAPABLE: int
-NVML_CC_SYSTEM_DEVTOOLS_MODE_OFF: int
-NVML_CC_SYSTEM_DEVTOOLS_MODE_ON: int
-NVML_CC_SYSTEM_ENVIRONMENT_UNAVAILABLE: int
-NVML_CC_SYSTEM_ENVIRONMENT_SIM: int
-NVML_CC_SYSTEM_ENVIRONMENT_PROD: int
-NVML_CC_SYSTEM_FEATURE_DISABLED: int
-NVML_CC_SYSTEM_FEATURE_ENABLED: int
-NVML_CC_SYSTEM_FEATURE_BMSAI_ENABLED: int
-NVML_CC_SYSTEM_MULTIGPU_NONE: int
-NVML_CC_SYSTEM_MULTIGPU_PROTECTED_PCIE: int
-NVML_CC_SYSTEM_MULTIGPU_NVLE: int
 NVML_CC_SYSTEM_TDISP_STATE_DISABLED: int
 NVML_CC_SYSTEM_TDISP_STATE_NOT_READY: int
 NVML_CC_SYSTEM_TDISP_STATE_READY: int
-NVML_CC_ACCEPTING_CLIENT_REQUESTS_FALSE: int
-NVML_CC_ACCEPTING_CLIENT_REQUESTS_TRUE: int
 NVML_GPU_CERT_CHAIN_SIZE: int
 NVML_GPU_ATTESTATION_CERT_CHAIN_SIZE: int
 NVML_CC_GPU_CEC_NONCE_SIZE: int
@@ -284,39 +185,14 @@ NVML_CC_CEC_ATTESTATION_REPORT_PRESENT: int
 NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MIN: int
 NVML_CC_KEY_ROTATION_THRESHOLD_ATTACKER_ADVANTAGE_MAX: int
 NVML_GPU_FABRIC_UUID_LEN: int
-NVML_GPU_FABRIC_STATE_NOT_SUPPORTED: int
-NVML_GPU_FABRIC_STATE_NOT_STARTED: int
-NVML_GPU_FABRIC_STATE_IN_PROGRESS: int
-NVML_GPU_FABRIC_STATE_COMPLETED: int
-NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_NOT_SUPPORTED: int
-NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE: int
-NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_FALSE: int
 NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW: int
 NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW: int
-NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_NOT_SUPPORTED: int
-NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_TRUE: int
-NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_FALSE: int
 NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY: int
 NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_RECOVERY: int
-NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_NOT_SUPPORTED: int
-NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE: int
-NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_FALSE: int
 NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY: int
 NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY: int
-NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_NOT_SUPPORTED: int
-NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_TRUE: int
-NVML_GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_FALSE: int
 NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY: int
 NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_ACCESS_TIMEOUT_RECOVERY: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NOT_SUPPORTED: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_SYSGUID: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_CHASSIS_SN: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NO_PARTITION: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INSUFFICIENT_NVLINKS: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCOMPATIBLE_GPU_FW: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INVALID_LOCATION: int
-NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_GPU_STATE_INVALID: int
 NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION: int
 NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_INCORRECT_CONFIGURATION: int
 NVML_GPU_FABRIC_HEALTH_MASK_PARTITION_ASSIGNED_NOT_SUPPORTED: int
@@ -329,18 +205,11 @@ NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_CONNECTED: int
 NVML_GPU_FABRIC_HEALTH_MASK_GFM_STATE_DISCONNECTED: int
 NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_GFM_STATE: int
 NVML_GPU_FABRIC_HEALTH_MASK_WIDTH_GFM_STATE: int
-NVML_GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED: int
-NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY: int
-NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY: int
-NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY: int
 NVML_GPU_FABRIC_CLIQUE_MAX: int
 NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER: int
 NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_POINTER: int
 NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_LOGICAL_ENDPOINT: int
 NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_LOGICAL_ENDPOINT: int
-NVML_INIT_FLAG_NO_GPUS: int
-NVML_INIT_FLAG_NO_ATTACH: int
-NVML_INIT_FLAG_FORCE_INIT: int
 NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE: int
 NVML_DEVICE_UUID_BUFFER_SIZE: int
 NVML_DEVICE_UUID_V2_BUFFER_SIZE: int
@@ -355,59 +224,13 @@ NVML_NVLINK_BER_MANTISSA_SHIFT: int
 NVML_NVLINK_BER_MANTISSA_WIDTH: int
 NVML_NVLINK_BER_EXP_SHIFT: int
 NVML_NVLINK_BER_EXP_WIDTH: int
-NVML_NVLINK_STATE_INACTIVE: int
-NVML_NVLINK_STATE_ACTIVE: int
-NVML_NVLINK_STATE_SLEEP: int
-NVML_NVLINK_STATE_ACTIVE_TRAFFIC_DISABLED: int
 NVML_NVLINK_TOTAL_SUPPORTED_BW_MODES: int
-NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE: int
-NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR: int
-NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_UPHY: int
-NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_CLN: int
-NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_DLN: int
 NVML_NVLINK_FIRMWARE_VERSION_LENGTH: int
 NVML_NVLINK_MAX_REMAP_TABLE_ENTRIES_V2: int
 NVML_NVLINK_REMAP_TABLE_ENTRIES_CHUNK: int
 NVML_NVLINK_NVLE_PRIVATE_INFO_SIZE: int
 NVML_NVLINK_NVLE_AES_256_GCM_KEY_SIZE_BYTES: int
 NVML_PRM_DATA_MAX_SIZE: int
-NVML_DEVICE_MIG_DISABLE: int
-NVML_DEVICE_MIG_ENABLE: int
-NVML_GPU_INSTANCE_PROFILE_1_SLICE: int
-NVML_GPU_INSTANCE_PROFILE_2_SLICE: int
-NVML_GPU_INSTANCE_PROFILE_3_SLICE: int
-NVML_GPU_INSTANCE_PROFILE_4_SLICE: int
-NVML_GPU_INSTANCE_PROFILE_7_SLICE: int
-NVML_GPU_INSTANCE_PROFILE_8_SLICE: int
-NVML_GPU_INSTANCE_PROFILE_6_SLICE: int
-NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1: int
-NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1: int
-NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2: int
-NVML_GPU_INSTANCE_PROFILE_1_SLICE_GFX: int
-NVML_GPU_INSTANCE_PROFILE_2_SLICE_GFX: int
-NVML_GPU_INSTANCE_PROFILE_4_SLICE_GFX: int
-NVML_GPU_INSTANCE_PROFILE_1_SLICE_NO_ME: int
-NVML_GPU_INSTANCE_PROFILE_2_SLICE_NO_ME: int
-NVML_GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME: int
-NVML_GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME: int
-NVML_GPU_INSTANCE_PROFILE_3_SLICE_GFX: int
-NVML_GPU_INSTANCE_PROFILE_COUNT: int
-NVML_GPU_INSTANCE_PROFILE_CAPS_P2P: int
-NVML_GPU_INTSTANCE_PROFILE_CAPS_P2P: int
-NVML_GPU_INSTANCE_PROFILE_CAPS_GFX: int
-NVML_COMPUTE_INSTANCE_PROFILE_CAPS_GFX: int
-NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE: int
-NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE: int
-NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE: int
-NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE: int
-NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE: int
-NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE: int
-NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE: int
-NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1: int
-NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE_NVL: int
-NVML_COMPUTE_INSTANCE_PROFILE_COUNT: int
-NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED: int
-NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT: int
 NVML_GPM_METRICS_GET_VERSION: int
 NVML_GPM_SUPPORT_VERSION: int
 NVML_DEV_CAP_EGM: int
@@ -417,14 +240,6 @@ NVML_WORKLOAD_POWER_MAX_PROFILES: int
 NVML_POWER_SMOOTHING_MAX_NUM_PROFILES: int
 NVML_POWER_SMOOTHING_NUM_PROFILE_PARAMS: int
 NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_PERCENT_TMP_FLOOR: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_UP_RATE: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_RATE: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_RAMP_DOWN_HYSTERESIS: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_SECONDARY_POWER_FLOOR: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_WIN_MULT: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_TAR_WIN_MULT: int
-NVML_POWER_SMOOTHING_PROFILE_PARAM_PRIMARY_FLOOR_ACT_OFFSET: int
 
 class ProcessMode(_Enum):
     """Enum to represent process mode."""
@@ -436,21 +251,31 @@ class ProcessMode(_Enum):
 
 class DeviceAddressingModeType(_Enum):
     """Enum to represent device addressing mode values"""
+    NONE: ClassVar[DeviceAddressingModeType]
     DEVICE_ADDRESSING_MODE_NONE: ClassVar[DeviceAddressingModeType]
+    HMM: ClassVar[DeviceAddressingModeType]
     DEVICE_ADDRESSING_MODE_HMM: ClassVar[DeviceAddressingModeType]
+    ATS: ClassVar[DeviceAddressingModeType]
     DEVICE_ADDRESSING_MODE_ATS: ClassVar[DeviceAddressingModeType]
 
 class BridgeChipType(_Enum):
     """Enum to represent type of bridge chip"""
+    PLX: ClassVar[BridgeChipType]
     BRIDGE_CHIP_PLX: ClassVar[BridgeChipType]
+    BRO4: ClassVar[BridgeChipType]
     BRIDGE_CHIP_BRO4: ClassVar[BridgeChipType]
 
 class NvLinkUtilizationCountUnits(_Enum):
     """Enum to represent the NvLink utilization counter packet units"""
+    CYCLES: ClassVar[NvLinkUtilizationCountUnits]
     NVLINK_COUNTER_UNIT_CYCLES: ClassVar[NvLinkUtilizationCountUnits]
+    PACKETS: ClassVar[NvLinkUtilizationCountUnits]
     NVLINK_COUNTER_UNIT_PACKETS: ClassVar[NvLinkUtilizationCountUnits]
+    BYTES: ClassVar[NvLinkUtilizationCountUnits]
     NVLINK_COUNTER_UNIT_BYTES: ClassVar[NvLinkUtilizationCountUnits]
+    RESERVED: ClassVar[NvLinkUtilizationCountUnits]
     NVLINK_COUNTER_UNIT_RESERVED: ClassVar[NvLinkUtilizationCountUnits]
+    COUNT: ClassVar[NvLinkUtilizationCountUnits]
     NVLINK_COUNTER_UNIT_COUNT: ClassVar[NvLinkUtilizationCountUnits]
 
 class NvLinkUtilizationCountPktTypes(_Enum):
@@ -458,69 +283,116 @@ class NvLinkUtilizationCountPktTypes(_Enum):
     applicable with the units as packets or bytes ** as specified in
     `nvmlNvLinkUtilizationCountUnits_t` ** all packet filter descriptions are target GPU centric **
     these can be "OR'd" together"""
+    NOP: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_NOP: ClassVar[NvLinkUtilizationCountPktTypes]
+    READ: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_READ: ClassVar[NvLinkUtilizationCountPktTypes]
+    WRITE: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_WRITE: ClassVar[NvLinkUtilizationCountPktTypes]
+    RATOM: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_RATOM: ClassVar[NvLinkUtilizationCountPktTypes]
+    NRATOM: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_NRATOM: ClassVar[NvLinkUtilizationCountPktTypes]
+    FLUSH: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_FLUSH: ClassVar[NvLinkUtilizationCountPktTypes]
+    RESPDATA: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_RESPDATA: ClassVar[NvLinkUtilizationCountPktTypes]
+    RESPNODATA: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_RESPNODATA: ClassVar[NvLinkUtilizationCountPktTypes]
+    ALL: ClassVar[NvLinkUtilizationCountPktTypes]
     NVLINK_COUNTER_PKTFILTER_ALL: ClassVar[NvLinkUtilizationCountPktTypes]
 
 class NvLinkCapability(_Enum):
     """Enum to represent NvLink queryable capabilities"""
+    P2P_SUPPORTED: ClassVar[NvLinkCapability]
     NVLINK_CAP_P2P_SUPPORTED: ClassVar[NvLinkCapability]
+    SYSMEM_ACCESS: ClassVar[NvLinkCapability]
     NVLINK_CAP_SYSMEM_ACCESS: ClassVar[NvLinkCapability]
+    P2P_ATOMICS: ClassVar[NvLinkCapability]
     NVLINK_CAP_P2P_ATOMICS: ClassVar[NvLinkCapability]
+    SYSMEM_ATOMICS: ClassVar[NvLinkCapability]
     NVLINK_CAP_SYSMEM_ATOMICS: ClassVar[NvLinkCapability]
+    SLI_BRIDGE: ClassVar[NvLinkCapability]
     NVLINK_CAP_SLI_BRIDGE: ClassVar[NvLinkCapability]
+    VALID: ClassVar[NvLinkCapability]
     NVLINK_CAP_VALID: ClassVar[NvLinkCapability]
+    COUNT: ClassVar[NvLinkCapability]
     NVLINK_CAP_COUNT: ClassVar[NvLinkCapability]
 
 class NvLinkErrorCounter(_Enum):
     """Enum to represent NvLink queryable error counters"""
+    DL_REPLAY: ClassVar[NvLinkErrorCounter]
     NVLINK_ERROR_DL_REPLAY: ClassVar[NvLinkErrorCounter]
+    DL_RECOVERY: ClassVar[NvLinkErrorCounter]
     NVLINK_ERROR_DL_RECOVERY: ClassVar[NvLinkErrorCounter]
+    DL_CRC_FLIT: ClassVar[NvLinkErrorCounter]
     NVLINK_ERROR_DL_CRC_FLIT: ClassVar[NvLinkErrorCounter]
+    DL_CRC_DATA: ClassVar[NvLinkErrorCounter]
     NVLINK_ERROR_DL_CRC_DATA: ClassVar[NvLinkErrorCounter]
+    DL_ECC_DATA: ClassVar[NvLinkErrorCounter]
     NVLINK_ERROR_DL_ECC_DATA: ClassVar[NvLinkErrorCounter]
+    COUNT: ClassVar[NvLinkErrorCounter]
     NVLINK_ERROR_COUNT: ClassVar[NvLinkErrorCounter]
 
 class IntNvLinkDeviceType(_Enum):
     """Enum to represent NvLink's remote device type"""
+    GPU: ClassVar[IntNvLinkDeviceType]
     NVLINK_DEVICE_TYPE_GPU: ClassVar[IntNvLinkDeviceType]
+    IBMNPU: ClassVar[IntNvLinkDeviceType]
     NVLINK_DEVICE_TYPE_IBMNPU: ClassVar[IntNvLinkDeviceType]
+    SWITCH: ClassVar[IntNvLinkDeviceType]
     NVLINK_DEVICE_TYPE_SWITCH: ClassVar[IntNvLinkDeviceType]
+    UNKNOWN: ClassVar[IntNvLinkDeviceType]
     NVLINK_DEVICE_TYPE_UNKNOWN: ClassVar[IntNvLinkDeviceType]
 
 class GpuTopologyLevel(_Enum):
     """Represents level relationships within a system between two GPUs The enums are spaced to allow
     for future relationships"""
+    INTERNAL: ClassVar[GpuTopologyLevel]
     TOPOLOGY_INTERNAL: ClassVar[GpuTopologyLevel]
+    SINGLE: ClassVar[GpuTopologyLevel]
     TOPOLOGY_SINGLE: ClassVar[GpuTopologyLevel]
+    MULTIPLE: ClassVar[GpuTopologyLevel]
     TOPOLOGY_MULTIPLE: ClassVar[GpuTopologyLevel]
+    HOSTBRIDGE: ClassVar[GpuTopologyLevel]
     TOPOLOGY_HOSTBRIDGE: ClassVar[GpuTopologyLevel]
+    NODE: ClassVar[GpuTopologyLevel]
     TOPOLOGY_NODE: ClassVar[GpuTopologyLevel]
+    SYSTEM: ClassVar[GpuTopologyLevel]
     TOPOLOGY_SYSTEM: ClassVar[GpuTopologyLevel]
 
 class GpuP2PStatus(_Enum):
+    OK: ClassVar[GpuP2PStatus]
     P2P_STATUS_OK: ClassVar[GpuP2PStatus]
+    CHIPSET_NOT_SUPPORED: ClassVar[GpuP2PStatus]
     P2P_STATUS_CHIPSET_NOT_SUPPORED: ClassVar[GpuP2PStatus]
+    CHIPSET_NOT_SUPPORTED: ClassVar[GpuP2PStatus]
     P2P_STATUS_CHIPSET_NOT_SUPPORTED: ClassVar[GpuP2PStatus]
+    GPU_NOT_SUPPORTED: ClassVar[GpuP2PStatus]
     P2P_STATUS_GPU_NOT_SUPPORTED: ClassVar[GpuP2PStatus]
+    IOH_TOPOLOGY_NOT_SUPPORTED: ClassVar[GpuP2PStatus]
     P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED: ClassVar[GpuP2PStatus]
+    DISABLED_BY_REGKEY: ClassVar[GpuP2PStatus]
     P2P_STATUS_DISABLED_BY_REGKEY: ClassVar[GpuP2PStatus]
+    NOT_SUPPORTED: ClassVar[GpuP2PStatus]
     P2P_STATUS_NOT_SUPPORTED: ClassVar[GpuP2PStatus]
+    UNKNOWN: ClassVar[GpuP2PStatus]
     P2P_STATUS_UNKNOWN: ClassVar[GpuP2PStatus]
 
 class GpuP2PCapsIndex(_Enum):
+    READ: ClassVar[GpuP2PCapsIndex]
     P2P_CAPS_INDEX_READ: ClassVar[GpuP2PCapsIndex]
+    WRITE: ClassVar[GpuP2PCapsIndex]
     P2P_CAPS_INDEX_WRITE: ClassVar[GpuP2PCapsIndex]
+    NVLINK: ClassVar[GpuP2PCapsIndex]
     P2P_CAPS_INDEX_NVLINK: ClassVar[GpuP2PCapsIndex]
+    ATOMICS: ClassVar[GpuP2PCapsIndex]
     P2P_CAPS_INDEX_ATOMICS: ClassVar[GpuP2PCapsIndex]
+    PCI: ClassVar[GpuP2PCapsIndex]
     P2P_CAPS_INDEX_PCI: ClassVar[GpuP2PCapsIndex]
+    PROP: ClassVar[GpuP2PCapsIndex]
     P2P_CAPS_INDEX_PROP: ClassVar[GpuP2PCapsIndex]
+    UNKNOWN: ClassVar[GpuP2PCapsIndex]
     P2P_CAPS_INDEX_UNKNOWN: ClassVar[GpuP2PCapsIndex]
 
 class SamplingType(_Enum):
@@ -539,8 +411,11 @@ class SamplingType(_Enum):
 
 class PcieUtilCounter(_Enum):
     """Represents the queryable PCIe utilization counters"""
+    TX_BYTES: ClassVar[PcieUtilCounter]
     PCIE_UTIL_TX_BYTES: ClassVar[PcieUtilCounter]
+    RX_BYTES: ClassVar[PcieUtilCounter]
     PCIE_UTIL_RX_BYTES: ClassVar[PcieUtilCounter]
+    COUNT: ClassVar[PcieUtilCounter]
     PCIE_UTIL_COUNT: ClassVar[PcieUtilCounter]
 
 class ValueType(_Enum):
@@ -556,14 +431,23 @@ class ValueType(_Enum):
 
 class PerfPolicyType(_Enum):
     """Represents type of perf policy for which violation times can be queried"""
+    POWER: ClassVar[PerfPolicyType]
     PERF_POLICY_POWER: ClassVar[PerfPolicyType]
+    THERMAL: ClassVar[PerfPolicyType]
     PERF_POLICY_THERMAL: ClassVar[PerfPolicyType]
+    SYNC_BOOST: ClassVar[PerfPolicyType]
     PERF_POLICY_SYNC_BOOST: ClassVar[PerfPolicyType]
+    BOARD_LIMIT: ClassVar[PerfPolicyType]
     PERF_POLICY_BOARD_LIMIT: ClassVar[PerfPolicyType]
+    LOW_UTILIZATION: ClassVar[PerfPolicyType]
     PERF_POLICY_LOW_UTILIZATION: ClassVar[PerfPolicyType]
+    RELIABILITY: ClassVar[PerfPolicyType]
     PERF_POLICY_RELIABILITY: ClassVar[PerfPolicyType]
+    TOTAL_APP_CLOCKS: ClassVar[PerfPolicyType]
     PERF_POLICY_TOTAL_APP_CLOCKS: ClassVar[PerfPolicyType]
+    TOTAL_BASE_CLOCKS: ClassVar[PerfPolicyType]
     PERF_POLICY_TOTAL_BASE_CLOCKS: ClassVar[PerfPolicyType]
+    COUNT: ClassVar[PerfPolicyType]
     PERF_POLICY_COUNT: ClassVar[PerfPolicyType]
 
 class ThermalTarget(_Enum):
@@ -603,17 +487,31 @@ class ThermalController(_Enum):
 
 class CoolerControl(_Enum):
     """Cooler control type"""
+    NONE: ClassVar[CoolerControl]
     THERMAL_COOLER_SIGNAL_NONE: ClassVar[CoolerControl]
+    TOGGLE: ClassVar[CoolerControl]
     THERMAL_COOLER_SIGNAL_TOGGLE: ClassVar[CoolerControl]
+    VARIABLE: ClassVar[CoolerControl]
     THERMAL_COOLER_SIGNAL_VARIABLE: ClassVar[CoolerControl]
+    COUNT: ClassVar[CoolerControl]
     THERMAL_COOLER_SIGNAL_COUNT: ClassVar[CoolerControl]
 
 class CoolerTarget(_Enum):
     """Cooler's target"""
+    NONE: ClassVar[CoolerTarget]
+    THERMAL_NONE: ClassVar[CoolerTarget]
     THERMAL_COOLER_TARGET_NONE: ClassVar[CoolerTarget]
+    GPU: ClassVar[CoolerTarget]
+    THERMAL_GPU: ClassVar[CoolerTarget]
     THERMAL_COOLER_TARGET_GPU: ClassVar[CoolerTarget]
+    MEMORY: ClassVar[CoolerTarget]
+    THERMAL_MEMORY: ClassVar[CoolerTarget]
     THERMAL_COOLER_TARGET_MEMORY: ClassVar[CoolerTarget]
+    POWER_SUPPLY: ClassVar[CoolerTarget]
+    THERMAL_POWER_SUPPLY: ClassVar[CoolerTarget]
     THERMAL_COOLER_TARGET_POWER_SUPPLY: ClassVar[CoolerTarget]
+    GPU_RELATED: ClassVar[CoolerTarget]
+    THERMAL_GPU_RELATED: ClassVar[CoolerTarget]
     THERMAL_COOLER_TARGET_GPU_RELATED: ClassVar[CoolerTarget]
 
 class UUIDType(_Enum):
@@ -624,60 +522,101 @@ class UUIDType(_Enum):
 
 class EnableState(_Enum):
     """Generic enable/disable enum."""
+    DISABLED: ClassVar[EnableState]
     FEATURE_DISABLED: ClassVar[EnableState]
+    ENABLED: ClassVar[EnableState]
     FEATURE_ENABLED: ClassVar[EnableState]
 
 class BrandType(_Enum):
     """* The Brand of the GPU"""
+    UNKNOWN: ClassVar[BrandType]
     BRAND_UNKNOWN: ClassVar[BrandType]
+    QUADRO: ClassVar[BrandType]
     BRAND_QUADRO: ClassVar[BrandType]
+    TESLA: ClassVar[BrandType]
     BRAND_TESLA: ClassVar[BrandType]
+    NVS: ClassVar[BrandType]
     BRAND_NVS: ClassVar[BrandType]
+    GRID: ClassVar[BrandType]
     BRAND_GRID: ClassVar[BrandType]
+    GEFORCE: ClassVar[BrandType]
     BRAND_GEFORCE: ClassVar[BrandType]
+    TITAN: ClassVar[BrandType]
     BRAND_TITAN: ClassVar[BrandType]
+    NVIDIA_VAPPS: ClassVar[BrandType]
     BRAND_NVIDIA_VAPPS: ClassVar[BrandType]
+    NVIDIA_VPC: ClassVar[BrandType]
     BRAND_NVIDIA_VPC: ClassVar[BrandType]
+    NVIDIA_VCS: ClassVar[BrandType]
     BRAND_NVIDIA_VCS: ClassVar[BrandType]
+    NVIDIA_VWS: ClassVar[BrandType]
     BRAND_NVIDIA_VWS: ClassVar[BrandType]
+    NVIDIA_CLOUD_GAMING: ClassVar[BrandType]
     BRAND_NVIDIA_CLOUD_GAMING: ClassVar[BrandType]
+    NVIDIA_VGAMING: ClassVar[BrandType]
     BRAND_NVIDIA_VGAMING: ClassVar[BrandType]
+    QUADRO_RTX: ClassVar[BrandType]
     BRAND_QUADRO_RTX: ClassVar[BrandType]
+    NVIDIA_RTX: ClassVar[BrandType]
     BRAND_NVIDIA_RTX: ClassVar[BrandType]
+    NVIDIA: ClassVar[BrandType]
     BRAND_NVIDIA: ClassVar[BrandType]
+    GEFORCE_RTX: ClassVar[BrandType]
     BRAND_GEFORCE_RTX: ClassVar[BrandType]
+    TITAN_RTX: ClassVar[BrandType]
     BRAND_TITAN_RTX: ClassVar[BrandType]
+    NVIDIA_DLA: ClassVar[BrandType]
     BRAND_NVIDIA_DLA: ClassVar[BrandType]
+    NVIDIA_NPU: ClassVar[BrandType]
     BRAND_NVIDIA_NPU: ClassVar[BrandType]
+    NVIDIA_VGAMEDEV: ClassVar[BrandType]
     BRAND_NVIDIA_VGAMEDEV: ClassVar[BrandType]
+    COUNT: ClassVar[BrandType]
     BRAND_COUNT: ClassVar[BrandType]
 
 class TemperatureThresholds(_Enum):
     """Temperature thresholds."""
+    SHUTDOWN: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_SHUTDOWN: ClassVar[TemperatureThresholds]
+    SLOWDOWN: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_SLOWDOWN: ClassVar[TemperatureThresholds]
+    MEM_MAX: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_MEM_MAX: ClassVar[TemperatureThresholds]
+    GPU_MAX: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_GPU_MAX: ClassVar[TemperatureThresholds]
+    ACOUSTIC_MIN: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_ACOUSTIC_MIN: ClassVar[TemperatureThresholds]
+    ACOUSTIC_CURR: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_ACOUSTIC_CURR: ClassVar[TemperatureThresholds]
+    ACOUSTIC_MAX: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_ACOUSTIC_MAX: ClassVar[TemperatureThresholds]
+    GPS_CURR: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_GPS_CURR: ClassVar[TemperatureThresholds]
+    COUNT: ClassVar[TemperatureThresholds]
     TEMPERATURE_THRESHOLD_COUNT: ClassVar[TemperatureThresholds]
 
 class TemperatureSensors(_Enum):
     """Temperature sensors."""
+    GPU: ClassVar[TemperatureSensors]
     TEMPERATURE_GPU: ClassVar[TemperatureSensors]
+    GPU_MAX: ClassVar[TemperatureSensors]
     TEMPERATURE_GPU_MAX: ClassVar[TemperatureSensors]
+    COUNT: ClassVar[TemperatureSensors]
     TEMPERATURE_COUNT: ClassVar[TemperatureSensors]
 
 class ComputeMode(_Enum):
     """Compute mode. NVML_COMPUTEMODE_EXCLUSIVE_PROCESS was added in CUDA 4.0. Earlier CUDA versions
     supported a single exclusive mode, which is equivalent to NVML_COMPUTEMODE_EXCLUSIVE_THREAD in
     CUDA 4.0 and beyond."""
+    DEFAULT: ClassVar[ComputeMode]
     COMPUTEMODE_DEFAULT: ClassVar[ComputeMode]
+    EXCLUSIVE_THREAD: ClassVar[ComputeMode]
     COMPUTEMODE_EXCLUSIVE_THREAD: ClassVar[ComputeMode]
+    PROHIBITED: ClassVar[ComputeMode]
     COMPUTEMODE_PROHIBITED: ClassVar[ComputeMode]
+    EXCLUSIVE_PROCESS: ClassVar[ComputeMode]
     COMPUTEMODE_EXCLUSIVE_PROCESS: ClassVar[ComputeMode]
+    COUNT: ClassVar[ComputeMode]
     COMPUTEMODE_COUNT: ClassVar[ComputeMode]
 
 class MemoryErrorType(_Enum):
@@ -694,14 +633,20 @@ class EccCounterType(_Enum):
     a compute app is run."""
     VOLATILE_ECC: ClassVar[EccCounterType]
     AGGREGATE_ECC: ClassVar[EccCounterType]
+    ECC_COUNTER_TYPE_COUNT: ClassVar[EccCounterType]
     COUNT: ClassVar[EccCounterType]
 
 class ClockType(_Enum):
     """Clock types. All speeds are in Mhz."""
+    GRAPHICS: ClassVar[ClockType]
     CLOCK_GRAPHICS: ClassVar[ClockType]
+    SM: ClassVar[ClockType]
     CLOCK_SM: ClassVar[ClockType]
+    MEM: ClassVar[ClockType]
     CLOCK_MEM: ClassVar[ClockType]
+    VIDEO: ClassVar[ClockType]
     CLOCK_VIDEO: ClassVar[ClockType]
+    COUNT: ClassVar[ClockType]
     CLOCK_COUNT: ClassVar[ClockType]
 
 class ClockId(_Enum):
@@ -715,8 +660,11 @@ class ClockId(_Enum):
 
 class DriverModel(_Enum):
     """Driver models. Windows only."""
+    WDDM: ClassVar[DriverModel]
     DRIVER_WDDM: ClassVar[DriverModel]
+    WDM: ClassVar[DriverModel]
     DRIVER_WDM: ClassVar[DriverModel]
+    MCDM: ClassVar[DriverModel]
     DRIVER_MCDM: ClassVar[DriverModel]
 
 class Pstates(_Enum):
@@ -742,16 +690,24 @@ class Pstates(_Enum):
 class GpuOperationMode(_Enum):
     """GPU Operation Mode GOM allows to reduce power usage and optimize GPU throughput by disabling
     GPU features. Each GOM is designed to meet specific user needs."""
+    ALL_ON: ClassVar[GpuOperationMode]
     GOM_ALL_ON: ClassVar[GpuOperationMode]
+    COMPUTE: ClassVar[GpuOperationMode]
     GOM_COMPUTE: ClassVar[GpuOperationMode]
+    LOW_DP: ClassVar[GpuOperationMode]
     GOM_LOW_DP: ClassVar[GpuOperationMode]
 
 class InforomObject(_Enum):
     """Available infoROM objects."""
+    OEM: ClassVar[InforomObject]
     INFOROM_OEM: ClassVar[InforomObject]
+    ECC: ClassVar[InforomObject]
     INFOROM_ECC: ClassVar[InforomObject]
+    POWER: ClassVar[InforomObject]
     INFOROM_POWER: ClassVar[InforomObject]
+    DEN: ClassVar[InforomObject]
     INFOROM_DEN: ClassVar[InforomObject]
+    COUNT: ClassVar[InforomObject]
     INFOROM_COUNT: ClassVar[InforomObject]
 
 class Return(_Enum):
@@ -816,9 +772,13 @@ class RestrictedAPI(_Enum):
 
 class GpuUtilizationDomainId(_Enum):
     """Represents the GPU utilization domains"""
+    GPU: ClassVar[GpuUtilizationDomainId]
     GPU_UTILIZATION_DOMAIN_GPU: ClassVar[GpuUtilizationDomainId]
+    FB: ClassVar[GpuUtilizationDomainId]
     GPU_UTILIZATION_DOMAIN_FB: ClassVar[GpuUtilizationDomainId]
+    VID: ClassVar[GpuUtilizationDomainId]
     GPU_UTILIZATION_DOMAIN_VID: ClassVar[GpuUtilizationDomainId]
+    BUS: ClassVar[GpuUtilizationDomainId]
     GPU_UTILIZATION_DOMAIN_BUS: ClassVar[GpuUtilizationDomainId]
 
 class GpuVirtualizationMode(_Enum):
@@ -836,12 +796,16 @@ class HostVgpuMode(_Enum):
 
 class VgpuVmIdType(_Enum):
     """Types of VM identifiers"""
+    DOMAIN_ID: ClassVar[VgpuVmIdType]
     VGPU_VM_ID_DOMAIN_ID: ClassVar[VgpuVmIdType]
+    UUID: ClassVar[VgpuVmIdType]
     VGPU_VM_ID_UUID: ClassVar[VgpuVmIdType]
 
 class VgpuGuestInfoState(_Enum):
     """vGPU GUEST info state"""
+    UNINITIALIZED: ClassVar[VgpuGuestInfoState]
     VGPU_INSTANCE_GUEST_INFO_STATE_UNINITIALIZED: ClassVar[VgpuGuestInfoState]
+    INITIALIZED: ClassVar[VgpuGuestInfoState]
     VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED: ClassVar[VgpuGuestInfoState]
 
 class GridLicenseFeatureCode(_Enum):
@@ -856,50 +820,83 @@ class GridLicenseFeatureCode(_Enum):
 
 class VgpuCapability(_Enum):
     """vGPU queryable capabilities"""
+    NVLINK_P2P: ClassVar[VgpuCapability]
     VGPU_CAP_NVLINK_P2P: ClassVar[VgpuCapability]
+    GPUDIRECT: ClassVar[VgpuCapability]
     VGPU_CAP_GPUDIRECT: ClassVar[VgpuCapability]
+    MULTI_VGPU_EXCLUSIVE: ClassVar[VgpuCapability]
     VGPU_CAP_MULTI_VGPU_EXCLUSIVE: ClassVar[VgpuCapability]
+    EXCLUSIVE_TYPE: ClassVar[VgpuCapability]
     VGPU_CAP_EXCLUSIVE_TYPE: ClassVar[VgpuCapability]
+    EXCLUSIVE_SIZE: ClassVar[VgpuCapability]
     VGPU_CAP_EXCLUSIVE_SIZE: ClassVar[VgpuCapability]
+    COUNT: ClassVar[VgpuCapability]
     VGPU_CAP_COUNT: ClassVar[VgpuCapability]
 
 class VgpuDriverCapability(_Enum):
     """vGPU driver queryable capabilities"""
+    HETEROGENEOUS_MULTI_VGPU: ClassVar[VgpuDriverCapability]
     VGPU_DRIVER_CAP_HETEROGENEOUS_MULTI_VGPU: ClassVar[VgpuDriverCapability]
+    WARM_UPDATE: ClassVar[VgpuDriverCapability]
     VGPU_DRIVER_CAP_WARM_UPDATE: ClassVar[VgpuDriverCapability]
+    COUNT: ClassVar[VgpuDriverCapability]
     VGPU_DRIVER_CAP_COUNT: ClassVar[VgpuDriverCapability]
 
 class DeviceVgpuCapability(_Enum):
     """Device vGPU queryable capabilities"""
+    FRACTIONAL_MULTI_VGPU: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_FRACTIONAL_MULTI_VGPU: ClassVar[DeviceVgpuCapability]
+    HETEROGENEOUS_TIMESLICE_PROFILES: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_PROFILES: ClassVar[DeviceVgpuCapability]
+    HETEROGENEOUS_TIMESLICE_SIZES: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_HETEROGENEOUS_TIMESLICE_SIZES: ClassVar[DeviceVgpuCapability]
+    READ_DEVICE_BUFFER_BW: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_READ_DEVICE_BUFFER_BW: ClassVar[DeviceVgpuCapability]
+    WRITE_DEVICE_BUFFER_BW: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_WRITE_DEVICE_BUFFER_BW: ClassVar[DeviceVgpuCapability]
+    DEVICE_STREAMING: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_DEVICE_STREAMING: ClassVar[DeviceVgpuCapability]
+    MINI_QUARTER_GPU: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_MINI_QUARTER_GPU: ClassVar[DeviceVgpuCapability]
+    COMPUTE_MEDIA_ENGINE_GPU: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_COMPUTE_MEDIA_ENGINE_GPU: ClassVar[DeviceVgpuCapability]
+    WARM_UPDATE: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_WARM_UPDATE: ClassVar[DeviceVgpuCapability]
+    HOMOGENEOUS_PLACEMENTS: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_HOMOGENEOUS_PLACEMENTS: ClassVar[DeviceVgpuCapability]
+    MIG_TIMESLICING_SUPPORTED: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_MIG_TIMESLICING_SUPPORTED: ClassVar[DeviceVgpuCapability]
+    MIG_TIMESLICING_ENABLED: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_MIG_TIMESLICING_ENABLED: ClassVar[DeviceVgpuCapability]
+    UVM_STUN: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_UVM_STUN: ClassVar[DeviceVgpuCapability]
+    COUNT: ClassVar[DeviceVgpuCapability]
     DEVICE_VGPU_CAP_COUNT: ClassVar[DeviceVgpuCapability]
 
 class DeviceGpuRecoveryAction(_Enum):
     """Enum describing the GPU Recovery Action"""
+    NONE: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_NONE: ClassVar[DeviceGpuRecoveryAction]
+    GPU_RESET: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_GPU_RESET: ClassVar[DeviceGpuRecoveryAction]
+    NODE_REBOOT: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_NODE_REBOOT: ClassVar[DeviceGpuRecoveryAction]
+    DRAIN_P2P: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_DRAIN_P2P: ClassVar[DeviceGpuRecoveryAction]
+    DRAIN_AND_RESET: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_DRAIN_AND_RESET: ClassVar[DeviceGpuRecoveryAction]
+    RECOVER_IMEX_DOMAIN: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN: ClassVar[DeviceGpuRecoveryAction]
+    BUS_RESET: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_BUS_RESET: ClassVar[DeviceGpuRecoveryAction]
+    SYSTEM_REBOOT: ClassVar[DeviceGpuRecoveryAction]
     GPU_RECOVERY_ACTION_SYSTEM_REBOOT: ClassVar[DeviceGpuRecoveryAction]
 
 class FanState(_Enum):
     """Fan state enum."""
+    NORMAL: ClassVar[FanState]
     FAN_NORMAL: ClassVar[FanState]
+    FAILED: ClassVar[FanState]
     FAN_FAILED: ClassVar[FanState]
 
 class LedColor(_Enum):
@@ -936,6 +933,7 @@ class OperationalEventSeverity(_Enum):
 
 class EventDataType(_Enum):
     """Event data formats returned by `nvmlEventSetWait_v3`."""
+    EVENT: ClassVar[EventDataType]
     NVML_EVENT: ClassVar[EventDataType]
     GPU_OPERATIONAL_EVENT: ClassVar[EventDataType]
 
@@ -948,9 +946,13 @@ class GpuOperationalEventContextType(_Enum):
 
 class EncoderType(_Enum):
     """Represents type of encoder for capacity can be queried"""
+    H264: ClassVar[EncoderType]
     ENCODER_QUERY_H264: ClassVar[EncoderType]
+    HEVC: ClassVar[EncoderType]
     ENCODER_QUERY_HEVC: ClassVar[EncoderType]
+    AV1: ClassVar[EncoderType]
     ENCODER_QUERY_AV1: ClassVar[EncoderType]
+    UNKNOWN: ClassVar[EncoderType]
     ENCODER_QUERY_UNKNOWN: ClassVar[EncoderType]
 
 class FBCSessionType(_Enum):
@@ -963,12 +965,16 @@ class FBCSessionType(_Enum):
 
 class DetachGpuState(_Enum):
     """Is the GPU device to be removed from the kernel by nvmlDeviceRemoveGpu()"""
+    KEEP: ClassVar[DetachGpuState]
     DETACH_GPU_KEEP: ClassVar[DetachGpuState]
+    REMOVE: ClassVar[DetachGpuState]
     DETACH_GPU_REMOVE: ClassVar[DetachGpuState]
 
 class PcieLinkState(_Enum):
     """Parent bridge PCIe link state requested by nvmlDeviceRemoveGpu()"""
+    KEEP: ClassVar[PcieLinkState]
     PCIE_LINK_KEEP: ClassVar[PcieLinkState]
+    SHUT_DOWN: ClassVar[PcieLinkState]
     PCIE_LINK_SHUT_DOWN: ClassVar[PcieLinkState]
 
 class CPERType(_Enum):
@@ -983,15 +989,25 @@ class ClockLimitId(_Enum):
 
 class NvlinkVersion(_Enum):
     """Represents Nvlink Version"""
+    NVLINK_VERSION_INVALID: ClassVar[NvlinkVersion]
+    VERSION_INVALID: ClassVar[NvlinkVersion]
     INVALID: ClassVar[NvlinkVersion]
     NVLINK_VERSION_1_0: ClassVar[NvlinkVersion]
+    VERSION_1_0: ClassVar[NvlinkVersion]
     NVLINK_VERSION_2_0: ClassVar[NvlinkVersion]
+    VERSION_2_0: ClassVar[NvlinkVersion]
     NVLINK_VERSION_2_2: ClassVar[NvlinkVersion]
+    VERSION_2_2: ClassVar[NvlinkVersion]
     NVLINK_VERSION_3_0: ClassVar[NvlinkVersion]
+    VERSION_3_0: ClassVar[NvlinkVersion]
     NVLINK_VERSION_3_1: ClassVar[NvlinkVersion]
+    VERSION_3_1: ClassVar[NvlinkVersion]
     NVLINK_VERSION_4_0: ClassVar[NvlinkVersion]
+    VERSION_4_0: ClassVar[NvlinkVersion]
     NVLINK_VERSION_5_0: ClassVar[NvlinkVersion]
+    VERSION_5_0: ClassVar[NvlinkVersion]
     NVLINK_VERSION_6_0: ClassVar[NvlinkVersion]
+    VERSION_6_0: ClassVar[NvlinkVersion]
 
 class NvlinkTelemetrySampleType(_Enum):
     """Per-link NVLink telemetry sample types."""
@@ -1009,10 +1025,15 @@ class VgpuVmCompatibility(_Enum):
 
 class VgpuPgpuCompatibilityLimitCode(_Enum):
     """vGPU-pGPU compatibility limit codes"""
+    NONE: ClassVar[VgpuPgpuCompatibilityLimitCode]
     VGPU_COMPATIBILITY_LIMIT_NONE: ClassVar[VgpuPgpuCompatibilityLimitCode]
+    HOST_DRIVER: ClassVar[VgpuPgpuCompatibilityLimitCode]
     VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER: ClassVar[VgpuPgpuCompatibilityLimitCode]
+    GUEST_DRIVER: ClassVar[VgpuPgpuCompatibilityLimitCode]
     VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER: ClassVar[VgpuPgpuCompatibilityLimitCode]
+    GPU: ClassVar[VgpuPgpuCompatibilityLimitCode]
     VGPU_COMPATIBILITY_LIMIT_GPU: ClassVar[VgpuPgpuCompatibilityLimitCode]
+    OTHER: ClassVar[VgpuPgpuCompatibilityLimitCode]
     VGPU_COMPATIBILITY_LIMIT_OTHER: ClassVar[VgpuPgpuCompatibilityLimitCode]
 
 class PRMCounterId(_Enum):
@@ -1043,481 +1064,954 @@ class PRMCounterId(_Enum):
 
 class GpmMetricId(_Enum):
     """GPM Metric Identifiers"""
+    GRAPHICS_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_GRAPHICS_UTIL: ClassVar[GpmMetricId]
+    SM_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_SM_UTIL: ClassVar[GpmMetricId]
+    SM_OCCUPANCY: ClassVar[GpmMetricId]
     GPM_METRIC_SM_OCCUPANCY: ClassVar[GpmMetricId]
+    INTEGER_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_INTEGER_UTIL: ClassVar[GpmMetricId]
+    ANY_TENSOR_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_ANY_TENSOR_UTIL: ClassVar[GpmMetricId]
+    DFMA_TENSOR_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_DFMA_TENSOR_UTIL: ClassVar[GpmMetricId]
+    HMMA_TENSOR_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_HMMA_TENSOR_UTIL: ClassVar[GpmMetricId]
+    DMMA_TENSOR_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_DMMA_TENSOR_UTIL: ClassVar[GpmMetricId]
+    IMMA_TENSOR_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_IMMA_TENSOR_UTIL: ClassVar[GpmMetricId]
+    DRAM_BW_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_DRAM_BW_UTIL: ClassVar[GpmMetricId]
+    FP64_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_FP64_UTIL: ClassVar[GpmMetricId]
+    FP32_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_FP32_UTIL: ClassVar[GpmMetricId]
+    FP16_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_FP16_UTIL: ClassVar[GpmMetricId]
+    PCIE_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_PCIE_TX_PER_SEC: ClassVar[GpmMetricId]
+    PCIE_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_PCIE_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVDEC_0_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_0_UTIL: ClassVar[GpmMetricId]
+    NVDEC_1_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_1_UTIL: ClassVar[GpmMetricId]
+    NVDEC_2_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_2_UTIL: ClassVar[GpmMetricId]
+    NVDEC_3_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_3_UTIL: ClassVar[GpmMetricId]
+    NVDEC_4_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_4_UTIL: ClassVar[GpmMetricId]
+    NVDEC_5_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_5_UTIL: ClassVar[GpmMetricId]
+    NVDEC_6_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_6_UTIL: ClassVar[GpmMetricId]
+    NVDEC_7_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVDEC_7_UTIL: ClassVar[GpmMetricId]
+    NVJPG_0_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_0_UTIL: ClassVar[GpmMetricId]
+    NVJPG_1_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_1_UTIL: ClassVar[GpmMetricId]
+    NVJPG_2_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_2_UTIL: ClassVar[GpmMetricId]
+    NVJPG_3_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_3_UTIL: ClassVar[GpmMetricId]
+    NVJPG_4_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_4_UTIL: ClassVar[GpmMetricId]
+    NVJPG_5_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_5_UTIL: ClassVar[GpmMetricId]
+    NVJPG_6_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_6_UTIL: ClassVar[GpmMetricId]
+    NVJPG_7_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVJPG_7_UTIL: ClassVar[GpmMetricId]
+    NVOFA_0_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVOFA_0_UTIL: ClassVar[GpmMetricId]
+    NVOFA_1_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVOFA_1_UTIL: ClassVar[GpmMetricId]
+    NVLINK_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L0_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L0_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L0_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L0_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L1_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L1_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L1_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L1_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L2_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L2_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L2_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L2_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L3_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L3_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L3_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L3_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L4_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L4_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L4_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L4_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L5_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L5_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L5_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L5_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L6_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L6_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L6_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L6_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L7_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L7_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L7_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L7_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L8_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L8_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L8_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L8_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L9_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L9_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L9_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L9_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L10_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L10_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L10_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L10_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L11_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L11_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L11_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L11_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L12_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L12_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L12_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L12_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L13_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L13_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L13_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L13_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L14_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L14_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L14_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L14_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L15_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L15_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L15_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L15_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L16_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L16_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L16_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L16_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L17_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L17_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L17_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L17_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK0_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK0_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK0_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK0_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK0_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK0_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK0_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK0_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK1_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK1_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK1_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK1_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK1_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK1_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK1_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK1_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK2_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK2_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK2_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK2_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK2_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK2_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK2_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK2_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK3_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK3_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK3_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK3_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK3_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK3_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK3_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK3_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK4_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK4_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK4_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK4_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK4_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK4_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK4_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK4_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK5_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK5_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK5_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK5_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK5_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK5_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK5_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK5_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK6_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK6_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK6_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK6_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK6_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK6_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK6_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK6_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK7_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK7_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK7_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK7_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK7_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK7_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK7_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK7_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK8_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK8_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK8_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK8_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK8_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK8_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK8_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK8_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK9_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK9_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK9_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK9_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK9_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK9_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK9_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK9_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK10_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK10_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK10_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK10_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK10_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK10_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK10_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK10_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK11_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK11_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK11_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK11_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK11_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK11_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK11_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK11_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK12_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK12_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK12_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK12_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK12_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK12_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK12_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK12_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK13_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK13_TOTAL_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK13_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK13_TOTAL_RX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK13_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK13_DATA_TX_PER_SEC: ClassVar[GpmMetricId]
+    C2C_LINK13_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_C2C_LINK13_DATA_RX_PER_SEC: ClassVar[GpmMetricId]
+    HOSTMEM_CACHE_HIT: ClassVar[GpmMetricId]
     GPM_METRIC_HOSTMEM_CACHE_HIT: ClassVar[GpmMetricId]
+    HOSTMEM_CACHE_MISS: ClassVar[GpmMetricId]
     GPM_METRIC_HOSTMEM_CACHE_MISS: ClassVar[GpmMetricId]
+    PEERMEM_CACHE_HIT: ClassVar[GpmMetricId]
     GPM_METRIC_PEERMEM_CACHE_HIT: ClassVar[GpmMetricId]
+    PEERMEM_CACHE_MISS: ClassVar[GpmMetricId]
     GPM_METRIC_PEERMEM_CACHE_MISS: ClassVar[GpmMetricId]
+    DRAM_CACHE_HIT: ClassVar[GpmMetricId]
     GPM_METRIC_DRAM_CACHE_HIT: ClassVar[GpmMetricId]
+    DRAM_CACHE_MISS: ClassVar[GpmMetricId]
     GPM_METRIC_DRAM_CACHE_MISS: ClassVar[GpmMetricId]
+    NVENC_0_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVENC_0_UTIL: ClassVar[GpmMetricId]
+    NVENC_1_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVENC_1_UTIL: ClassVar[GpmMetricId]
+    NVENC_2_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVENC_2_UTIL: ClassVar[GpmMetricId]
+    NVENC_3_UTIL: ClassVar[GpmMetricId]
     GPM_METRIC_NVENC_3_UTIL: ClassVar[GpmMetricId]
+    GR0_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR0_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR0_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR0_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR0_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR0_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR0_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR0_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR0_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR0_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    GR1_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR1_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR1_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR1_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR1_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR1_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR1_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR1_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR1_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR1_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    GR2_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR2_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR2_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR2_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR2_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR2_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR2_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR2_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR2_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR2_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    GR3_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR3_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR3_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR3_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR3_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR3_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR3_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR3_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR3_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR3_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    GR4_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR4_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR4_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR4_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR4_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR4_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR4_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR4_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR4_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR4_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    GR5_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR5_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR5_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR5_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR5_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR5_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR5_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR5_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR5_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR5_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    GR6_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR6_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR6_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR6_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR6_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR6_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR6_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR6_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR6_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR6_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    GR7_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_GR7_CTXSW_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    GR7_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_GR7_CTXSW_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    GR7_CTXSW_REQUESTS: ClassVar[GpmMetricId]
     GPM_METRIC_GR7_CTXSW_REQUESTS: ClassVar[GpmMetricId]
+    GR7_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
     GPM_METRIC_GR7_CTXSW_CYCLES_PER_REQ: ClassVar[GpmMetricId]
+    GR7_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
     GPM_METRIC_GR7_CTXSW_ACTIVE_PCT: ClassVar[GpmMetricId]
+    NVLINK_L18_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L18_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L18_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L18_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L19_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L19_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L19_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L19_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L20_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L20_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L20_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L20_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L21_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L21_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L21_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L21_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L22_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L22_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L22_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L22_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L23_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L23_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L23_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L23_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L24_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L24_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L24_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L24_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L25_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L25_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L25_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L25_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L26_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L26_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L26_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L26_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L27_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L27_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L27_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L27_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L28_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L28_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L28_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L28_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L29_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L29_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L29_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L29_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L30_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L30_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L30_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L30_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L31_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L31_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L31_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L31_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L32_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L32_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L32_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L32_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L33_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L33_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L33_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L33_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L34_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L34_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L34_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L34_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L35_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L35_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L35_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L35_TX_PER_SEC: ClassVar[GpmMetricId]
+    SM_CYCLES_ELAPSED: ClassVar[GpmMetricId]
     GPM_METRIC_SM_CYCLES_ELAPSED: ClassVar[GpmMetricId]
+    SM_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_SM_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    MMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_MMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    DMMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_DMMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    HMMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_HMMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    IMMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_IMMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    DFMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_DFMA_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    PCIE_TX: ClassVar[GpmMetricId]
     GPM_METRIC_PCIE_TX: ClassVar[GpmMetricId]
+    PCIE_RX: ClassVar[GpmMetricId]
     GPM_METRIC_PCIE_RX: ClassVar[GpmMetricId]
+    INTEGER_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_INTEGER_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    FP64_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_FP64_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    FP32_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_FP32_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    FP16_CYCLES_ACTIVE: ClassVar[GpmMetricId]
     GPM_METRIC_FP16_CYCLES_ACTIVE: ClassVar[GpmMetricId]
+    NVLINK_L0_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L0_RX: ClassVar[GpmMetricId]
+    NVLINK_L0_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L0_TX: ClassVar[GpmMetricId]
+    NVLINK_L1_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L1_RX: ClassVar[GpmMetricId]
+    NVLINK_L1_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L1_TX: ClassVar[GpmMetricId]
+    NVLINK_L2_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L2_RX: ClassVar[GpmMetricId]
+    NVLINK_L2_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L2_TX: ClassVar[GpmMetricId]
+    NVLINK_L3_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L3_RX: ClassVar[GpmMetricId]
+    NVLINK_L3_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L3_TX: ClassVar[GpmMetricId]
+    NVLINK_L4_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L4_RX: ClassVar[GpmMetricId]
+    NVLINK_L4_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L4_TX: ClassVar[GpmMetricId]
+    NVLINK_L5_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L5_RX: ClassVar[GpmMetricId]
+    NVLINK_L5_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L5_TX: ClassVar[GpmMetricId]
+    NVLINK_L6_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L6_RX: ClassVar[GpmMetricId]
+    NVLINK_L6_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L6_TX: ClassVar[GpmMetricId]
+    NVLINK_L7_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L7_RX: ClassVar[GpmMetricId]
+    NVLINK_L7_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L7_TX: ClassVar[GpmMetricId]
+    NVLINK_L8_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L8_RX: ClassVar[GpmMetricId]
+    NVLINK_L8_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L8_TX: ClassVar[GpmMetricId]
+    NVLINK_L9_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L9_RX: ClassVar[GpmMetricId]
+    NVLINK_L9_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L9_TX: ClassVar[GpmMetricId]
+    NVLINK_L10_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L10_RX: ClassVar[GpmMetricId]
+    NVLINK_L10_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L10_TX: ClassVar[GpmMetricId]
+    NVLINK_L11_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L11_RX: ClassVar[GpmMetricId]
+    NVLINK_L11_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L11_TX: ClassVar[GpmMetricId]
+    NVLINK_L12_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L12_RX: ClassVar[GpmMetricId]
+    NVLINK_L12_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L12_TX: ClassVar[GpmMetricId]
+    NVLINK_L13_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L13_RX: ClassVar[GpmMetricId]
+    NVLINK_L13_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L13_TX: ClassVar[GpmMetricId]
+    NVLINK_L14_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L14_RX: ClassVar[GpmMetricId]
+    NVLINK_L14_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L14_TX: ClassVar[GpmMetricId]
+    NVLINK_L15_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L15_RX: ClassVar[GpmMetricId]
+    NVLINK_L15_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L15_TX: ClassVar[GpmMetricId]
+    NVLINK_L16_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L16_RX: ClassVar[GpmMetricId]
+    NVLINK_L16_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L16_TX: ClassVar[GpmMetricId]
+    NVLINK_L17_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L17_RX: ClassVar[GpmMetricId]
+    NVLINK_L17_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L17_TX: ClassVar[GpmMetricId]
+    NVLINK_L18_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L18_RX: ClassVar[GpmMetricId]
+    NVLINK_L18_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L18_TX: ClassVar[GpmMetricId]
+    NVLINK_L19_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L19_RX: ClassVar[GpmMetricId]
+    NVLINK_L19_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L19_TX: ClassVar[GpmMetricId]
+    NVLINK_L20_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L20_RX: ClassVar[GpmMetricId]
+    NVLINK_L20_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L20_TX: ClassVar[GpmMetricId]
+    NVLINK_L21_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L21_RX: ClassVar[GpmMetricId]
+    NVLINK_L21_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L21_TX: ClassVar[GpmMetricId]
+    NVLINK_L22_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L22_RX: ClassVar[GpmMetricId]
+    NVLINK_L22_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L22_TX: ClassVar[GpmMetricId]
+    NVLINK_L23_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L23_RX: ClassVar[GpmMetricId]
+    NVLINK_L23_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L23_TX: ClassVar[GpmMetricId]
+    NVLINK_L24_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L24_RX: ClassVar[GpmMetricId]
+    NVLINK_L24_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L24_TX: ClassVar[GpmMetricId]
+    NVLINK_L25_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L25_RX: ClassVar[GpmMetricId]
+    NVLINK_L25_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L25_TX: ClassVar[GpmMetricId]
+    NVLINK_L26_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L26_RX: ClassVar[GpmMetricId]
+    NVLINK_L26_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L26_TX: ClassVar[GpmMetricId]
+    NVLINK_L27_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L27_RX: ClassVar[GpmMetricId]
+    NVLINK_L27_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L27_TX: ClassVar[GpmMetricId]
+    NVLINK_L28_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L28_RX: ClassVar[GpmMetricId]
+    NVLINK_L28_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L28_TX: ClassVar[GpmMetricId]
+    NVLINK_L29_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L29_RX: ClassVar[GpmMetricId]
+    NVLINK_L29_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L29_TX: ClassVar[GpmMetricId]
+    NVLINK_L30_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L30_RX: ClassVar[GpmMetricId]
+    NVLINK_L30_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L30_TX: ClassVar[GpmMetricId]
+    NVLINK_L31_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L31_RX: ClassVar[GpmMetricId]
+    NVLINK_L31_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L31_TX: ClassVar[GpmMetricId]
+    NVLINK_L32_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L32_RX: ClassVar[GpmMetricId]
+    NVLINK_L32_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L32_TX: ClassVar[GpmMetricId]
+    NVLINK_L33_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L33_RX: ClassVar[GpmMetricId]
+    NVLINK_L33_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L33_TX: ClassVar[GpmMetricId]
+    NVLINK_L34_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L34_RX: ClassVar[GpmMetricId]
+    NVLINK_L34_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L34_TX: ClassVar[GpmMetricId]
+    NVLINK_L35_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L35_RX: ClassVar[GpmMetricId]
+    NVLINK_L35_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L35_TX: ClassVar[GpmMetricId]
+    NVLINK_L36_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L36_RX: ClassVar[GpmMetricId]
+    NVLINK_L36_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L36_TX: ClassVar[GpmMetricId]
+    NVLINK_L37_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L37_RX: ClassVar[GpmMetricId]
+    NVLINK_L37_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L37_TX: ClassVar[GpmMetricId]
+    NVLINK_L38_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L38_RX: ClassVar[GpmMetricId]
+    NVLINK_L38_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L38_TX: ClassVar[GpmMetricId]
+    NVLINK_L39_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L39_RX: ClassVar[GpmMetricId]
+    NVLINK_L39_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L39_TX: ClassVar[GpmMetricId]
+    NVLINK_L40_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L40_RX: ClassVar[GpmMetricId]
+    NVLINK_L40_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L40_TX: ClassVar[GpmMetricId]
+    NVLINK_L41_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L41_RX: ClassVar[GpmMetricId]
+    NVLINK_L41_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L41_TX: ClassVar[GpmMetricId]
+    NVLINK_L42_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L42_RX: ClassVar[GpmMetricId]
+    NVLINK_L42_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L42_TX: ClassVar[GpmMetricId]
+    NVLINK_L43_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L43_RX: ClassVar[GpmMetricId]
+    NVLINK_L43_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L43_TX: ClassVar[GpmMetricId]
+    NVLINK_L44_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L44_RX: ClassVar[GpmMetricId]
+    NVLINK_L44_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L44_TX: ClassVar[GpmMetricId]
+    NVLINK_L45_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L45_RX: ClassVar[GpmMetricId]
+    NVLINK_L45_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L45_TX: ClassVar[GpmMetricId]
+    NVLINK_L46_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L46_RX: ClassVar[GpmMetricId]
+    NVLINK_L46_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L46_TX: ClassVar[GpmMetricId]
+    NVLINK_L47_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L47_RX: ClassVar[GpmMetricId]
+    NVLINK_L47_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L47_TX: ClassVar[GpmMetricId]
+    NVLINK_L48_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L48_RX: ClassVar[GpmMetricId]
+    NVLINK_L48_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L48_TX: ClassVar[GpmMetricId]
+    NVLINK_L49_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L49_RX: ClassVar[GpmMetricId]
+    NVLINK_L49_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L49_TX: ClassVar[GpmMetricId]
+    NVLINK_L50_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L50_RX: ClassVar[GpmMetricId]
+    NVLINK_L50_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L50_TX: ClassVar[GpmMetricId]
+    NVLINK_L51_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L51_RX: ClassVar[GpmMetricId]
+    NVLINK_L51_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L51_TX: ClassVar[GpmMetricId]
+    NVLINK_L52_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L52_RX: ClassVar[GpmMetricId]
+    NVLINK_L52_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L52_TX: ClassVar[GpmMetricId]
+    NVLINK_L53_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L53_RX: ClassVar[GpmMetricId]
+    NVLINK_L53_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L53_TX: ClassVar[GpmMetricId]
+    NVLINK_L54_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L54_RX: ClassVar[GpmMetricId]
+    NVLINK_L54_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L54_TX: ClassVar[GpmMetricId]
+    NVLINK_L55_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L55_RX: ClassVar[GpmMetricId]
+    NVLINK_L55_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L55_TX: ClassVar[GpmMetricId]
+    NVLINK_L56_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L56_RX: ClassVar[GpmMetricId]
+    NVLINK_L56_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L56_TX: ClassVar[GpmMetricId]
+    NVLINK_L57_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L57_RX: ClassVar[GpmMetricId]
+    NVLINK_L57_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L57_TX: ClassVar[GpmMetricId]
+    NVLINK_L58_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L58_RX: ClassVar[GpmMetricId]
+    NVLINK_L58_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L58_TX: ClassVar[GpmMetricId]
+    NVLINK_L59_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L59_RX: ClassVar[GpmMetricId]
+    NVLINK_L59_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L59_TX: ClassVar[GpmMetricId]
+    NVLINK_L60_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L60_RX: ClassVar[GpmMetricId]
+    NVLINK_L60_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L60_TX: ClassVar[GpmMetricId]
+    NVLINK_L61_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L61_RX: ClassVar[GpmMetricId]
+    NVLINK_L61_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L61_TX: ClassVar[GpmMetricId]
+    NVLINK_L62_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L62_RX: ClassVar[GpmMetricId]
+    NVLINK_L62_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L62_TX: ClassVar[GpmMetricId]
+    NVLINK_L63_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L63_RX: ClassVar[GpmMetricId]
+    NVLINK_L63_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L63_TX: ClassVar[GpmMetricId]
+    NVLINK_L64_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L64_RX: ClassVar[GpmMetricId]
+    NVLINK_L64_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L64_TX: ClassVar[GpmMetricId]
+    NVLINK_L65_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L65_RX: ClassVar[GpmMetricId]
+    NVLINK_L65_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L65_TX: ClassVar[GpmMetricId]
+    NVLINK_L66_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L66_RX: ClassVar[GpmMetricId]
+    NVLINK_L66_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L66_TX: ClassVar[GpmMetricId]
+    NVLINK_L67_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L67_RX: ClassVar[GpmMetricId]
+    NVLINK_L67_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L67_TX: ClassVar[GpmMetricId]
+    NVLINK_L68_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L68_RX: ClassVar[GpmMetricId]
+    NVLINK_L68_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L68_TX: ClassVar[GpmMetricId]
+    NVLINK_L69_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L69_RX: ClassVar[GpmMetricId]
+    NVLINK_L69_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L69_TX: ClassVar[GpmMetricId]
+    NVLINK_L70_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L70_RX: ClassVar[GpmMetricId]
+    NVLINK_L70_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L70_TX: ClassVar[GpmMetricId]
+    NVLINK_L71_RX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L71_RX: ClassVar[GpmMetricId]
+    NVLINK_L71_TX: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L71_TX: ClassVar[GpmMetricId]
+    NVLINK_L36_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L36_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L36_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L36_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L37_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L37_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L37_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L37_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L38_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L38_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L38_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L38_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L39_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L39_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L39_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L39_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L40_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L40_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L40_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L40_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L41_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L41_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L41_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L41_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L42_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L42_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L42_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L42_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L43_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L43_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L43_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L43_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L44_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L44_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L44_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L44_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L45_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L45_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L45_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L45_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L46_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L46_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L46_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L46_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L47_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L47_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L47_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L47_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L48_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L48_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L48_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L48_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L49_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L49_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L49_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L49_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L50_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L50_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L50_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L50_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L51_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L51_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L51_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L51_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L52_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L52_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L52_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L52_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L53_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L53_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L53_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L53_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L54_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L54_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L54_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L54_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L55_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L55_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L55_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L55_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L56_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L56_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L56_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L56_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L57_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L57_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L57_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L57_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L58_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L58_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L58_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L58_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L59_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L59_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L59_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L59_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L60_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L60_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L60_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L60_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L61_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L61_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L61_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L61_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L62_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L62_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L62_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L62_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L63_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L63_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L63_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L63_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L64_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L64_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L64_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L64_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L65_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L65_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L65_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L65_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L66_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L66_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L66_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L66_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L67_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L67_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L67_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L67_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L68_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L68_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L68_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L68_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L69_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L69_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L69_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L69_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L70_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L70_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L70_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L70_TX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L71_RX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L71_RX_PER_SEC: ClassVar[GpmMetricId]
+    NVLINK_L71_TX_PER_SEC: ClassVar[GpmMetricId]
     GPM_METRIC_NVLINK_L71_TX_PER_SEC: ClassVar[GpmMetricId]
+    MAX: ClassVar[GpmMetricId]
     GPM_METRIC_MAX: ClassVar[GpmMetricId]
 
 class PowerProfileType(_Enum):
     """Workload power profile identifiers."""
+    MAX_P: ClassVar[PowerProfileType]
     POWER_PROFILE_MAX_P: ClassVar[PowerProfileType]
+    MAX_Q: ClassVar[PowerProfileType]
     POWER_PROFILE_MAX_Q: ClassVar[PowerProfileType]
+    COMPUTE: ClassVar[PowerProfileType]
     POWER_PROFILE_COMPUTE: ClassVar[PowerProfileType]
+    MEMORY_BOUND: ClassVar[PowerProfileType]
     POWER_PROFILE_MEMORY_BOUND: ClassVar[PowerProfileType]
+    NETWORK: ClassVar[PowerProfileType]
     POWER_PROFILE_NETWORK: ClassVar[PowerProfileType]
+    BALANCED: ClassVar[PowerProfileType]
     POWER_PROFILE_BALANCED: ClassVar[PowerProfileType]
+    LLM_INFERENCE: ClassVar[PowerProfileType]
     POWER_PROFILE_LLM_INFERENCE: ClassVar[PowerProfileType]
+    LLM_TRAINING: ClassVar[PowerProfileType]
     POWER_PROFILE_LLM_TRAINING: ClassVar[PowerProfileType]
+    RBM: ClassVar[PowerProfileType]
     POWER_PROFILE_RBM: ClassVar[PowerProfileType]
+    DCPCIE: ClassVar[PowerProfileType]
     POWER_PROFILE_DCPCIE: ClassVar[PowerProfileType]
+    HMMA_SPARSE: ClassVar[PowerProfileType]
     POWER_PROFILE_HMMA_SPARSE: ClassVar[PowerProfileType]
+    HMMA_DENSE: ClassVar[PowerProfileType]
     POWER_PROFILE_HMMA_DENSE: ClassVar[PowerProfileType]
+    SYNC_BALANCED: ClassVar[PowerProfileType]
     POWER_PROFILE_SYNC_BALANCED: ClassVar[PowerProfileType]
+    HPC: ClassVar[PowerProfileType]
     POWER_PROFILE_HPC: ClassVar[PowerProfileType]
+    MIG: ClassVar[PowerProfileType]
     POWER_PROFILE_MIG: ClassVar[PowerProfileType]
+    MAX_Q_1: ClassVar[PowerProfileType]
     POWER_PROFILE_MAX_Q_1: ClassVar[PowerProfileType]
+    NETWORK_BOUND: ClassVar[PowerProfileType]
     POWER_PROFILE_NETWORK_BOUND: ClassVar[PowerProfileType]
+    HIGH_THROUGHPUT_INFERENCE: ClassVar[PowerProfileType]
     POWER_PROFILE_HIGH_THROUGHPUT_INFERENCE: ClassVar[PowerProfileType]
+    MEDIUM_THROUGHPUT_INFERENCE: ClassVar[PowerProfileType]
     POWER_PROFILE_MEDIUM_THROUGHPUT_INFERENCE: ClassVar[PowerProfileType]
+    LOW_LATENCY_INFERENCE: ClassVar[PowerProfileType]
     POWER_PROFILE_LOW_LATENCY_INFERENCE: ClassVar[PowerProfileType]
+    TRAINING: ClassVar[PowerProfileType]
     POWER_PROFILE_TRAINING: ClassVar[PowerProfileType]
+    INFERENCE: ClassVar[PowerProfileType]
     POWER_PROFILE_INFERENCE: ClassVar[PowerProfileType]
+    MAX_Q_2: ClassVar[PowerProfileType]
     POWER_PROFILE_MAX_Q_2: ClassVar[PowerProfileType]
+    MAX_Q_3: ClassVar[PowerProfileType]
     POWER_PROFILE_MAX_Q_3: ClassVar[PowerProfileType]
+    LOW_PRIORITY_BACKGROUND: ClassVar[PowerProfileType]
     POWER_PROFILE_LOW_PRIORITY_BACKGROUND: ClassVar[PowerProfileType]
+    MAX: ClassVar[PowerProfileType]
     POWER_PROFILE_MAX: ClassVar[PowerProfileType]
 
 class PowerProfileOperation(_Enum):
@@ -1871,6 +2365,7 @@ class PowerSource(_Enum):
     UNDERSIZED: ClassVar[PowerSource]
 
 class FanControlPolicy(_Enum):
+    TEMPERATURE_CONTINUOUS_SW: ClassVar[FanControlPolicy]
     TEMPERATURE_CONTINOUS_SW: ClassVar[FanControlPolicy]
     MANUAL: ClassVar[FanControlPolicy]
 
@@ -1885,7 +2380,9 @@ class EventType(_Enum):
     TYPE_SINGLE_BIT_ECC_ERROR: ClassVar[EventType]
     DOUBLE_BIT_ECC_ERROR: ClassVar[EventType]
     TYPE_DOUBLE_BIT_ECC_ERROR: ClassVar[EventType]
+    PSTATE: ClassVar[EventType]
     P_STATE: ClassVar[EventType]
+    TYPE_PSTATE: ClassVar[EventType]
     TYPE_P_STATE: ClassVar[EventType]
     XID_CRITICAL_ERROR: ClassVar[EventType]
     TYPE_XID_CRITICAL_ERROR: ClassVar[EventType]
@@ -1918,20 +2415,315 @@ class SystemEventType(_Enum):
 
 class ClocksEventReasons(_Enum):
     GPU_IDLE: ClassVar[ClocksEventReasons]
+    EVENT_REASON_GPU_IDLE: ClassVar[ClocksEventReasons]
     APPLICATIONS_CLOCKS_SETTING: ClassVar[ClocksEventReasons]
+    EVENT_REASON_APPLICATIONS_CLOCKS_SETTING: ClassVar[ClocksEventReasons]
     USER_DEFINED_CLOCKS: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_USER_DEFINED_CLOCKS: ClassVar[ClocksEventReasons]
     SW_POWER_CAP: ClassVar[ClocksEventReasons]
+    EVENT_REASON_SW_POWER_CAP: ClassVar[ClocksEventReasons]
     HW_SLOWDOWN: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_HW_SLOWDOWN: ClassVar[ClocksEventReasons]
     SYNC_BOOST: ClassVar[ClocksEventReasons]
+    EVENT_REASON_SYNC_BOOST: ClassVar[ClocksEventReasons]
     SW_THERMAL_SLOWDOWN: ClassVar[ClocksEventReasons]
+    EVENT_REASON_SW_THERMAL_SLOWDOWN: ClassVar[ClocksEventReasons]
     HW_THERMAL_SLOWDOWN: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_HW_THERMAL_SLOWDOWN: ClassVar[ClocksEventReasons]
     HW_POWER_BRAKE_SLOWDOWN: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_HW_POWER_BRAKE_SLOWDOWN: ClassVar[ClocksEventReasons]
     DISPLAY_CLOCK_SETTING: ClassVar[ClocksEventReasons]
+    EVENT_REASON_DISPLAY_CLOCK_SETTING: ClassVar[ClocksEventReasons]
     BOARD_LIMIT: ClassVar[ClocksEventReasons]
+    EVENT_REASON_BOARD_LIMIT: ClassVar[ClocksEventReasons]
     RELIABILITY: ClassVar[ClocksEventReasons]
+    EVENT_REASON_RELIABILITY: ClassVar[ClocksEventReasons]
     NONE: ClassVar[ClocksEventReasons]
+    EVENT_REASON_NONE: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_GPU_IDLE: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_APPLICATIONS_CLOCKS_SETTING: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_SYNC_BOOST: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_SW_POWER_CAP: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_SW_THERMAL_SLOWDOWN: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_DISPLAY_CLOCK_SETTING: ClassVar[ClocksEventReasons]
+    THROTTLE_REASON_NONE: ClassVar[ClocksEventReasons]
+
+class AdaptiveClockingInfoStatus(_Enum):
+    DISABLED: ClassVar[AdaptiveClockingInfoStatus]
+    ENABLED: ClassVar[AdaptiveClockingInfoStatus]
+
+class C2CPowerState(_Enum):
+    FULL_POWER: ClassVar[C2CPowerState]
+    LOW_POWER: ClassVar[C2CPowerState]
+
+class CCAcceptingClientRequests(_Enum):
+    FALSE: ClassVar[CCAcceptingClientRequests]
+    TRUE: ClassVar[CCAcceptingClientRequests]
+
+class CCSystemCpuCaps(_Enum):
+    NONE: ClassVar[CCSystemCpuCaps]
+    AMD_SEV: ClassVar[CCSystemCpuCaps]
+    INTEL_TDX: ClassVar[CCSystemCpuCaps]
+    AMD_SEV_SNP: ClassVar[CCSystemCpuCaps]
+    AMD_SNP_VTOM: ClassVar[CCSystemCpuCaps]
+    ARM_CCA: ClassVar[CCSystemCpuCaps]
+    INTEL_TDX_CONNECT: ClassVar[CCSystemCpuCaps]
+    AMD_SEV_TIO: ClassVar[CCSystemCpuCaps]
+
+class CCSystemDevtoolsMode(_Enum):
+    OFF: ClassVar[CCSystemDevtoolsMode]
+    ON: ClassVar[CCSystemDevtoolsMode]
+
+class CCSystemEnvironment(_Enum):
+    UNAVAILABLE: ClassVar[CCSystemEnvironment]
+    SIM: ClassVar[CCSystemEnvironment]
+    PROD: ClassVar[CCSystemEnvironment]
+
+class CCSystemFeature(_Enum):
+    DISABLED: ClassVar[CCSystemFeature]
+    ENABLED: ClassVar[CCSystemFeature]
+    BMSAI_ENABLED: ClassVar[CCSystemFeature]
+
+class CCSystemGpus(_Enum):
+    CC_NOT_CAPABLE: ClassVar[CCSystemGpus]
+    CC_CAPABLE: ClassVar[CCSystemGpus]
+    CC_BMSAI_CAPABLE: ClassVar[CCSystemGpus]
+
+class CCSystemMultiGpu(_Enum):
+    NONE: ClassVar[CCSystemMultiGpu]
+    PROTECTED_PCIE: ClassVar[CCSystemMultiGpu]
+    NVLE: ClassVar[CCSystemMultiGpu]
+
+class ComputeInstanceEngineProfile(_Enum):
+    SHARED: ClassVar[ComputeInstanceEngineProfile]
+    COUNT: ClassVar[ComputeInstanceEngineProfile]
+
+class ComputeInstanceProfile(_Enum):
+    PROFILE_1_SLICE: ClassVar[ComputeInstanceProfile]
+    PROFILE_2_SLICE: ClassVar[ComputeInstanceProfile]
+    PROFILE_3_SLICE: ClassVar[ComputeInstanceProfile]
+    PROFILE_4_SLICE: ClassVar[ComputeInstanceProfile]
+    PROFILE_7_SLICE: ClassVar[ComputeInstanceProfile]
+    PROFILE_8_SLICE: ClassVar[ComputeInstanceProfile]
+    PROFILE_6_SLICE: ClassVar[ComputeInstanceProfile]
+    PROFILE_1_SLICE_REV1: ClassVar[ComputeInstanceProfile]
+    PROFILE_7_SLICE_NVL: ClassVar[ComputeInstanceProfile]
+    PROFILE_COUNT: ClassVar[ComputeInstanceProfile]
+
+class ComputeInstanceProfileCaps(_Enum):
+    GFX: ClassVar[ComputeInstanceProfileCaps]
+
+class DeviceMig(_Enum):
+    DISABLE: ClassVar[DeviceMig]
+    ENABLE: ClassVar[DeviceMig]
+
+class GpuFabricHealthMaskAccessTimeout(_Enum):
+    NOT_SUPPORTED: ClassVar[GpuFabricHealthMaskAccessTimeout]
+    TRUE: ClassVar[GpuFabricHealthMaskAccessTimeout]
+    FALSE: ClassVar[GpuFabricHealthMaskAccessTimeout]
+
+class GpuFabricHealthMaskDegradedBw(_Enum):
+    NOT_SUPPORTED: ClassVar[GpuFabricHealthMaskDegradedBw]
+    TRUE: ClassVar[GpuFabricHealthMaskDegradedBw]
+    FALSE: ClassVar[GpuFabricHealthMaskDegradedBw]
+
+class GpuFabricHealthMaskIncorrectConfiguration(_Enum):
+    NOT_SUPPORTED: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    NONE: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    INCORRECT_SYSGUID: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    INCORRECT_CHASSIS_SN: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    NO_PARTITION: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    INSUFFICIENT_NVLINKS: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    INCOMPATIBLE_GPU_FW: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    INVALID_LOCATION: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+    GPU_STATE_INVALID: ClassVar[GpuFabricHealthMaskIncorrectConfiguration]
+
+class GpuFabricHealthMaskRouteRecovery(_Enum):
+    NOT_SUPPORTED: ClassVar[GpuFabricHealthMaskRouteRecovery]
+    TRUE: ClassVar[GpuFabricHealthMaskRouteRecovery]
+    FALSE: ClassVar[GpuFabricHealthMaskRouteRecovery]
+
+class GpuFabricHealthMaskRouteUnhealthy(_Enum):
+    NOT_SUPPORTED: ClassVar[GpuFabricHealthMaskRouteUnhealthy]
+    TRUE: ClassVar[GpuFabricHealthMaskRouteUnhealthy]
+    FALSE: ClassVar[GpuFabricHealthMaskRouteUnhealthy]
+
+class GpuFabricHealthSummary(_Enum):
+    NOT_SUPPORTED: ClassVar[GpuFabricHealthSummary]
+    HEALTHY: ClassVar[GpuFabricHealthSummary]
+    UNHEALTHY: ClassVar[GpuFabricHealthSummary]
+    LIMITED_CAPACITY: ClassVar[GpuFabricHealthSummary]
+
+class GpuFabricState(_Enum):
+    NOT_SUPPORTED: ClassVar[GpuFabricState]
+    NOT_STARTED: ClassVar[GpuFabricState]
+    IN_PROGRESS: ClassVar[GpuFabricState]
+    COMPLETED: ClassVar[GpuFabricState]
+
+class GpuInstanceProfile(_Enum):
+    PROFILE_1_SLICE: ClassVar[GpuInstanceProfile]
+    PROFILE_2_SLICE: ClassVar[GpuInstanceProfile]
+    PROFILE_3_SLICE: ClassVar[GpuInstanceProfile]
+    PROFILE_4_SLICE: ClassVar[GpuInstanceProfile]
+    PROFILE_7_SLICE: ClassVar[GpuInstanceProfile]
+    PROFILE_8_SLICE: ClassVar[GpuInstanceProfile]
+    PROFILE_6_SLICE: ClassVar[GpuInstanceProfile]
+    PROFILE_1_SLICE_REV1: ClassVar[GpuInstanceProfile]
+    PROFILE_2_SLICE_REV1: ClassVar[GpuInstanceProfile]
+    PROFILE_1_SLICE_REV2: ClassVar[GpuInstanceProfile]
+    PROFILE_1_SLICE_GFX: ClassVar[GpuInstanceProfile]
+    PROFILE_2_SLICE_GFX: ClassVar[GpuInstanceProfile]
+    PROFILE_4_SLICE_GFX: ClassVar[GpuInstanceProfile]
+    PROFILE_1_SLICE_NO_ME: ClassVar[GpuInstanceProfile]
+    PROFILE_2_SLICE_NO_ME: ClassVar[GpuInstanceProfile]
+    PROFILE_1_SLICE_ALL_ME: ClassVar[GpuInstanceProfile]
+    PROFILE_2_SLICE_ALL_ME: ClassVar[GpuInstanceProfile]
+    PROFILE_3_SLICE_GFX: ClassVar[GpuInstanceProfile]
+    PROFILE_COUNT: ClassVar[GpuInstanceProfile]
+
+class GpuInstanceProfileCaps(_Enum):
+    P2P: ClassVar[GpuInstanceProfileCaps]
+    GFX: ClassVar[GpuInstanceProfileCaps]
+
+class GridLicenseExpiryEnum(_Enum):
+    NOT_AVAILABLE: ClassVar[GridLicenseExpiryEnum]
+    INVALID: ClassVar[GridLicenseExpiryEnum]
+    VALID: ClassVar[GridLicenseExpiryEnum]
+    NOT_APPLICABLE: ClassVar[GridLicenseExpiryEnum]
+    PERMANENT: ClassVar[GridLicenseExpiryEnum]
+
+class GridLicenseState(_Enum):
+    UNKNOWN: ClassVar[GridLicenseState]
+    UNINITIALIZED: ClassVar[GridLicenseState]
+    UNLICENSED_UNRESTRICTED: ClassVar[GridLicenseState]
+    UNLICENSED_RESTRICTED: ClassVar[GridLicenseState]
+    UNLICENSED: ClassVar[GridLicenseState]
+    LICENSED: ClassVar[GridLicenseState]
+
+class InitFlag(_Enum):
+    NO_GPUS: ClassVar[InitFlag]
+    NO_ATTACH: ClassVar[InitFlag]
+    FORCE_INIT: ClassVar[InitFlag]
+
+class NvFBCSessionFlag(_Enum):
+    DIFFMAP_ENABLED: ClassVar[NvFBCSessionFlag]
+    CLASSIFICATIONMAP_ENABLED: ClassVar[NvFBCSessionFlag]
+    CAPTURE_WITH_WAIT_NO_WAIT: ClassVar[NvFBCSessionFlag]
+    CAPTURE_WITH_WAIT_INFINITE: ClassVar[NvFBCSessionFlag]
+    CAPTURE_WITH_WAIT_TIMEOUT: ClassVar[NvFBCSessionFlag]
+
+class NvlinkFirmwareUcodeType(_Enum):
+    MSE: ClassVar[NvlinkFirmwareUcodeType]
+    NETIR: ClassVar[NvlinkFirmwareUcodeType]
+    NETIR_UPHY: ClassVar[NvlinkFirmwareUcodeType]
+    NETIR_CLN: ClassVar[NvlinkFirmwareUcodeType]
+    NETIR_DLN: ClassVar[NvlinkFirmwareUcodeType]
+
+class NvlinkLowPowerThreshold(_Enum):
+    MIN: ClassVar[NvlinkLowPowerThreshold]
+    MAX: ClassVar[NvlinkLowPowerThreshold]
+    RESET: ClassVar[NvlinkLowPowerThreshold]
+    DEFAULT: ClassVar[NvlinkLowPowerThreshold]
+
+class NvlinkLowPowerThresholdUnit(_Enum):
+    UNIT_100US: ClassVar[NvlinkLowPowerThresholdUnit]
+    UNIT_50US: ClassVar[NvlinkLowPowerThresholdUnit]
+
+class NvlinkPowerState(_Enum):
+    HIGH_SPEED: ClassVar[NvlinkPowerState]
+    LOW_SPEED: ClassVar[NvlinkPowerState]
+    LOW: ClassVar[NvlinkPowerState]
+
+class NvlinkState(_Enum):
+    INACTIVE: ClassVar[NvlinkState]
+    ACTIVE: ClassVar[NvlinkState]
+    SLEEP: ClassVar[NvlinkState]
+    ACTIVE_TRAFFIC_DISABLED: ClassVar[NvlinkState]
+
+class PcieAtomicsCap(_Enum):
+    FETCHADD32: ClassVar[PcieAtomicsCap]
+    FETCHADD64: ClassVar[PcieAtomicsCap]
+    SWAP32: ClassVar[PcieAtomicsCap]
+    SWAP64: ClassVar[PcieAtomicsCap]
+    CAS32: ClassVar[PcieAtomicsCap]
+    CAS64: ClassVar[PcieAtomicsCap]
+    CAS128: ClassVar[PcieAtomicsCap]
+    MAX: ClassVar[PcieAtomicsCap]
+
+class PcieLinkMaxSpeed(_Enum):
+    SPEED_INVALID: ClassVar[PcieLinkMaxSpeed]
+    SPEED_2500MBPS: ClassVar[PcieLinkMaxSpeed]
+    SPEED_5000MBPS: ClassVar[PcieLinkMaxSpeed]
+    SPEED_8000MBPS: ClassVar[PcieLinkMaxSpeed]
+    SPEED_16000MBPS: ClassVar[PcieLinkMaxSpeed]
+    SPEED_32000MBPS: ClassVar[PcieLinkMaxSpeed]
+    SPEED_64000MBPS: ClassVar[PcieLinkMaxSpeed]
+
+class PowerMizerMode(_Enum):
+    ADAPTIVE: ClassVar[PowerMizerMode]
+    PREFER_MAXIMUM_PERFORMANCE: ClassVar[PowerMizerMode]
+    AUTO: ClassVar[PowerMizerMode]
+    PREFER_CONSISTENT_PERFORMANCE: ClassVar[PowerMizerMode]
+
+class PowerScope(_Enum):
+    GPU: ClassVar[PowerScope]
+    MODULE: ClassVar[PowerScope]
+    MEMORY: ClassVar[PowerScope]
+    GPU_BASE: ClassVar[PowerScope]
+    COUNT: ClassVar[PowerScope]
+
+class PowerSmoothingProfileParam(_Enum):
+    PERCENT_TMP_FLOOR: ClassVar[PowerSmoothingProfileParam]
+    RAMP_UP_RATE: ClassVar[PowerSmoothingProfileParam]
+    RAMP_DOWN_RATE: ClassVar[PowerSmoothingProfileParam]
+    RAMP_DOWN_HYSTERESIS: ClassVar[PowerSmoothingProfileParam]
+    SECONDARY_POWER_FLOOR: ClassVar[PowerSmoothingProfileParam]
+    PRIMARY_FLOOR_ACT_WIN_MULT: ClassVar[PowerSmoothingProfileParam]
+    PRIMARY_FLOOR_TAR_WIN_MULT: ClassVar[PowerSmoothingProfileParam]
+    PRIMARY_FLOOR_ACT_OFFSET: ClassVar[PowerSmoothingProfileParam]
+
+class RUSD(_Enum):
+    POLL_NONE: ClassVar[RUSD]
+    POLL_CLOCK: ClassVar[RUSD]
+    POLL_PERF: ClassVar[RUSD]
+    POLL_MEMORY: ClassVar[RUSD]
+    POLL_POWER: ClassVar[RUSD]
+    POLL_THERMAL: ClassVar[RUSD]
+    POLL_PCI: ClassVar[RUSD]
+    POLL_FAN: ClassVar[RUSD]
+    POLL_PROC_UTIL: ClassVar[RUSD]
+    POLL_ALL: ClassVar[RUSD]
+
+class VgpuPgpu(_Enum):
+    HETEROGENEOUS_MODE: ClassVar[VgpuPgpu]
+    HOMOGENEOUS_MODE: ClassVar[VgpuPgpu]
+
+class VgpuPgpuVirtualizationCapMigration(_Enum):
+    NO: ClassVar[VgpuPgpuVirtualizationCapMigration]
+    YES: ClassVar[VgpuPgpuVirtualizationCapMigration]
+
+class VgpuSchedulerArr(_Enum):
+    DEFAULT: ClassVar[VgpuSchedulerArr]
+    DISABLE: ClassVar[VgpuSchedulerArr]
+    ENABLE: ClassVar[VgpuSchedulerArr]
+
+class VgpuSchedulerEngineType(_Enum):
+    GRAPHICS: ClassVar[VgpuSchedulerEngineType]
+    NVENC1: ClassVar[VgpuSchedulerEngineType]
+    NVENC0: ClassVar[VgpuSchedulerEngineType]
+
+class VgpuSchedulerPolicy(_Enum):
+    UNKNOWN: ClassVar[VgpuSchedulerPolicy]
+    BEST_EFFORT: ClassVar[VgpuSchedulerPolicy]
+    EQUAL_SHARE: ClassVar[VgpuSchedulerPolicy]
+    FIXED_SHARE: ClassVar[VgpuSchedulerPolicy]
+
+class VgpuVirtualizationCapMigration(_Enum):
+    NO: ClassVar[VgpuVirtualizationCapMigration]
+    YES: ClassVar[VgpuVirtualizationCapMigration]
 
 EccBitType = MemoryErrorType
+EncoderQuery = EncoderType
 
 class PciInfoExt_v1(_SingleStruct):
     """PCI information about a GPU device."""

@@ -25,7 +25,7 @@ static const EnumInfo enums[] = {
      "NVRTC_ERROR_CANCELLED\0" "\0"
      "NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED\0" "\0"
      "NVRTC_ERROR_BUSY\0" "\0"
-     , values_nvrtcResult, COUNT_OF(values_nvrtcResult)},
+     , values_nvrtcResult, COUNT_OF(values_nvrtcResult), false},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {

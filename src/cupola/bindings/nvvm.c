@@ -17,7 +17,7 @@ static const EnumInfo enums[] = {
      "ERROR_NO_MODULE_IN_PROGRAM\0" "\0"
      "ERROR_COMPILATION\0" "\0"
      "ERROR_CANCELLED\0" "\0"
-     , values_nvvmResult, COUNT_OF(values_nvvmResult)},
+     , values_nvvmResult, COUNT_OF(values_nvvmResult), false},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {

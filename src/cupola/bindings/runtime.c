@@ -25,6 +25,7 @@ static const long long values_libraryPropertyType_t[] = {0LL, 1LL, 2LL};
 static const long long values_cudaEglFrameType[] = {0LL, 1LL};
 static const long long values_cudaEglResourceLocationFlags[] = {0LL, 1LL};
 static const long long values_cudaEglColorFormat[] = {0LL, 1LL, 2LL, 3LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL, 46LL, 47LL, 48LL, 49LL, 50LL, 51LL, 52LL, 53LL, 54LL, 55LL, 56LL, 57LL, 58LL, 59LL, 60LL, 61LL, 62LL, 63LL, 64LL, 65LL, 66LL, 67LL, 68LL, 69LL, 70LL, 71LL, 72LL, 73LL, 74LL, 75LL, 76LL, 77LL, 78LL, 79LL, 80LL, 81LL, 82LL, 83LL, 84LL, 85LL, 86LL, 87LL, 88LL, 89LL, 90LL, 91LL, 92LL, 93LL, 94LL, 95LL, 96LL, 97LL, 98LL, 99LL, 100LL, 101LL, 102LL, 104LL, 105LL, 106LL, 107LL, 108LL, 109LL, 110LL, 111LL, 112LL, 113LL, 114LL, 115LL, 116LL};
+static const long long values_cudaRoundMode[] = {0LL, 1LL, 2LL, 3LL};
 static const long long values_cudaChannelFormatKind[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL, 10LL, 11LL, 12LL, 13LL, 14LL, 15LL, 16LL, 17LL, 18LL, 19LL, 20LL, 21LL, 22LL, 23LL, 24LL, 25LL, 26LL, 27LL, 28LL, 29LL, 30LL, 31LL, 32LL, 33LL, 34LL, 35LL, 36LL, 37LL, 38LL, 39LL, 40LL, 41LL, 42LL, 43LL, 44LL, 45LL};
 static const long long values_cudaMemoryType[] = {0LL, 1LL, 2LL, 3LL};
 static const long long values_cudaMemcpyKind[] = {0LL, 1LL, 2LL, 3LL, 4LL};
@@ -107,7 +108,7 @@ static const EnumInfo enums[] = {
      "cudaSharedMemoryModeAllowNonPortable\0" "Specifies that the shared memory size requested may be a non-portable size up to cudaDevAttrMaxSharedMemoryPerBlockOptin\0"
      "cudaSharedMemoryModeAllowOversizedSharedMemory\0" "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache)\0"
      "cudaSharedMemoryModePreferOversizedSharedMemory\0" "Specifies that oversized shared memory configurations may be used (with the limitation of only 8kB L1 cache), and prefer an oversized shared memory configuration\0"
-     , values_cudaSharedMemoryMode, COUNT_OF(values_cudaSharedMemoryMode)},
+     , values_cudaSharedMemoryMode, COUNT_OF(values_cudaSharedMemoryMode), false},
     {"cudaError_t\0" "CUDA Error types\0"
      "cudaSuccess\0" "The API call returned with no errors. In the case of query calls, this also means that the operation being queried is complete (see cudaEventQuery() and cudaStreamQuery()).\0"
      "cudaErrorInvalidValue\0" "This indicates that one or more of the parameters passed to the API call is not within an acceptable range of values.\0"
@@ -248,11 +249,11 @@ static const EnumInfo enums[] = {
      "cudaErrorFabricNotReady\0" "This error indicates GPU fabric is not ready within the bounded wait while the fabric manager probe is still in progress. Applications may retry after a delay; for the initialization wait budget, see environment variables such as CUDA_FABRIC_INIT_TIMEOUT_MS.\0"
      "cudaErrorUnknown\0" "This indicates that an unknown internal error has occurred.\0"
      "cudaErrorApiFailureBase\0" "Any unhandled CUDA driver error is added to this value and returned via the runtime. Production releases of CUDA should not return such errors. This error return is deprecated as of CUDA 4.1.\0"
-     , values_cudaError_t, COUNT_OF(values_cudaError_t)},
+     , values_cudaError_t, COUNT_OF(values_cudaError_t), false},
     {"cudaGraphDependencyType\0" "Type annotations that can be applied to graph edges as part of cudaGraphEdgeData.\0"
      "cudaGraphDependencyTypeDefault\0" "This is an ordinary dependency.\0"
      "cudaGraphDependencyTypeProgrammatic\0" "This dependency type allows the downstream node to use `cudaGridDependencySynchronize`(). It may only be used between kernel nodes, and must be used with either the cudaGraphKernelNodePortProgrammatic or cudaGraphKernelNodePortLaunchCompletion outgoing port.\0"
-     , values_cudaGraphDependencyType, COUNT_OF(values_cudaGraphDependencyType)},
+     , values_cudaGraphDependencyType, COUNT_OF(values_cudaGraphDependencyType), false},
     {"cudaGraphInstantiateResult\0" "Graph instantiation results\0"
      "cudaGraphInstantiateSuccess\0" "Instantiation succeeded\0"
      "cudaGraphInstantiateError\0" "Instantiation failed for an unexpected reason which is described in the return value of the function\0"
@@ -260,16 +261,16 @@ static const EnumInfo enums[] = {
      "cudaGraphInstantiateNodeOperationNotSupported\0" "Instantiation for device launch failed because the graph contained an unsupported operation\0"
      "cudaGraphInstantiateMultipleDevicesNotSupported\0" "Instantiation for device launch failed due to the nodes belonging to different contexts\0"
      "cudaGraphInstantiateConditionalHandleUnused\0" "One or more conditional handles are not associated with conditional nodes\0"
-     , values_cudaGraphInstantiateResult, COUNT_OF(values_cudaGraphInstantiateResult)},
+     , values_cudaGraphInstantiateResult, COUNT_OF(values_cudaGraphInstantiateResult), false},
     {"cudaLaunchMemSyncDomain\0" "Memory Synchronization Domain A kernel can be launched in a specified memory synchronization domain that affects all memory operations issued by that kernel. A memory barrier issued in one domain will only order memory operations in that domain, thus eliminating latency increase from memory barriers ordering unrelated traffic. By default, kernels are launched in domain 0. Kernel launched with cudaLaunchMemSyncDomainRemote will have a different domain ID. User may also alter the domain ID with cudaLaunchMemSyncDomainMap for a specific stream / graph node / kernel launch. See cudaLaunchAttributeMemSyncDomain, cudaStreamSetAttribute, cudaLaunchKernelEx, cudaGraphKernelNodeSetAttribute. Memory operations done in kernels launched in different domains are considered system-scope distanced. In other words, a GPU scoped memory synchronization is not sufficient for memory order to be observed by kernels in another memory synchronization domain even if they are on the same GPU.\0"
      "cudaLaunchMemSyncDomainDefault\0" "Launch kernels in the default domain\0"
      "cudaLaunchMemSyncDomainRemote\0" "Launch kernels in the remote domain\0"
-     , values_cudaLaunchMemSyncDomain, COUNT_OF(values_cudaLaunchMemSyncDomain)},
+     , values_cudaLaunchMemSyncDomain, COUNT_OF(values_cudaLaunchMemSyncDomain), false},
     {"cudaLaunchAttributePortableClusterMode\0" "Enum for defining applicability of portable cluster size, used with cudaLaunchKernelEx\0"
      "cudaLaunchPortableClusterModeDefault\0" "The default to use for allowing non-portable cluster size on launch - uses current function attribute for cudaFuncAttributeNonPortableClusterSizeAllowed\0"
      "cudaLaunchPortableClusterModeRequirePortable\0" "Specifies that the cluster size requested must be a portable size\0"
      "cudaLaunchPortableClusterModeAllowNonPortable\0" "Specifies that the cluster size requested may be a non-portable size\0"
-     , values_cudaLaunchAttributePortableClusterMode, COUNT_OF(values_cudaLaunchAttributePortableClusterMode)},
+     , values_cudaLaunchAttributePortableClusterMode, COUNT_OF(values_cudaLaunchAttributePortableClusterMode), false},
     {"cudaLaunchAttributeID\0" "Launch attributes enum; used as id field of cudaLaunchAttribute\0"
      "cudaLaunchAttributeIgnore\0" "Ignored entry, for convenient composition\0"
      "cudaLaunchAttributeAccessPolicyWindow\0" "Valid for streams, graph nodes, launches. See cudaLaunchAttributeValueaccessPolicyWindow.\0"
@@ -289,14 +290,14 @@ static const EnumInfo enums[] = {
      "cudaLaunchAttributeNvlinkUtilCentricScheduling\0" "Valid for streams, graph nodes, launches. This attribute is a hint to the CUDA runtime that the launch should attempt to make the kernel maximize its NVLINK utilization. When possible to honor this hint, CUDA will assume each block in the grid launch will carry out an even amount of NVLINK traffic, and make a best-effort attempt to adjust the kernel launch based on that assumption. This attribute is a hint only. CUDA makes no functional or performance guarantee. Its applicability can be affected by many different factors, including driver version (i.e. CUDA doesn't guarantee the performance characteristics will be maintained between driver versions or a driver update could alter or regress previously observed perf characteristics.) It also doesn't guarantee a successful result, i.e. applying the attribute may not improve the performance of either the targeted kernel or the encapsulating application. Valid values for cudaLaunchAttributeValuenvlinkUtilCentricScheduling are 0 (disabled) and 1 (enabled).\0"
      "cudaLaunchAttributePortableClusterSizeMode\0" "Valid for graph nodes, launches. This indicates whether the kernel launch is allowed to use a non-portable cluster size. Valid values for cudaLaunchAttributeValueportableClusterSizeMode are values for cudaLaunchAttributePortableClusterMode Any other value will return cudaErrorInvalidValue\0"
      "cudaLaunchAttributeSharedMemoryMode\0" "Valid for graph nodes, launches. This indicates that the kernel launch is allowed to use a non-portable shared memory mode.\0"
-     , values_cudaLaunchAttributeID, COUNT_OF(values_cudaLaunchAttributeID)},
+     , values_cudaLaunchAttributeID, COUNT_OF(values_cudaLaunchAttributeID), false},
     {"cudaAsyncNotificationType\0" "Types of async notification that can occur\0"
      "cudaAsyncNotificationTypeOverBudget\0" "Sent when the process has exceeded its device memory budget\0"
-     , values_cudaAsyncNotificationType, COUNT_OF(values_cudaAsyncNotificationType)},
+     , values_cudaAsyncNotificationType, COUNT_OF(values_cudaAsyncNotificationType), false},
     {"cudaLogLevel\0" "cudaLogLevel\0"
      "cudaLogLevelError\0" "\0"
      "cudaLogLevelWarning\0" "\0"
-     , values_cudaLogLevel, COUNT_OF(values_cudaLogLevel)},
+     , values_cudaLogLevel, COUNT_OF(values_cudaLogLevel), false},
     {"cudaDataType\0" "cudaDataType\0"
      "CUDA_R_16F\0" "\0"
      "CUDA_C_16F\0" "\0"
@@ -334,27 +335,27 @@ static const EnumInfo enums[] = {
      "CUDA_R_6F_E3M2\0" "\0"
      "CUDA_R_4F_E2M1\0" "\0"
      "CUDA_R_8F_UE5M3\0" "\0"
-     , values_cudaDataType, COUNT_OF(values_cudaDataType)},
+     , values_cudaDataType, COUNT_OF(values_cudaDataType), false},
     {"cudaEmulationStrategy\0" "Enum for specifying how to leverage floating-point emulation algorithms\0"
      "CUDA_EMULATION_STRATEGY_DEFAULT\0" "The default emulation strategy. For emulated computations, this is equivalent to CUDA_EMULATION_STRATEGY_PERFORMANT, unless a library dependent environment variable is set\0"
      "CUDA_EMULATION_STRATEGY_PERFORMANT\0" "An emulation strategy which configures libraries to use emulation when it provides a performance benefit\0"
      "CUDA_EMULATION_STRATEGY_EAGER\0" "An emulation strategy which configures libraries to use emulation whenever possible\0"
-     , values_cudaEmulationStrategy, COUNT_OF(values_cudaEmulationStrategy)},
+     , values_cudaEmulationStrategy, COUNT_OF(values_cudaEmulationStrategy), false},
     {"cudaEmulationMantissaControl\0" "Enum to configure the mantissa related parameters for floating-point emulation algorithms\0"
      "CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC\0" "The number of retained mantissa bits are computed at runtime to ensure the same or better accuracy than the floating point representation being emulated\0"
      "CUDA_EMULATION_MANTISSA_CONTROL_FIXED\0" "The number of retained mantissa bits are known at runtime\0"
-     , values_cudaEmulationMantissaControl, COUNT_OF(values_cudaEmulationMantissaControl)},
+     , values_cudaEmulationMantissaControl, COUNT_OF(values_cudaEmulationMantissaControl), false},
     {"cudaEmulationSpecialValuesSupport\0" "Enum to configure how special floating-point values will be handled by emulation algorithms\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT\0" "The default special value support mask which contains support for signed infinities and NaN values\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE\0" "There are no requirements for emulation algorithms to support special values\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY\0" "Require emulation algorithms to handle signed infinity inputs and outputs\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN\0" "Require emulation algorithms to handle NaN inputs and outputs\0"
-     , values_cudaEmulationSpecialValuesSupport, COUNT_OF(values_cudaEmulationSpecialValuesSupport)},
+     , values_cudaEmulationSpecialValuesSupport, COUNT_OF(values_cudaEmulationSpecialValuesSupport), false},
     {"libraryPropertyType\0" "libraryPropertyType\0"
      "MAJOR_VERSION\0" "\0"
      "MINOR_VERSION\0" "\0"
      "PATCH_LEVEL\0" "\0"
-     , values_libraryPropertyType, COUNT_OF(values_libraryPropertyType)},
+     , values_libraryPropertyType, COUNT_OF(values_libraryPropertyType), false},
     {"cudaDataType_t\0" "cudaDataType_t\0"
      "CUDA_R_16F\0" "\0"
      "CUDA_C_16F\0" "\0"
@@ -392,35 +393,35 @@ static const EnumInfo enums[] = {
      "CUDA_R_6F_E3M2\0" "\0"
      "CUDA_R_4F_E2M1\0" "\0"
      "CUDA_R_8F_UE5M3\0" "\0"
-     , values_cudaDataType_t, COUNT_OF(values_cudaDataType_t)},
+     , values_cudaDataType_t, COUNT_OF(values_cudaDataType_t), false},
     {"cudaEmulationStrategy_t\0" "Enum for specifying how to leverage floating-point emulation algorithms\0"
      "CUDA_EMULATION_STRATEGY_DEFAULT\0" "The default emulation strategy. For emulated computations, this is equivalent to CUDA_EMULATION_STRATEGY_PERFORMANT, unless a library dependent environment variable is set\0"
      "CUDA_EMULATION_STRATEGY_PERFORMANT\0" "An emulation strategy which configures libraries to use emulation when it provides a performance benefit\0"
      "CUDA_EMULATION_STRATEGY_EAGER\0" "An emulation strategy which configures libraries to use emulation whenever possible\0"
-     , values_cudaEmulationStrategy_t, COUNT_OF(values_cudaEmulationStrategy_t)},
+     , values_cudaEmulationStrategy_t, COUNT_OF(values_cudaEmulationStrategy_t), false},
     {"cudaEmulationMantissaControl_t\0" "Enum to configure the mantissa related parameters for floating-point emulation algorithms\0"
      "CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC\0" "The number of retained mantissa bits are computed at runtime to ensure the same or better accuracy than the floating point representation being emulated\0"
      "CUDA_EMULATION_MANTISSA_CONTROL_FIXED\0" "The number of retained mantissa bits are known at runtime\0"
-     , values_cudaEmulationMantissaControl_t, COUNT_OF(values_cudaEmulationMantissaControl_t)},
+     , values_cudaEmulationMantissaControl_t, COUNT_OF(values_cudaEmulationMantissaControl_t), false},
     {"cudaEmulationSpecialValuesSupport_t\0" "Enum to configure how special floating-point values will be handled by emulation algorithms\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT\0" "The default special value support mask which contains support for signed infinities and NaN values\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE\0" "There are no requirements for emulation algorithms to support special values\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY\0" "Require emulation algorithms to handle signed infinity inputs and outputs\0"
      "CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN\0" "Require emulation algorithms to handle NaN inputs and outputs\0"
-     , values_cudaEmulationSpecialValuesSupport_t, COUNT_OF(values_cudaEmulationSpecialValuesSupport_t)},
+     , values_cudaEmulationSpecialValuesSupport_t, COUNT_OF(values_cudaEmulationSpecialValuesSupport_t), false},
     {"libraryPropertyType_t\0" "libraryPropertyType_t\0"
      "MAJOR_VERSION\0" "\0"
      "MINOR_VERSION\0" "\0"
      "PATCH_LEVEL\0" "\0"
-     , values_libraryPropertyType_t, COUNT_OF(values_libraryPropertyType_t)},
+     , values_libraryPropertyType_t, COUNT_OF(values_libraryPropertyType_t), false},
     {"cudaEglFrameType\0" "CUDA EglFrame type - array or pointer\0"
      "cudaEglFrameTypeArray\0" "Frame type CUDA array\0"
      "cudaEglFrameTypePitch\0" "Frame type CUDA pointer\0"
-     , values_cudaEglFrameType, COUNT_OF(values_cudaEglFrameType)},
+     , values_cudaEglFrameType, COUNT_OF(values_cudaEglFrameType), false},
     {"cudaEglResourceLocationFlags\0" "Resource location flags- sysmem or vidmem For CUDA context on iGPU, since video and system memory are equivalent - these flags will not have an effect on the execution. For CUDA context on dGPU, applications can use the flag cudaEglResourceLocationFlags to give a hint about the desired location. cudaEglResourceLocationSysmem - the frame data is made resident on the system memory to be accessed by CUDA. cudaEglResourceLocationVidmem - the frame data is made resident on the dedicated video memory to be accessed by CUDA. There may be an additional latency due to new allocation and data migration, if the frame is produced on a different memory.\0"
      "cudaEglResourceLocationSysmem\0" "Resource location sysmem\0"
      "cudaEglResourceLocationVidmem\0" "Resource location vidmem\0"
-     , values_cudaEglResourceLocationFlags, COUNT_OF(values_cudaEglResourceLocationFlags)},
+     , values_cudaEglResourceLocationFlags, COUNT_OF(values_cudaEglResourceLocationFlags), false},
     {"cudaEglColorFormat\0" "CUDA EGL Color Format - The different planar and multiplanar formats currently supported for CUDA_EGL interops.\0"
      "cudaEglColorFormatYUV420Planar\0" "Y, U, V in three surfaces, each in a separate surface, U/V width = 1/2 Y width, U/V height = 1/2 Y height.\0"
      "cudaEglColorFormatYUV420SemiPlanar\0" "Y, UV in two surfaces (UV as one surface) with VU byte ordering, width, height ratio same as YUV420Planar.\0"
@@ -535,7 +536,13 @@ static const EnumInfo enums[] = {
      "cudaEglColorFormatUYVY709\0" "Y, U, V in one surface, interleaved as UYVY in one channel.\0"
      "cudaEglColorFormatUYVY709_ER\0" "Extended Range Y, U, V in one surface, interleaved as UYVY in one channel.\0"
      "cudaEglColorFormatUYVY2020\0" "Y, U, V in one surface, interleaved as UYVY in one channel.\0"
-     , values_cudaEglColorFormat, COUNT_OF(values_cudaEglColorFormat)},
+     , values_cudaEglColorFormat, COUNT_OF(values_cudaEglColorFormat), false},
+    {"cudaRoundMode\0" "cudaRoundMode\0"
+     "cudaRoundNearest\0" "\0"
+     "cudaRoundZero\0" "\0"
+     "cudaRoundPosInf\0" "\0"
+     "cudaRoundMinInf\0" "\0"
+     , values_cudaRoundMode, COUNT_OF(values_cudaRoundMode), false},
     {"cudaChannelFormatKind\0" "Channel format kind\0"
      "cudaChannelFormatKindSigned\0" "Signed channel format\0"
      "cudaChannelFormatKindUnsigned\0" "Unsigned channel format\0"
@@ -583,78 +590,78 @@ static const EnumInfo enums[] = {
      "cudaChannelFormatKindUnsigned16Planar422\0" "3 channel unsigned 16-bit planar format, with 4:2:2 sampling\0"
      "cudaChannelFormatKindUnsigned8Planar444\0" "3 channel unsigned 8-bit planar format, with 4:4:4 sampling\0"
      "cudaChannelFormatKindUnsigned16Planar444\0" "3 channel unsigned 16-bit planar format, with 4:4:4 sampling\0"
-     , values_cudaChannelFormatKind, COUNT_OF(values_cudaChannelFormatKind)},
+     , values_cudaChannelFormatKind, COUNT_OF(values_cudaChannelFormatKind), false},
     {"cudaMemoryType\0" "CUDA memory types\0"
      "cudaMemoryTypeUnregistered\0" "Unregistered memory\0"
      "cudaMemoryTypeHost\0" "Host memory\0"
      "cudaMemoryTypeDevice\0" "Device memory\0"
      "cudaMemoryTypeManaged\0" "Managed memory\0"
-     , values_cudaMemoryType, COUNT_OF(values_cudaMemoryType)},
+     , values_cudaMemoryType, COUNT_OF(values_cudaMemoryType), false},
     {"cudaMemcpyKind\0" "CUDA memory copy types\0"
      "cudaMemcpyHostToHost\0" "Host -> Host\0"
      "cudaMemcpyHostToDevice\0" "Host -> Device\0"
      "cudaMemcpyDeviceToHost\0" "Device -> Host\0"
      "cudaMemcpyDeviceToDevice\0" "Device -> Device\0"
      "cudaMemcpyDefault\0" "Direction of the transfer is inferred from the pointer values. Requires unified virtual addressing\0"
-     , values_cudaMemcpyKind, COUNT_OF(values_cudaMemcpyKind)},
+     , values_cudaMemcpyKind, COUNT_OF(values_cudaMemcpyKind), false},
     {"cudaAccessProperty\0" "Specifies performance hint with cudaAccessPolicyWindow for hitProp and missProp members.\0"
      "cudaAccessPropertyNormal\0" "Normal cache persistence.\0"
      "cudaAccessPropertyStreaming\0" "Streaming access is less likely to persit from cache.\0"
      "cudaAccessPropertyPersisting\0" "Persisting access is more likely to persist in cache.\0"
-     , values_cudaAccessProperty, COUNT_OF(values_cudaAccessProperty)},
+     , values_cudaAccessProperty, COUNT_OF(values_cudaAccessProperty), false},
     {"cudaStreamCaptureStatus\0" "Possible stream capture statuses returned by cudaStreamIsCapturing\0"
      "cudaStreamCaptureStatusNone\0" "Stream is not capturing\0"
      "cudaStreamCaptureStatusActive\0" "Stream is actively capturing\0"
      "cudaStreamCaptureStatusInvalidated\0" "Stream is part of a capture sequence that has been invalidated, but not terminated\0"
-     , values_cudaStreamCaptureStatus, COUNT_OF(values_cudaStreamCaptureStatus)},
+     , values_cudaStreamCaptureStatus, COUNT_OF(values_cudaStreamCaptureStatus), false},
     {"cudaGraphRecaptureStatus\0" "Possible recapture statuses that can be returned to the user callback\0"
      "cudaGraphRecaptureEligibleForUpdate\0" "Node is eligible for update in an instantiated graph.\0"
      "cudaGraphRecaptureIneligibleForUpdate\0" "Parameter changes in the node cannot be applied to an instantiated graph.\0"
      "cudaGraphRecaptureError\0" "Error while attempting to recapture the node. The recapture will be ended regardless of the return value from the callback.\0"
-     , values_cudaGraphRecaptureStatus, COUNT_OF(values_cudaGraphRecaptureStatus)},
+     , values_cudaGraphRecaptureStatus, COUNT_OF(values_cudaGraphRecaptureStatus), false},
     {"cudaStreamCaptureMode\0" "Possible modes for stream capture thread interactions. For more details see cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode\0"
      "cudaStreamCaptureModeGlobal\0" "\0"
      "cudaStreamCaptureModeThreadLocal\0" "\0"
      "cudaStreamCaptureModeRelaxed\0" "\0"
-     , values_cudaStreamCaptureMode, COUNT_OF(values_cudaStreamCaptureMode)},
+     , values_cudaStreamCaptureMode, COUNT_OF(values_cudaStreamCaptureMode), false},
     {"cudaSynchronizationPolicy\0" "cudaSynchronizationPolicy\0"
      "cudaSyncPolicyAuto\0" "\0"
      "cudaSyncPolicySpin\0" "\0"
      "cudaSyncPolicyYield\0" "\0"
      "cudaSyncPolicyBlockingSync\0" "\0"
-     , values_cudaSynchronizationPolicy, COUNT_OF(values_cudaSynchronizationPolicy)},
+     , values_cudaSynchronizationPolicy, COUNT_OF(values_cudaSynchronizationPolicy), false},
     {"cudaClusterSchedulingPolicy\0" "Cluster scheduling policies. These may be passed to cudaFuncSetAttribute\0"
      "cudaClusterSchedulingPolicyDefault\0" "the default policy\0"
      "cudaClusterSchedulingPolicySpread\0" "spread the blocks within a cluster to the SMs\0"
      "cudaClusterSchedulingPolicyLoadBalancing\0" "allow the hardware to load-balance the blocks in a cluster to the SMs\0"
      "cudaClusterSchedulingPolicyRubinDsmemLocality\0" "Spread the blocks within a cluster to the SMs, and prefer placement that prioritizes Distributed Shared Memory locality for Rubin-class GPUs. This is a preference only. The runtime or driver may ignore this request when the launch is not eligible, when the device does not support the requested placement behavior, or when other launch constraints take precedence. This policy is intended for clustered kernels whose performance depends on communication through Distributed Shared Memory among blocks in the same cluster.\0"
-     , values_cudaClusterSchedulingPolicy, COUNT_OF(values_cudaClusterSchedulingPolicy)},
+     , values_cudaClusterSchedulingPolicy, COUNT_OF(values_cudaClusterSchedulingPolicy), false},
     {"cudaStreamUpdateCaptureDependenciesFlags\0" "Flags for cudaStreamUpdateCaptureDependencies\0"
      "cudaStreamAddCaptureDependencies\0" "Add new nodes to the dependency set\0"
      "cudaStreamSetCaptureDependencies\0" "Replace the dependency set with the new nodes\0"
-     , values_cudaStreamUpdateCaptureDependenciesFlags, COUNT_OF(values_cudaStreamUpdateCaptureDependenciesFlags)},
+     , values_cudaStreamUpdateCaptureDependenciesFlags, COUNT_OF(values_cudaStreamUpdateCaptureDependenciesFlags), false},
     {"cudaUserObjectFlags\0" "Flags for user objects for graphs\0"
      "cudaUserObjectNoDestructorSync\0" "Indicates the destructor execution is not synchronized by any CUDA handle.\0"
-     , values_cudaUserObjectFlags, COUNT_OF(values_cudaUserObjectFlags)},
+     , values_cudaUserObjectFlags, COUNT_OF(values_cudaUserObjectFlags), false},
     {"cudaUserObjectRetainFlags\0" "Flags for retaining user object references for graphs\0"
      "cudaGraphUserObjectMove\0" "Transfer references from the caller rather than creating new references.\0"
-     , values_cudaUserObjectRetainFlags, COUNT_OF(values_cudaUserObjectRetainFlags)},
+     , values_cudaUserObjectRetainFlags, COUNT_OF(values_cudaUserObjectRetainFlags), false},
     {"cudaHostTaskSyncMode\0" "Flags for host task sync mode\0"
      "cudaHostTaskBlocking\0" "\0"
      "cudaHostTaskSpinWait\0" "\0"
-     , values_cudaHostTaskSyncMode, COUNT_OF(values_cudaHostTaskSyncMode)},
+     , values_cudaHostTaskSyncMode, COUNT_OF(values_cudaHostTaskSyncMode), false},
     {"cudaGraphicsRegisterFlags\0" "CUDA graphics interop register flags\0"
      "cudaGraphicsRegisterFlagsNone\0" "Default\0"
      "cudaGraphicsRegisterFlagsReadOnly\0" "CUDA will not write to this resource\0"
      "cudaGraphicsRegisterFlagsWriteDiscard\0" "CUDA will only write to and will not read from this resource\0"
      "cudaGraphicsRegisterFlagsSurfaceLoadStore\0" "CUDA will bind this resource to a surface reference\0"
      "cudaGraphicsRegisterFlagsTextureGather\0" "CUDA will perform texture gather operations on this resource\0"
-     , values_cudaGraphicsRegisterFlags, COUNT_OF(values_cudaGraphicsRegisterFlags)},
+     , values_cudaGraphicsRegisterFlags, COUNT_OF(values_cudaGraphicsRegisterFlags), false},
     {"cudaGraphicsMapFlags\0" "CUDA graphics interop map flags\0"
      "cudaGraphicsMapFlagsNone\0" "Default; Assume resource can be read/written\0"
      "cudaGraphicsMapFlagsReadOnly\0" "CUDA will not write to this resource\0"
      "cudaGraphicsMapFlagsWriteDiscard\0" "CUDA will only write to and will not read from this resource\0"
-     , values_cudaGraphicsMapFlags, COUNT_OF(values_cudaGraphicsMapFlags)},
+     , values_cudaGraphicsMapFlags, COUNT_OF(values_cudaGraphicsMapFlags), false},
     {"cudaGraphicsCubeFace\0" "CUDA graphics interop array indices for cube maps\0"
      "cudaGraphicsCubeFacePositiveX\0" "Positive X face of cubemap\0"
      "cudaGraphicsCubeFaceNegativeX\0" "Negative X face of cubemap\0"
@@ -662,13 +669,13 @@ static const EnumInfo enums[] = {
      "cudaGraphicsCubeFaceNegativeY\0" "Negative Y face of cubemap\0"
      "cudaGraphicsCubeFacePositiveZ\0" "Positive Z face of cubemap\0"
      "cudaGraphicsCubeFaceNegativeZ\0" "Negative Z face of cubemap\0"
-     , values_cudaGraphicsCubeFace, COUNT_OF(values_cudaGraphicsCubeFace)},
+     , values_cudaGraphicsCubeFace, COUNT_OF(values_cudaGraphicsCubeFace), false},
     {"cudaResourceType\0" "CUDA resource types\0"
      "cudaResourceTypeArray\0" "Array resource\0"
      "cudaResourceTypeMipmappedArray\0" "Mipmapped array resource\0"
      "cudaResourceTypeLinear\0" "Linear resource\0"
      "cudaResourceTypePitch2D\0" "Pitch 2D resource\0"
-     , values_cudaResourceType, COUNT_OF(values_cudaResourceType)},
+     , values_cudaResourceType, COUNT_OF(values_cudaResourceType), false},
     {"cudaResourceViewFormat\0" "CUDA texture resource view formats\0"
      "cudaResViewFormatNone\0" "No resource view format (use underlying resource format)\0"
      "cudaResViewFormatUnsignedChar1\0" "1 channel unsigned 8-bit integers\0"
@@ -705,7 +712,7 @@ static const EnumInfo enums[] = {
      "cudaResViewFormatUnsignedBlockCompressed6H\0" "Block compressed 6 unsigned half-float\0"
      "cudaResViewFormatSignedBlockCompressed6H\0" "Block compressed 6 signed half-float\0"
      "cudaResViewFormatUnsignedBlockCompressed7\0" "Block compressed 7\0"
-     , values_cudaResourceViewFormat, COUNT_OF(values_cudaResourceViewFormat)},
+     , values_cudaResourceViewFormat, COUNT_OF(values_cudaResourceViewFormat), false},
     {"cudaFuncAttribute\0" "CUDA function attributes that can be set using cudaFuncSetAttribute\0"
      "cudaFuncAttributeMaxDynamicSharedMemorySize\0" "Maximum dynamic shared memory size\0"
      "cudaFuncAttributePreferredSharedMemoryCarveout\0" "Preferred shared memory-L1 cache split\0"
@@ -717,29 +724,29 @@ static const EnumInfo enums[] = {
      "cudaFuncAttributeClusterSchedulingPolicyPreference\0" "Required cluster scheduling policy preference\0"
      "cudaFuncAttributeSharedMemoryMode\0" "Setting that controls a kernel's use of non-portable or oversized shared memory configurations\0"
      "cudaFuncAttributeMax\0" "\0"
-     , values_cudaFuncAttribute, COUNT_OF(values_cudaFuncAttribute)},
+     , values_cudaFuncAttribute, COUNT_OF(values_cudaFuncAttribute), false},
     {"cudaFuncCache\0" "CUDA function cache configurations\0"
      "cudaFuncCachePreferNone\0" "Default function cache configuration, no preference\0"
      "cudaFuncCachePreferShared\0" "Prefer larger shared memory and smaller L1 cache\0"
      "cudaFuncCachePreferL1\0" "Prefer larger L1 cache and smaller shared memory\0"
      "cudaFuncCachePreferEqual\0" "Prefer equal size L1 cache and shared memory\0"
-     , values_cudaFuncCache, COUNT_OF(values_cudaFuncCache)},
+     , values_cudaFuncCache, COUNT_OF(values_cudaFuncCache), false},
     {"cudaSharedMemConfig\0" "CUDA shared memory configuration\0"
      "cudaSharedMemBankSizeDefault\0" "\0"
      "cudaSharedMemBankSizeFourByte\0" "\0"
      "cudaSharedMemBankSizeEightByte\0" "\0"
-     , values_cudaSharedMemConfig, COUNT_OF(values_cudaSharedMemConfig)},
+     , values_cudaSharedMemConfig, COUNT_OF(values_cudaSharedMemConfig), false},
     {"cudaSharedCarveout\0" "Shared memory carveout configurations. These may be passed to cudaFuncSetAttribute\0"
      "cudaSharedmemCarveoutDefault\0" "No preference for shared memory or L1 (default)\0"
      "cudaSharedmemCarveoutMaxShared\0" "Prefer maximum available shared memory, minimum L1 cache\0"
      "cudaSharedmemCarveoutMaxL1\0" "Prefer maximum available L1 cache, minimum shared memory\0"
-     , values_cudaSharedCarveout, COUNT_OF(values_cudaSharedCarveout)},
+     , values_cudaSharedCarveout, COUNT_OF(values_cudaSharedCarveout), false},
     {"cudaComputeMode\0" "CUDA device compute modes\0"
      "cudaComputeModeDefault\0" "Default compute mode (Multiple threads can use cudaSetDevice() with this device)\0"
      "cudaComputeModeExclusive\0" "Compute-exclusive-thread mode (Only one thread in one process will be able to use cudaSetDevice() with this device)\0"
      "cudaComputeModeProhibited\0" "Compute-prohibited mode (No threads can use cudaSetDevice() with this device)\0"
      "cudaComputeModeExclusiveProcess\0" "Compute-exclusive-process mode (Many threads in one process will be able to use cudaSetDevice() with this device)\0"
-     , values_cudaComputeMode, COUNT_OF(values_cudaComputeMode)},
+     , values_cudaComputeMode, COUNT_OF(values_cudaComputeMode), false},
     {"cudaLimit\0" "CUDA Limits\0"
      "cudaLimitStackSize\0" "GPU thread stack size\0"
      "cudaLimitPrintfFifoSize\0" "GPU printf FIFO size\0"
@@ -749,7 +756,7 @@ static const EnumInfo enums[] = {
      "cudaLimitMaxL2FetchGranularity\0" "A value between 0 and 128 that indicates the maximum fetch granularity of L2 (in Bytes). This is a hint\0"
      "cudaLimitPersistingL2CacheSize\0" "A size in bytes for L2 persisting lines cache size\0"
      "cudaLimitPerBlockMemorySize\0" "Per-block memory size\0"
-     , values_cudaLimit, COUNT_OF(values_cudaLimit)},
+     , values_cudaLimit, COUNT_OF(values_cudaLimit), false},
     {"cudaMemoryAdvise\0" "CUDA Memory Advise values\0"
      "cudaMemAdviseSetReadMostly\0" "Data will mostly be read and only occassionally be written to\0"
      "cudaMemAdviseUnsetReadMostly\0" "Undo the effect of cudaMemAdviseSetReadMostly\0"
@@ -757,7 +764,7 @@ static const EnumInfo enums[] = {
      "cudaMemAdviseUnsetPreferredLocation\0" "Clear the preferred location for the data\0"
      "cudaMemAdviseSetAccessedBy\0" "Data will be accessed by the specified device, so prevent page faults as much as possible\0"
      "cudaMemAdviseUnsetAccessedBy\0" "Let the Unified Memory subsystem decide on the page faulting policy for the specified device\0"
-     , values_cudaMemoryAdvise, COUNT_OF(values_cudaMemoryAdvise)},
+     , values_cudaMemoryAdvise, COUNT_OF(values_cudaMemoryAdvise), false},
     {"cudaMemRangeAttribute\0" "CUDA range attributes\0"
      "cudaMemRangeAttributeReadMostly\0" "Whether the range will mostly be read and only occassionally be written to\0"
      "cudaMemRangeAttributePreferredLocation\0" "The preferred location of the range\0"
@@ -767,23 +774,23 @@ static const EnumInfo enums[] = {
      "cudaMemRangeAttributePreferredLocationId\0" "The preferred location id of the range\0"
      "cudaMemRangeAttributeLastPrefetchLocationType\0" "The last location type to which the range was prefetched\0"
      "cudaMemRangeAttributeLastPrefetchLocationId\0" "The last location id to which the range was prefetched\0"
-     , values_cudaMemRangeAttribute, COUNT_OF(values_cudaMemRangeAttribute)},
+     , values_cudaMemRangeAttribute, COUNT_OF(values_cudaMemRangeAttribute), false},
     {"cudaFlushGPUDirectRDMAWritesOptions\0" "CUDA GPUDirect RDMA flush writes APIs supported on the device\0"
      "cudaFlushGPUDirectRDMAWritesOptionHost\0" "cudaDeviceFlushGPUDirectRDMAWrites() and its CUDA Driver API counterpart are supported on the device.\0"
      "cudaFlushGPUDirectRDMAWritesOptionMemOps\0" "The CU_STREAM_WAIT_VALUE_FLUSH flag and the CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES MemOp are supported on the CUDA device.\0"
-     , values_cudaFlushGPUDirectRDMAWritesOptions, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesOptions)},
+     , values_cudaFlushGPUDirectRDMAWritesOptions, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesOptions), false},
     {"cudaGPUDirectRDMAWritesOrdering\0" "CUDA GPUDirect RDMA flush writes ordering features of the device\0"
      "cudaGPUDirectRDMAWritesOrderingNone\0" "The device does not natively support ordering of GPUDirect RDMA writes. cudaFlushGPUDirectRDMAWrites() can be leveraged if supported.\0"
      "cudaGPUDirectRDMAWritesOrderingOwner\0" "Natively, the device can consistently consume GPUDirect RDMA writes, although other CUDA devices may not.\0"
      "cudaGPUDirectRDMAWritesOrderingAllDevices\0" "Any CUDA device in the system can consistently consume GPUDirect RDMA writes to this device.\0"
-     , values_cudaGPUDirectRDMAWritesOrdering, COUNT_OF(values_cudaGPUDirectRDMAWritesOrdering)},
+     , values_cudaGPUDirectRDMAWritesOrdering, COUNT_OF(values_cudaGPUDirectRDMAWritesOrdering), false},
     {"cudaFlushGPUDirectRDMAWritesScope\0" "CUDA GPUDirect RDMA flush writes scopes\0"
      "cudaFlushGPUDirectRDMAWritesToOwner\0" "Blocks until remote writes are visible to the CUDA device context owning the data.\0"
      "cudaFlushGPUDirectRDMAWritesToAllDevices\0" "Blocks until remote writes are visible to all CUDA device contexts.\0"
-     , values_cudaFlushGPUDirectRDMAWritesScope, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesScope)},
+     , values_cudaFlushGPUDirectRDMAWritesScope, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesScope), false},
     {"cudaFlushGPUDirectRDMAWritesTarget\0" "CUDA GPUDirect RDMA flush writes targets\0"
      "cudaFlushGPUDirectRDMAWritesTargetCurrentDevice\0" "Sets the target for cudaDeviceFlushGPUDirectRDMAWrites() to the currently active CUDA device context.\0"
-     , values_cudaFlushGPUDirectRDMAWritesTarget, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesTarget)},
+     , values_cudaFlushGPUDirectRDMAWritesTarget, COUNT_OF(values_cudaFlushGPUDirectRDMAWritesTarget), false},
     {"cudaDeviceAttr\0" "CUDA device attributes\0"
      "cudaDevAttrMaxThreadsPerBlock\0" "Maximum number of threads per block\0"
      "cudaDevAttrMaxBlockDimX\0" "Maximum block dimension X\0"
@@ -931,7 +938,7 @@ static const EnumInfo enums[] = {
      "cudaDevAttrMax\0" "\0"
      "cudaDevAttrCooperativeMultiDeviceLaunch\0" "Deprecated, cudaLaunchCooperativeKernelMultiDevice is deprecated.\0"
      "cudaDevAttrMaxTimelineSemaphoreInteropSupported\0" "Deprecated, External timeline semaphore interop is supported on the device\0"
-     , values_cudaDeviceAttr, COUNT_OF(values_cudaDeviceAttr)},
+     , values_cudaDeviceAttr, COUNT_OF(values_cudaDeviceAttr), false},
     {"cudaMemPoolAttr\0" "CUDA memory pool attributes\0"
      "cudaMemPoolReuseFollowEventDependencies\0" "(value type = int) Allow cuMemAllocAsync to use memory asynchronously freed in another streams as long as a stream ordering dependency of the allocating stream on the free action exists. Cuda events and null stream interactions can create the required stream ordered dependencies. (default enabled)\0"
      "cudaMemPoolReuseAllowOpportunistic\0" "(value type = int) Allow reuse of already completed frees when there is no dependency between the free and allocation. (default enabled)\0"
@@ -948,7 +955,7 @@ static const EnumInfo enums[] = {
      "cudaMemPoolAttrMaxPoolSize\0" "(value type = cuuint64_t) Maximum size of the pool in bytes, this value may be higher than what was initially passed to cudaMemPoolCreate due to alignment requirements. A value of 0 indicates no maximum size. For cudaMemAllocationTypeManaged and IPC imported pools this value will be system dependent.\0"
      "cudaMemPoolAttrHwDecompressEnabled\0" "(value type = int) Indicates whether the pool has hardware compresssion enabled\0"
      "cudaMemPoolAttrLocalityDomainId\0" "(value type = int) The locality domain id for the mempool, if the mempool is localized to a locality domain. A value of -1 indicates that the mempool is not localized to a locality domain.\0"
-     , values_cudaMemPoolAttr, COUNT_OF(values_cudaMemPoolAttr)},
+     , values_cudaMemPoolAttr, COUNT_OF(values_cudaMemPoolAttr), false},
     {"cudaMemLocationType\0" "Specifies the type of location\0"
      "cudaMemLocationTypeInvalid\0" "\0"
      "cudaMemLocationTypeNone\0" "Location is unspecified. This is used when creating a managed memory pool to indicate no preferred location for the pool\0"
@@ -958,54 +965,54 @@ static const EnumInfo enums[] = {
      "cudaMemLocationTypeHostNumaCurrent\0" "Location is the host NUMA node closest to the current thread's CPU, id is ignored\0"
      "cudaMemLocationTypeInvisible\0" "Location is not visible but device is accessible, id is always cudaInvalidDeviceId\0"
      "cudaMemLocationTypeDeviceLocalityDomain\0" "Location is a portion of device memory, specified by the locality domain ID\0"
-     , values_cudaMemLocationType, COUNT_OF(values_cudaMemLocationType)},
+     , values_cudaMemLocationType, COUNT_OF(values_cudaMemLocationType), false},
     {"cudaMemAccessFlags\0" "Specifies the memory protection flags for mapping.\0"
      "cudaMemAccessFlagsProtNone\0" "Default, make the address range not accessible\0"
      "cudaMemAccessFlagsProtRead\0" "Make the address range read accessible\0"
      "cudaMemAccessFlagsProtReadWrite\0" "Make the address range read-write accessible\0"
-     , values_cudaMemAccessFlags, COUNT_OF(values_cudaMemAccessFlags)},
+     , values_cudaMemAccessFlags, COUNT_OF(values_cudaMemAccessFlags), false},
     {"cudaMemAllocationType\0" "Defines the allocation types available\0"
      "cudaMemAllocationTypeInvalid\0" "\0"
      "cudaMemAllocationTypePinned\0" "This allocation type is 'pinned', i.e. cannot migrate from its current location while the application is actively using it\0"
      "cudaMemAllocationTypeManaged\0" "This allocation type is managed memory\0"
      "cudaMemAllocationTypeMax\0" "This allocation type is managed memory\0"
-     , values_cudaMemAllocationType, COUNT_OF(values_cudaMemAllocationType)},
+     , values_cudaMemAllocationType, COUNT_OF(values_cudaMemAllocationType), false},
     {"cudaMemAllocationHandleType\0" "Flags for specifying particular handle types\0"
      "cudaMemHandleTypeNone\0" "Does not allow any export mechanism. >\0"
      "cudaMemHandleTypePosixFileDescriptor\0" "Allows a file descriptor to be used for exporting. Permitted only on POSIX systems. (int)\0"
      "cudaMemHandleTypeWin32\0" "Allows a Win32 NT handle to be used for exporting. (HANDLE)\0"
      "cudaMemHandleTypeWin32Kmt\0" "Allows a Win32 KMT handle to be used for exporting. (D3DKMT_HANDLE)\0"
      "cudaMemHandleTypeFabric\0" "Allows a fabric handle to be used for exporting. (cudaMemFabricHandle_t)\0"
-     , values_cudaMemAllocationHandleType, COUNT_OF(values_cudaMemAllocationHandleType)},
+     , values_cudaMemAllocationHandleType, COUNT_OF(values_cudaMemAllocationHandleType), false},
     {"cudaGraphMemAttributeType\0" "Graph memory attributes\0"
      "cudaGraphMemAttrUsedMemCurrent\0" "(value type = cuuint64_t) Amount of memory, in bytes, currently associated with graphs.\0"
      "cudaGraphMemAttrUsedMemHigh\0" "(value type = cuuint64_t) High watermark of memory, in bytes, associated with graphs since the last time it was reset. High watermark can only be reset to zero.\0"
      "cudaGraphMemAttrReservedMemCurrent\0" "(value type = cuuint64_t) Amount of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.\0"
      "cudaGraphMemAttrReservedMemHigh\0" "(value type = cuuint64_t) High watermark of memory, in bytes, currently allocated for use by the CUDA graphs asynchronous allocator.\0"
-     , values_cudaGraphMemAttributeType, COUNT_OF(values_cudaGraphMemAttributeType)},
+     , values_cudaGraphMemAttributeType, COUNT_OF(values_cudaGraphMemAttributeType), false},
     {"cudaMemcpyFlags\0" "Flags to specify for copies within a batch. For more details see cudaMemcpyBatchAsync.\0"
      "cudaMemcpyFlagDefault\0" "\0"
      "cudaMemcpyFlagPreferOverlapWithCompute\0" "Hint to the driver to try and overlap the copy with compute work on the SMs.\0"
-     , values_cudaMemcpyFlags, COUNT_OF(values_cudaMemcpyFlags)},
+     , values_cudaMemcpyFlags, COUNT_OF(values_cudaMemcpyFlags), false},
     {"cudaMemcpySrcAccessOrder\0" "cudaMemcpySrcAccessOrder\0"
      "cudaMemcpySrcAccessOrderInvalid\0" "Default invalid.\0"
      "cudaMemcpySrcAccessOrderStream\0" "Indicates that access to the source pointer must be in stream order.\0"
      "cudaMemcpySrcAccessOrderDuringApiCall\0" "Indicates that access to the source pointer can be out of stream order and all accesses must be complete before the API call returns. This flag is suited for ephemeral sources (ex., stack variables) when it's known that no prior operations in the stream can be accessing the memory and also that the lifetime of the memory is limited to the scope that the source variable was declared in. Specifying this flag allows the driver to optimize the copy and removes the need for the user to synchronize the stream after the API call.\0"
      "cudaMemcpySrcAccessOrderAny\0" "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.\0"
      "cudaMemcpySrcAccessOrderMax\0" "Indicates that access to the source pointer can be out of stream order and the accesses can happen even after the API call returns. This flag is suited for host pointers allocated outside CUDA (ex., via malloc) when it's known that no prior operations in the stream can be accessing the memory. Specifying this flag allows the driver to optimize the copy on certain platforms.\0"
-     , values_cudaMemcpySrcAccessOrder, COUNT_OF(values_cudaMemcpySrcAccessOrder)},
+     , values_cudaMemcpySrcAccessOrder, COUNT_OF(values_cudaMemcpySrcAccessOrder), false},
     {"cudaMemcpy3DOperandType\0" "These flags allow applications to convey the operand type for individual copies specified in cudaMemcpy3DBatchAsync.\0"
      "cudaMemcpyOperandTypePointer\0" "Memcpy operand is a valid pointer.\0"
      "cudaMemcpyOperandTypeArray\0" "Memcpy operand is a CUarray.\0"
      "cudaMemcpyOperandTypeMax\0" "\0"
-     , values_cudaMemcpy3DOperandType, COUNT_OF(values_cudaMemcpy3DOperandType)},
+     , values_cudaMemcpy3DOperandType, COUNT_OF(values_cudaMemcpy3DOperandType), false},
     {"cudaDeviceP2PAttr\0" "CUDA device P2P attributes\0"
      "cudaDevP2PAttrPerformanceRank\0" "A relative value indicating the performance of the link between two devices\0"
      "cudaDevP2PAttrAccessSupported\0" "Peer access is enabled\0"
      "cudaDevP2PAttrNativeAtomicSupported\0" "Native atomic operation over the link supported\0"
      "cudaDevP2PAttrCudaArrayAccessSupported\0" "Accessing CUDA arrays over the link supported\0"
      "cudaDevP2PAttrOnlyPartialNativeAtomicSupported\0" "Only some CUDA-valid atomic operations over the link are supported.\0"
-     , values_cudaDeviceP2PAttr, COUNT_OF(values_cudaDeviceP2PAttr)},
+     , values_cudaDeviceP2PAttr, COUNT_OF(values_cudaDeviceP2PAttr), false},
     {"cudaAtomicOperation\0" "CUDA-valid Atomic Operations\0"
      "cudaAtomicOperationIntegerAdd\0" "\0"
      "cudaAtomicOperationIntegerMin\0" "\0"
@@ -1020,7 +1027,7 @@ static const EnumInfo enums[] = {
      "cudaAtomicOperationFloatAdd\0" "\0"
      "cudaAtomicOperationFloatMin\0" "\0"
      "cudaAtomicOperationFloatMax\0" "\0"
-     , values_cudaAtomicOperation, COUNT_OF(values_cudaAtomicOperation)},
+     , values_cudaAtomicOperation, COUNT_OF(values_cudaAtomicOperation), false},
     {"cudaAtomicOperationCapability\0" "CUDA-valid Atomic Operation capabilities\0"
      "cudaAtomicCapabilitySigned\0" "\0"
      "cudaAtomicCapabilityUnsigned\0" "\0"
@@ -1029,7 +1036,7 @@ static const EnumInfo enums[] = {
      "cudaAtomicCapabilityScalar64\0" "\0"
      "cudaAtomicCapabilityScalar128\0" "\0"
      "cudaAtomicCapabilityVector32x4\0" "\0"
-     , values_cudaAtomicOperationCapability, COUNT_OF(values_cudaAtomicOperationCapability)},
+     , values_cudaAtomicOperationCapability, COUNT_OF(values_cudaAtomicOperationCapability), false},
     {"cudaExternalMemoryHandleType\0" "External memory handle types\0"
      "cudaExternalMemoryHandleTypeOpaqueFd\0" "Handle is an opaque file descriptor\0"
      "cudaExternalMemoryHandleTypeOpaqueWin32\0" "Handle is an opaque shared NT handle\0"
@@ -1039,7 +1046,7 @@ static const EnumInfo enums[] = {
      "cudaExternalMemoryHandleTypeD3D11Resource\0" "Handle is a shared NT handle to a D3D11 resource\0"
      "cudaExternalMemoryHandleTypeD3D11ResourceKmt\0" "Handle is a globally shared handle to a D3D11 resource\0"
      "cudaExternalMemoryHandleTypeNvSciBuf\0" "Handle is an NvSciBuf object\0"
-     , values_cudaExternalMemoryHandleType, COUNT_OF(values_cudaExternalMemoryHandleType)},
+     , values_cudaExternalMemoryHandleType, COUNT_OF(values_cudaExternalMemoryHandleType), false},
     {"cudaExternalSemaphoreHandleType\0" "External semaphore handle types\0"
      "cudaExternalSemaphoreHandleTypeOpaqueFd\0" "Handle is an opaque file descriptor\0"
      "cudaExternalSemaphoreHandleTypeOpaqueWin32\0" "Handle is an opaque shared NT handle\0"
@@ -1051,27 +1058,27 @@ static const EnumInfo enums[] = {
      "cudaExternalSemaphoreHandleTypeKeyedMutexKmt\0" "Handle is a shared KMT handle referencing a D3D11 keyed mutex object\0"
      "cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd\0" "Handle is an opaque handle file descriptor referencing a timeline semaphore\0"
      "cudaExternalSemaphoreHandleTypeTimelineSemaphoreWin32\0" "Handle is an opaque handle file descriptor referencing a timeline semaphore\0"
-     , values_cudaExternalSemaphoreHandleType, COUNT_OF(values_cudaExternalSemaphoreHandleType)},
+     , values_cudaExternalSemaphoreHandleType, COUNT_OF(values_cudaExternalSemaphoreHandleType), false},
     {"cudaDevSmResourceGroup_flags\0" "Flags for a CUdevSmResource group\0"
      "cudaDevSmResourceGroupDefault\0" "\0"
      "cudaDevSmResourceGroupBackfill\0" "Treats constraints as a hint, ignoring them if necessary to reach the requested smCount. Lets smCount be a non-multiple of coscheduledSmCount, filling the difference between SM count and already assigned co-scheduled groupings with other SMs. When used with cudaDevSmResourceGroupLocalityDomainId, backfill fills up to the requested smCount using the target locality domain first, then SMs not attributed to any locality domain, then SMs from other locality domains. If no SMs can be found in the requested locality domain, cudaErrorInvalidResourceConfiguration is returned. When used with `cudaDevSmResourceGroupLocalityDomainNonPortableId`, backfill follows the same behavior after first consuming all SMs from the target locality domain.\0"
      "cudaDevSmResourceGroupLocalityDomainId\0" "The SMs must be located on a specific locality domain, specified by localityDomainId\0"
      "cudaDevSmResourceGroupLocalityDomainSupplementalSms\0" "Modifier to `cudaDevSmResourceGroupLocalityDomainId` which allows selection of SMs in the locality domain exceeding the cudaDeviceAttrcudaDevAttrLocalityDomainMultiprocessorCount.\0"
-     , values_cudaDevSmResourceGroup_flags, COUNT_OF(values_cudaDevSmResourceGroup_flags)},
+     , values_cudaDevSmResourceGroup_flags, COUNT_OF(values_cudaDevSmResourceGroup_flags), false},
     {"cudaDevSmResourceSplitByCount_flags\0" "cudaDevSmResourceSplitByCount_flags\0"
      "cudaDevSmResourceSplitIgnoreSmCoscheduling\0" "\0"
      "cudaDevSmResourceSplitMaxPotentialClusterSize\0" "\0"
-     , values_cudaDevSmResourceSplitByCount_flags, COUNT_OF(values_cudaDevSmResourceSplitByCount_flags)},
+     , values_cudaDevSmResourceSplitByCount_flags, COUNT_OF(values_cudaDevSmResourceSplitByCount_flags), false},
     {"cudaDevResourceType\0" "Type of resource\0"
      "cudaDevResourceTypeInvalid\0" "\0"
      "cudaDevResourceTypeSm\0" "Streaming multiprocessors related information\0"
      "cudaDevResourceTypeWorkqueueConfig\0" "Workqueue configuration related information\0"
      "cudaDevResourceTypeWorkqueue\0" "Pre-existing workqueue related information\0"
-     , values_cudaDevResourceType, COUNT_OF(values_cudaDevResourceType)},
+     , values_cudaDevResourceType, COUNT_OF(values_cudaDevResourceType), false},
     {"cudaDevWorkqueueConfigScope\0" "Sharing scope for workqueues\0"
      "cudaDevWorkqueueConfigScopeDeviceCtx\0" "Use all shared workqueue resources on the device. Default driver behaviour.\0"
      "cudaDevWorkqueueConfigScopeGreenCtxBalanced\0" "When possible, use non-overlapping workqueue resources with other balanced green contexts.\0"
-     , values_cudaDevWorkqueueConfigScope, COUNT_OF(values_cudaDevWorkqueueConfigScope)},
+     , values_cudaDevWorkqueueConfigScope, COUNT_OF(values_cudaDevWorkqueueConfigScope), false},
     {"cudaJitOption\0" "Online compiler and linker options\0"
      "cudaJitMaxRegisters\0" "Max number of registers that a thread may use. Option type: unsigned int Applies to: compiler only\0"
      "cudaJitThreadsPerBlock\0" "IN: Specifies minimum number of threads per block to target compilation for OUT: Returns the number of threads the compiler actually targeted. This restricts the resource utilization of the compiler (e.g. max registers) such that a block with the given number of threads should be able to launch based on register limitations. Note, this option does not currently take into account any other resource limitations, such as shared memory utilization. Option type: unsigned int Applies to: compiler only\0"
@@ -1090,40 +1097,40 @@ static const EnumInfo enums[] = {
      "cudaJitMinCtaPerSm\0" "This option hints to the JIT compiler the minimum number of CTAs from the kernel\342\200\231s grid to be mapped to a SM. This option is ignored when used together with cudaJitMaxRegisters or cudaJitThreadsPerBlock. Optimizations based on this option need cudaJitMaxThreadsPerBlock to be specified as well. For kernels already using PTX directive .minnctapersm, this option will be ignored by default. Use cudaJitOverrideDirectiveValues to let this option take precedence over the PTX directive. Option type: unsigned int Applies to: compiler only\0"
      "cudaJitMaxThreadsPerBlock\0" "Maximum number threads in a thread block, computed as the product of the maximum extent specifed for each dimension of the block. This limit is guaranteed not to be exeeded in any invocation of the kernel. Exceeding the the maximum number of threads results in runtime error or kernel launch failure. For kernels already using PTX directive .maxntid, this option will be ignored by default. Use cudaJitOverrideDirectiveValues to let this option take precedence over the PTX directive. Option type: int Applies to: compiler only\0"
      "cudaJitOverrideDirectiveValues\0" "This option lets the values specified using cudaJitMaxRegisters, cudaJitThreadsPerBlock, cudaJitMaxThreadsPerBlock and cudaJitMinCtaPerSm take precedence over any PTX directives. (0: Disable, default; 1: Enable) Option type: int Applies to: compiler only\0"
-     , values_cudaJitOption, COUNT_OF(values_cudaJitOption)},
+     , values_cudaJitOption, COUNT_OF(values_cudaJitOption), false},
     {"cudaLibraryOption\0" "Library options to be specified with cudaLibraryLoadData() or cudaLibraryLoadFromFile()\0"
      "cudaLibraryHostUniversalFunctionAndDataTable\0" "\0"
      "cudaLibraryBinaryIsPreserved\0" "Specifes that the argument `code` passed to cudaLibraryLoadData() will be preserved. Specifying this option will let the driver know that `code` can be accessed at any point until cudaLibraryUnload(). The default behavior is for the driver to allocate and maintain its own copy of `code`. Note that this is only a memory usage optimization hint and the driver can choose to ignore it if required. Specifying this option with cudaLibraryLoadFromFile() is invalid and will return cudaErrorInvalidValue.\0"
-     , values_cudaLibraryOption, COUNT_OF(values_cudaLibraryOption)},
+     , values_cudaLibraryOption, COUNT_OF(values_cudaLibraryOption), false},
     {"cudaJit_CacheMode\0" "Caching modes for dlcm\0"
      "cudaJitCacheOptionNone\0" "Compile with no -dlcm flag specified\0"
      "cudaJitCacheOptionCG\0" "Compile with L1 cache disabled\0"
      "cudaJitCacheOptionCA\0" "Compile with L1 cache enabled\0"
-     , values_cudaJit_CacheMode, COUNT_OF(values_cudaJit_CacheMode)},
+     , values_cudaJit_CacheMode, COUNT_OF(values_cudaJit_CacheMode), false},
     {"cudaJit_Fallback\0" "Cubin matching fallback strategies\0"
      "cudaPreferPtx\0" "Prefer to compile ptx if exact binary match not found\0"
      "cudaPreferBinary\0" "Prefer to fall back to compatible binary code if exact match not found\0"
-     , values_cudaJit_Fallback, COUNT_OF(values_cudaJit_Fallback)},
+     , values_cudaJit_Fallback, COUNT_OF(values_cudaJit_Fallback), false},
     {"cudaCGScope\0" "CUDA cooperative group scope\0"
      "cudaCGScopeInvalid\0" "Invalid cooperative group scope\0"
      "cudaCGScopeGrid\0" "Scope represented by a grid_group\0"
      "cudaCGScopeReserved\0" "Reserved\0"
      "cudaCGScopeMultiGrid\0" "Scope represented by a multi_grid_group\0"
-     , values_cudaCGScope, COUNT_OF(values_cudaCGScope)},
+     , values_cudaCGScope, COUNT_OF(values_cudaCGScope), false},
     {"cudaKernelFunctionType\0" "CUDA Kernel Function Handle Type\0"
      "cudaKernelFunctionTypeUnspecified\0" "CUDA will attempt to deduce the type of the function handle\0"
      "cudaKernelFunctionTypeDeviceEntry\0" "Function handle is a device-entry function pointer(i.e. __global__ function pointer)\0"
      "cudaKernelFunctionTypeKernel\0" "Function handle is a cudaKernel_t\0"
      "cudaKernelFunctionTypeFunction\0" "Function handle is a cudaFunction_t\0"
-     , values_cudaKernelFunctionType, COUNT_OF(values_cudaKernelFunctionType)},
+     , values_cudaKernelFunctionType, COUNT_OF(values_cudaKernelFunctionType), false},
     {"cudaGraphConditionalHandleFlags\0" "cudaGraphConditionalHandleFlags\0"
      "cudaGraphCondAssignDefault\0" "Apply default handle value when graph is launched.\0"
-     , values_cudaGraphConditionalHandleFlags, COUNT_OF(values_cudaGraphConditionalHandleFlags)},
+     , values_cudaGraphConditionalHandleFlags, COUNT_OF(values_cudaGraphConditionalHandleFlags), false},
     {"cudaGraphConditionalNodeType\0" "CUDA conditional node types\0"
      "cudaGraphCondTypeIf\0" "Conditional 'if/else' Node. Body[0] executed if condition is non-zero. If `size` == 2, an optional ELSE graph is created and this is executed if the condition is zero.\0"
      "cudaGraphCondTypeWhile\0" "Conditional 'while' Node. Body executed repeatedly while condition value is non-zero.\0"
      "cudaGraphCondTypeSwitch\0" "Conditional 'switch' Node. Body[n] is executed once, where 'n' is the value of the condition. If the condition does not match a body index, no body is launched.\0"
-     , values_cudaGraphConditionalNodeType, COUNT_OF(values_cudaGraphConditionalNodeType)},
+     , values_cudaGraphConditionalNodeType, COUNT_OF(values_cudaGraphConditionalNodeType), false},
     {"cudaGraphNodeType\0" "CUDA Graph node types\0"
      "cudaGraphNodeTypeKernel\0" "GPU kernel node\0"
      "cudaGraphNodeTypeMemcpy\0" "Memcpy node\0"
@@ -1142,12 +1149,12 @@ static const EnumInfo enums[] = {
      "cudaGraphNodeTypeReserved16\0" "Reserved.\0"
      "cudaGraphNodeTypeExternalEngine\0" "Reserved for External Engine node\0"
      "cudaGraphNodeTypeCount\0" "\0"
-     , values_cudaGraphNodeType, COUNT_OF(values_cudaGraphNodeType)},
+     , values_cudaGraphNodeType, COUNT_OF(values_cudaGraphNodeType), false},
     {"cudaGraphChildGraphNodeOwnership\0" "Child graph node ownership\0"
      "cudaGraphChildGraphOwnershipClone\0" "Default behavior for a child graph node. Child graph is cloned into the parent and memory allocation/free nodes can't be present in the child graph.\0"
      "cudaGraphChildGraphOwnershipMove\0" "The child graph is moved to the parent. The handle to the child graph is owned by the parent and will be destroyed when the parent is destroyed. The following restrictions apply to child graphs after they have been moved: Cannot be independently instantiated or destroyed; Cannot be added as a child graph of a separate parent graph; Cannot be used as an argument to cudaGraphExecUpdate; Cannot have additional memory allocation or free nodes added.\0"
      "cudaGraphChildGraphOwnershipInvalid\0" "Invalid ownership flag. Set when params are queried to prevent accidentally reusing the driver-owned graph object\0"
-     , values_cudaGraphChildGraphNodeOwnership, COUNT_OF(values_cudaGraphChildGraphNodeOwnership)},
+     , values_cudaGraphChildGraphNodeOwnership, COUNT_OF(values_cudaGraphChildGraphNodeOwnership), false},
     {"cudaGraphExecUpdateResult\0" "CUDA Graph Update error types\0"
      "cudaGraphExecUpdateSuccess\0" "The update succeeded\0"
      "cudaGraphExecUpdateError\0" "The update failed for an unexpected reason which is described in the return value of the function\0"
@@ -1158,23 +1165,23 @@ static const EnumInfo enums[] = {
      "cudaGraphExecUpdateErrorNotSupported\0" "The update failed because something about the node is not supported\0"
      "cudaGraphExecUpdateErrorUnsupportedFunctionChange\0" "The update failed because the function of a kernel node changed in an unsupported way\0"
      "cudaGraphExecUpdateErrorAttributesChanged\0" "The update failed because the node attributes changed in a way that is not supported\0"
-     , values_cudaGraphExecUpdateResult, COUNT_OF(values_cudaGraphExecUpdateResult)},
+     , values_cudaGraphExecUpdateResult, COUNT_OF(values_cudaGraphExecUpdateResult), false},
     {"cudaGraphKernelNodeField\0" "Specifies the field to update when performing multiple node updates from the device\0"
      "cudaGraphKernelNodeFieldInvalid\0" "Invalid field\0"
      "cudaGraphKernelNodeFieldGridDim\0" "Grid dimension update\0"
      "cudaGraphKernelNodeFieldParam\0" "Kernel parameter update\0"
      "cudaGraphKernelNodeFieldEnabled\0" "Node enable/disable\0"
-     , values_cudaGraphKernelNodeField, COUNT_OF(values_cudaGraphKernelNodeField)},
+     , values_cudaGraphKernelNodeField, COUNT_OF(values_cudaGraphKernelNodeField), false},
     {"cudaGetDriverEntryPointFlags\0" "Flags to specify search options to be used with cudaGetDriverEntryPoint For more details see cuGetProcAddress\0"
      "cudaEnableDefault\0" "Default search mode for driver symbols.\0"
      "cudaEnableLegacyStream\0" "Search for legacy versions of driver symbols.\0"
      "cudaEnablePerThreadDefaultStream\0" "Search for per-thread versions of driver symbols.\0"
-     , values_cudaGetDriverEntryPointFlags, COUNT_OF(values_cudaGetDriverEntryPointFlags)},
+     , values_cudaGetDriverEntryPointFlags, COUNT_OF(values_cudaGetDriverEntryPointFlags), false},
     {"cudaDriverEntryPointQueryResult\0" "Enum for status from obtaining driver entry points, used with cudaApiGetDriverEntryPoint\0"
      "cudaDriverEntryPointSuccess\0" "Search for symbol found a match\0"
      "cudaDriverEntryPointSymbolNotFound\0" "Search for symbol was not found\0"
      "cudaDriverEntryPointVersionNotSufficent\0" "Search for symbol was found but version wasn't great enough\0"
-     , values_cudaDriverEntryPointQueryResult, COUNT_OF(values_cudaDriverEntryPointQueryResult)},
+     , values_cudaDriverEntryPointQueryResult, COUNT_OF(values_cudaDriverEntryPointQueryResult), false},
     {"cudaGraphDebugDotFlags\0" "CUDA Graph debug write options\0"
      "cudaGraphDebugDotFlagsVerbose\0" "Output all debug data as if every debug flag is enabled\0"
      "cudaGraphDebugDotFlagsKernelNodeParams\0" "Adds cudaKernelNodeParams to output\0"
@@ -1188,59 +1195,59 @@ static const EnumInfo enums[] = {
      "cudaGraphDebugDotFlagsHandles\0" "Adds node handles and every kernel function handle to output\0"
      "cudaGraphDebugDotFlagsConditionalNodeParams\0" "Adds cudaConditionalNodeParams to output\0"
      "cudaGraphDebugDotFlagsMemcpyBatchNodeParams\0" "Adds batch memcpy node parameters to the output\0"
-     , values_cudaGraphDebugDotFlags, COUNT_OF(values_cudaGraphDebugDotFlags)},
+     , values_cudaGraphDebugDotFlags, COUNT_OF(values_cudaGraphDebugDotFlags), false},
     {"cudaGraphInstantiateFlags\0" "Flags for instantiating a graph\0"
      "cudaGraphInstantiateFlagAutoFreeOnLaunch\0" "Automatically free memory allocated in a graph before relaunching.\0"
      "cudaGraphInstantiateFlagUpload\0" "Automatically upload the graph after instantiation. Only supported by cudaGraphInstantiateWithParams. The upload will be performed using the stream provided in `instantiateParams`.\0"
      "cudaGraphInstantiateFlagDeviceLaunch\0" "Instantiate the graph to be launchable from the device. This flag can only be used on platforms which support unified addressing. This flag cannot be used in conjunction with cudaGraphInstantiateFlagAutoFreeOnLaunch.\0"
      "cudaGraphInstantiateFlagUseNodePriority\0" "Run the graph using the per-node priority attributes rather than the priority of the stream it is launched into.\0"
-     , values_cudaGraphInstantiateFlags, COUNT_OF(values_cudaGraphInstantiateFlags)},
+     , values_cudaGraphInstantiateFlags, COUNT_OF(values_cudaGraphInstantiateFlags), false},
     {"cudaDeviceNumaConfig\0" "CUDA device NUMA config\0"
      "cudaDeviceNumaConfigNone\0" "The GPU is not a NUMA node\0"
      "cudaDeviceNumaConfigNumaNode\0" "The GPU is a NUMA node, cudaDevAttrNumaId contains its NUMA ID\0"
-     , values_cudaDeviceNumaConfig, COUNT_OF(values_cudaDeviceNumaConfig)},
+     , values_cudaDeviceNumaConfig, COUNT_OF(values_cudaDeviceNumaConfig), false},
     {"cudaFabricOpStatusSource\0" "Fabric operation status source\0"
      "cudaFabricOpStatusSourceMbarrierV1\0" "1B-aligned 1B-wide status from an mbarrier.layoutv1\0"
      "cudaFabricOpStatusSourceMax\0" "\0"
-     , values_cudaFabricOpStatusSource, COUNT_OF(values_cudaFabricOpStatusSource)},
+     , values_cudaFabricOpStatusSource, COUNT_OF(values_cudaFabricOpStatusSource), false},
     {"cudaFabricOpStatusInfo\0" "Fabric operation status info\0"
      "cudaFabricOpStatusInfoSuccess\0" "\0"
      "cudaFabricOpStatusInfoLast\0" "\0"
      "cudaFabricOpStatusInfoMax\0" "\0"
-     , values_cudaFabricOpStatusInfo, COUNT_OF(values_cudaFabricOpStatusInfo)},
+     , values_cudaFabricOpStatusInfo, COUNT_OF(values_cudaFabricOpStatusInfo), false},
     {"cudaSurfaceBoundaryMode\0" "CUDA Surface boundary modes\0"
      "cudaBoundaryModeZero\0" "Zero boundary mode\0"
      "cudaBoundaryModeClamp\0" "Clamp boundary mode\0"
      "cudaBoundaryModeTrap\0" "Trap boundary mode\0"
-     , values_cudaSurfaceBoundaryMode, COUNT_OF(values_cudaSurfaceBoundaryMode)},
+     , values_cudaSurfaceBoundaryMode, COUNT_OF(values_cudaSurfaceBoundaryMode), false},
     {"cudaSurfaceFormatMode\0" "CUDA Surface format modes\0"
      "cudaFormatModeForced\0" "Forced format mode\0"
      "cudaFormatModeAuto\0" "Auto format mode\0"
-     , values_cudaSurfaceFormatMode, COUNT_OF(values_cudaSurfaceFormatMode)},
+     , values_cudaSurfaceFormatMode, COUNT_OF(values_cudaSurfaceFormatMode), false},
     {"cudaTextureAddressMode\0" "CUDA texture address modes\0"
      "cudaAddressModeWrap\0" "Wrapping address mode\0"
      "cudaAddressModeClamp\0" "Clamp to edge address mode\0"
      "cudaAddressModeMirror\0" "Mirror address mode\0"
      "cudaAddressModeBorder\0" "Border address mode\0"
-     , values_cudaTextureAddressMode, COUNT_OF(values_cudaTextureAddressMode)},
+     , values_cudaTextureAddressMode, COUNT_OF(values_cudaTextureAddressMode), false},
     {"cudaTextureFilterMode\0" "CUDA texture filter modes\0"
      "cudaFilterModePoint\0" "Point filter mode\0"
      "cudaFilterModeLinear\0" "Linear filter mode\0"
-     , values_cudaTextureFilterMode, COUNT_OF(values_cudaTextureFilterMode)},
+     , values_cudaTextureFilterMode, COUNT_OF(values_cudaTextureFilterMode), false},
     {"cudaTextureReadMode\0" "CUDA texture read modes\0"
      "cudaReadModeElementType\0" "Read texture as specified element type\0"
      "cudaReadModeNormalizedFloat\0" "Read texture as normalized float\0"
-     , values_cudaTextureReadMode, COUNT_OF(values_cudaTextureReadMode)},
+     , values_cudaTextureReadMode, COUNT_OF(values_cudaTextureReadMode), false},
     {"cudaGLDeviceList\0" "CUDA devices corresponding to the current OpenGL context\0"
      "cudaGLDeviceListAll\0" "The CUDA devices for all GPUs used by the current OpenGL context\0"
      "cudaGLDeviceListCurrentFrame\0" "The CUDA devices for the GPUs used by the current OpenGL context in its currently rendering frame\0"
      "cudaGLDeviceListNextFrame\0" "The CUDA devices for the GPUs to be used by the current OpenGL context in the next frame\0"
-     , values_cudaGLDeviceList, COUNT_OF(values_cudaGLDeviceList)},
+     , values_cudaGLDeviceList, COUNT_OF(values_cudaGLDeviceList), false},
     {"cudaGLMapFlags\0" "CUDA GL Map Flags\0"
      "cudaGLMapFlagsNone\0" "Default; Assume resource can be read/written\0"
      "cudaGLMapFlagsReadOnly\0" "CUDA kernels will not write to this resource\0"
      "cudaGLMapFlagsWriteDiscard\0" "CUDA kernels will only write to and will not read from this resource\0"
-     , values_cudaGLMapFlags, COUNT_OF(values_cudaGLMapFlags)},
+     , values_cudaGLMapFlags, COUNT_OF(values_cudaGLMapFlags), false},
 };
 static const char *const enum_aliases[] = {"cudaStreamAttrID", "cudaLaunchAttributeID", "cudaKernelNodeAttrID", "cudaLaunchAttributeID", NULL};
 static const HandleInfo handles[] = {
@@ -1299,7 +1306,7 @@ static const FieldPlace places_cudaChannelFormatDesc[] = {
     {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 22, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 23, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaArraySparseProperties_tileExtent[] = {
     {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1340,7 +1347,7 @@ static const FieldPlace places_cudaMemcpy3DParms[] = {
     {{KIND_RECORD, 7, 24}, 72, 72, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 5, 32}, 96, 96, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 6, 24}, 128, 128, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 24, 4}, 152, 152, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 25, 4}, 152, 152, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemcpyNodeParams[] = {
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1379,8 +1386,8 @@ static const FieldPlace places_cudaAccessPolicyWindow[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 25, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 25, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 26, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 26, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaHostNodeParams[] = {
     {{KIND_HANDLE, 6, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1419,12 +1426,12 @@ static const FieldPlace places_cudaResourceDesc_res[] = {
     {{KIND_RECORD, 19, 56}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaResourceDesc[] = {
-    {{KIND_ENUM, 38, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 39, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 21, 128}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 136, 136, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaResourceViewDesc[] = {
-    {{KIND_ENUM, 39, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 40, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
@@ -1434,7 +1441,7 @@ static const FieldPlace places_cudaResourceViewDesc[] = {
     {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaPointerAttributes[] = {
-    {{KIND_ENUM, 23, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 24, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {{KIND_ADDRESS, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
@@ -1466,17 +1473,17 @@ static const FieldPlace places_cudaMemLocation_localized[] = {
     {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemLocation[] = {
-    {{KIND_ENUM, 54, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 55, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 26, 2}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemAccessDesc[] = {
     {{KIND_RECORD, 27, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 55, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 56, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemPoolProps[] = {
-    {{KIND_ENUM, 56, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 57, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 57, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 58, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 27, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
@@ -1502,7 +1509,7 @@ static const FieldPlace places_cudaMemFreeNodeParams[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemcpyAttributes[] = {
-    {{KIND_ENUM, 60, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 61, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 27, 8}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 27, 8}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
@@ -1527,14 +1534,14 @@ static const FieldPlace places_cudaMemcpy3DOperand_op[] = {
     {{KIND_RECORD, 37, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemcpy3DOperand[] = {
-    {{KIND_ENUM, 61, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 62, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 38, 32}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemcpy3DBatchOp[] = {
     {{KIND_RECORD, 39, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 39, 40}, 40, 40, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 6, 24}, 80, 80, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 60, 4}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 61, 4}, 104, 104, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 108, 108, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUuuid_st[] = {
@@ -1658,7 +1665,7 @@ static const FieldPlace places_cudaExternalMemoryHandleDesc_handle[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalMemoryHandleDesc[] = {
-    {{KIND_ENUM, 65, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 66, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 47, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
@@ -1685,7 +1692,7 @@ static const FieldPlace places_cudaExternalSemaphoreHandleDesc_handle[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreHandleDesc[] = {
-    {{KIND_ENUM, 66, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 67, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 52, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
@@ -1736,7 +1743,7 @@ static const FieldPlace places_cudaDevSmResource[] = {
 static const FieldPlace places_cudaDevWorkqueueConfigResource[] = {
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 70, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 71, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaDevWorkqueueResource[] = {
     {.offset = 0}};
@@ -1748,7 +1755,7 @@ static const FieldPlace places_cudaDevSmResourceGroupParams_st[] = {
     {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaDevResource_st[] = {
-    {{KIND_ENUM, 69, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 70, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 64, 20}, 96, 96, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 65, 12}, 96, 96, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 66, 40}, 96, 96, 1, -1, FIELD_VALUE, 0},
@@ -1778,7 +1785,7 @@ static const FieldPlace places_cudaKernelNodeParamsV2[] = {
     {{KIND_KERNEL, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
     {{KIND_ADDRESS, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 1, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 76, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 77, 4}, 64, 64, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreSignalNodeParams[] = {
     {{KIND_HANDLE, 11, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
@@ -1804,7 +1811,7 @@ static const FieldPlace places_cudaExternalSemaphoreWaitNodeParamsV2[] = {
     {.offset = 0}};
 static const FieldPlace places_cudaConditionalNodeParams[] = {
     {{KIND_HANDLE, 15, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 78, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 79, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 12, 8}, 16, 16, 1, 12, FIELD_POINTER, 4},
     {{KIND_HANDLE, 1, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
@@ -1821,7 +1828,7 @@ static const FieldPlace places_cudaMemcpyBatchNodeParams[] = {
     {.offset = 0}};
 static const FieldPlace places_cudaChildGraphNodeParams[] = {
     {{KIND_HANDLE, 12, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 80, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 81, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaEventRecordNodeParams[] = {
     {{KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1831,7 +1838,7 @@ static const FieldPlace places_cudaEventWaitNodeParams[] = {
     {{KIND_HANDLE, 8, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaGraphNodeParams[] = {
-    {{KIND_ENUM, 79, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 80, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 71, 72}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 9, 176}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 12, 48}, 16, 16, 1, -1, FIELD_VALUE, 0},
@@ -1858,7 +1865,7 @@ static const FieldPlace places_cudaGraphInstantiateParams_st[] = {
     {{KIND_ENUM, 3, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaGraphExecUpdateResultInfo_st[] = {
-    {{KIND_ENUM, 81, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 82, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 13, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 13, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
@@ -1874,7 +1881,7 @@ static const FieldPlace places_cudaGraphKernelNodeUpdate_updateData[] = {
     {.offset = 0}};
 static const FieldPlace places_cudaGraphKernelNodeUpdate[] = {
     {{KIND_HANDLE, 21, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 82, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 83, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 86, 24}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaLaunchMemSyncDomainMap_st[] = {
@@ -1907,9 +1914,9 @@ static const FieldPlace places_cudaLaunchAttributeValue_deviceUpdatableKernelNod
 static const FieldPlace places_cudaLaunchAttributeValue[] = {
     {{KIND_RECORD, 13, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 29, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
-    {{KIND_RECORD, 89, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_ENUM, 30, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 89, 12}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 31, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 90, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1946,14 +1953,14 @@ static const FieldPlace places_cudaAsyncNotificationInfo[] = {
     {{KIND_RECORD, 98, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaTextureDesc[] = {
-    {{KIND_ENUM, 92, 4}, 0, 0, 3, -1, FIELD_ARRAY, 0},
-    {{KIND_ENUM, 93, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 94, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 93, 4}, 0, 0, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_ENUM, 94, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 95, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 20, 20, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 24, 24, 4, -1, FIELD_ARRAY, 0},
     {{KIND_I32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
-    {{KIND_ENUM, 93, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ENUM, 94, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
@@ -5655,10 +5662,10 @@ static const AttributeType attribute_types_pool[] = {
     {6LL, {KIND_U64, 0, 8}, false},
     {7LL, {KIND_U64, 0, 8}, false},
     {8LL, {KIND_U64, 0, 8}, false},
-    {9LL, {KIND_ENUM, 56, 4}, false},
-    {10LL, {KIND_ENUM, 57, 4}, false},
+    {9LL, {KIND_ENUM, 57, 4}, false},
+    {10LL, {KIND_ENUM, 58, 4}, false},
     {11LL, {KIND_I32, 0, 4}, false},
-    {12LL, {KIND_ENUM, 54, 4}, false},
+    {12LL, {KIND_ENUM, 55, 4}, false},
     {13LL, {KIND_U64, 0, 8}, false},
     {14LL, {KIND_I32, 0, 4}, false},
     {15LL, {KIND_I32, 0, 4}, false},
@@ -5676,9 +5683,9 @@ static const AttributeType attribute_types_range[] = {
     {2LL, {KIND_I32, 0, 4}, false},
     {3LL, {KIND_I32, 0, 4}, true},
     {4LL, {KIND_I32, 0, 4}, false},
-    {5LL, {KIND_ENUM, 54, 4}, false},
+    {5LL, {KIND_ENUM, 55, 4}, false},
     {6LL, {KIND_I32, 0, 4}, false},
-    {7LL, {KIND_ENUM, 54, 4}, false},
+    {7LL, {KIND_ENUM, 55, 4}, false},
     {8LL, {KIND_I32, 0, 4}, false},
 };
 static const AttributeTable attributes_range = {"cudaMemRangeAttribute", attribute_types_range, COUNT_OF(attribute_types_range)};
@@ -5792,7 +5799,7 @@ COLD static PyObject *call_cudaDeviceGetCacheConfig(CALL_PARAMETERS) {
     status = table.cudaDeviceGetCacheConfig(&c_pCacheConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(enum_value(41, c_pCacheConfig));
+    return result_pair(enum_value(42, c_pCacheConfig));
 }
 COLD static PyObject *call_cudaDeviceGetStreamPriorityRange(CALL_PARAMETERS) {
     (void)self;
@@ -6058,7 +6065,7 @@ COLD static PyObject *call_cudaDeviceGetSharedMemConfig(CALL_PARAMETERS) {
     status = table.cudaDeviceGetSharedMemConfig(&c_pConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(enum_value(42, c_pConfig));
+    return result_pair(enum_value(43, c_pConfig));
 }
 COLD static PyObject *call_cudaDeviceSetSharedMemConfig(CALL_PARAMETERS) {
     (void)self;
@@ -6200,7 +6207,7 @@ COLD static PyObject *call_cudaDeviceGetHostAtomicCapabilities(CALL_PARAMETERS) 
     int32_t c_device = 0;
     if (UNLIKELY(to_u32(args[1], &c_count) < 0)) { bad_argument("cudaDeviceGetHostAtomicCapabilities()", "count"); goto done; }
     if (UNLIKELY(to_i32(args[2], &c_device) < 0)) { bad_argument("cudaDeviceGetHostAtomicCapabilities()", "device"); goto done; }
-    if (UNLIKELY(to_list(args[0], (ValueType){KIND_ENUM, 63, 4}, (long long)c_count, &scratch, &c_operations) < 0)) { bad_argument("cudaDeviceGetHostAtomicCapabilities()", "operations"); goto done; }
+    if (UNLIKELY(to_list(args[0], (ValueType){KIND_ENUM, 64, 4}, (long long)c_count, &scratch, &c_operations) < 0)) { bad_argument("cudaDeviceGetHostAtomicCapabilities()", "operations"); goto done; }
     if (c_count > 0 && !(c_capabilities = scratch_array(&scratch, 4, (size_t)c_count))) goto done;
     cudaError_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -6327,7 +6334,7 @@ COLD static PyObject *call_cudaDeviceGetP2PAtomicCapabilities(CALL_PARAMETERS) {
     if (UNLIKELY(to_u32(args[1], &c_count) < 0)) { bad_argument("cudaDeviceGetP2PAtomicCapabilities()", "count"); goto done; }
     if (UNLIKELY(to_i32(args[2], &c_srcDevice) < 0)) { bad_argument("cudaDeviceGetP2PAtomicCapabilities()", "srcDevice"); goto done; }
     if (UNLIKELY(to_i32(args[3], &c_dstDevice) < 0)) { bad_argument("cudaDeviceGetP2PAtomicCapabilities()", "dstDevice"); goto done; }
-    if (UNLIKELY(to_list(args[0], (ValueType){KIND_ENUM, 63, 4}, (long long)c_count, &scratch, &c_operations) < 0)) { bad_argument("cudaDeviceGetP2PAtomicCapabilities()", "operations"); goto done; }
+    if (UNLIKELY(to_list(args[0], (ValueType){KIND_ENUM, 64, 4}, (long long)c_count, &scratch, &c_operations) < 0)) { bad_argument("cudaDeviceGetP2PAtomicCapabilities()", "operations"); goto done; }
     if (c_count > 0 && !(c_capabilities = scratch_array(&scratch, 4, (size_t)c_count))) goto done;
     cudaError_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -6855,7 +6862,7 @@ COLD static PyObject *call_cudaThreadExchangeStreamCaptureMode(CALL_PARAMETERS) 
     status = table.cudaThreadExchangeStreamCaptureMode(&io_mode);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(enum_value(28, io_mode));
+    return result_pair(enum_value(29, io_mode));
 }
 COLD static PyObject *call_cudaStreamEndCapture(CALL_PARAMETERS) {
     (void)self;
@@ -6889,7 +6896,7 @@ static PyObject *call_cudaStreamIsCapturing(CALL_PARAMETERS) {
     status = table.cudaStreamIsCapturing((cudaStream_t)c_stream, &c_pCaptureStatus);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(enum_value(26, c_pCaptureStatus));
+    return result_pair(enum_value(27, c_pCaptureStatus));
 }
 COLD static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
     (void)self;
@@ -6911,7 +6918,7 @@ COLD static PyObject *call_cudaStreamGetCaptureInfo(CALL_PARAMETERS) {
     status = table.cudaStreamGetCaptureInfo((cudaStream_t)c_stream, &c_captureStatus_out, &c_id_out, &c_graph_out, &c_dependencies_out, &c_edgeData_out, &c_numDependencies_out);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 6);
-    return result_tuple(status, (PyObject *[]){enum_value(26, c_captureStatus_out), PyLong_FromUnsignedLongLong(c_id_out), handle_new(12, (uint64_t)c_graph_out), list_from((ValueType){KIND_HANDLE, 13, 8}, c_dependencies_out, c_dependencies_out ? c_numDependencies_out : 0), list_from((ValueType){KIND_RECORD, 123, 8}, c_edgeData_out, c_edgeData_out ? c_numDependencies_out : 0), PyLong_FromUnsignedLongLong(c_numDependencies_out)}, 6);
+    return result_tuple(status, (PyObject *[]){enum_value(27, c_captureStatus_out), PyLong_FromUnsignedLongLong(c_id_out), handle_new(12, (uint64_t)c_graph_out), list_from((ValueType){KIND_HANDLE, 13, 8}, c_dependencies_out, c_dependencies_out ? c_numDependencies_out : 0), list_from((ValueType){KIND_RECORD, 123, 8}, c_edgeData_out, c_edgeData_out ? c_numDependencies_out : 0), PyLong_FromUnsignedLongLong(c_numDependencies_out)}, 6);
 }
 COLD static PyObject *call_cudaStreamUpdateCaptureDependencies(CALL_PARAMETERS) {
     (void)self;
@@ -9277,7 +9284,7 @@ COLD static PyObject *call_cudaMemRangeGetAttributes(CALL_PARAMETERS) {
     if (UNLIKELY(to_u64(args[2], &c_numAttributes) < 0)) { bad_argument("cudaMemRangeGetAttributes()", "numAttributes"); goto done; }
     if (UNLIKELY(to_u64(args[4], &c_count) < 0)) { bad_argument("cudaMemRangeGetAttributes()", "count"); goto done; }
     if (UNLIKELY(to_list(args[0], (ValueType){KIND_U64, 0, 8}, (long long)c_numAttributes, &scratch, &c_dataSizes) < 0)) { bad_argument("cudaMemRangeGetAttributes()", "dataSizes"); goto done; }
-    if (UNLIKELY(to_list(args[1], (ValueType){KIND_ENUM, 47, 4}, (long long)c_numAttributes, &scratch, &c_attributes) < 0)) { bad_argument("cudaMemRangeGetAttributes()", "attributes"); goto done; }
+    if (UNLIKELY(to_list(args[1], (ValueType){KIND_ENUM, 48, 4}, (long long)c_numAttributes, &scratch, &c_attributes) < 0)) { bad_argument("cudaMemRangeGetAttributes()", "attributes"); goto done; }
     if (UNLIKELY(to_address(args[3], &scratch, &c_devPtr) < 0)) { bad_argument("cudaMemRangeGetAttributes()", "devPtr"); goto done; }
     if (!(c_data = attribute_rooms(&attributes_range, c_attributes, (long long)c_numAttributes, c_dataSizes, &scratch))) goto done;
     cudaError_t status;
@@ -9601,7 +9608,7 @@ COLD static PyObject *call_cudaMemPoolGetAccess(CALL_PARAMETERS) {
     status = table.cudaMemPoolGetAccess(&c_flags, (cudaMemPool_t)c_memPool, c_location);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(enum_value(55, c_flags));
+    return result_pair(enum_value(56, c_flags));
 }
 COLD static PyObject *call_cudaMemPoolCreate(CALL_PARAMETERS) {
     (void)self;
@@ -11478,7 +11485,7 @@ COLD static PyObject *call_cudaGraphNodeGetType(CALL_PARAMETERS) {
     status = table.cudaGraphNodeGetType((cudaGraphNode_t)c_node, &c_pType);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(enum_value(79, c_pType));
+    return result_pair(enum_value(80, c_pType));
 }
 COLD static PyObject *call_cudaGraphNodeGetContainingGraph(CALL_PARAMETERS) {
     (void)self;
@@ -12556,7 +12563,7 @@ COLD static PyObject *call_cudaGetDriverEntryPoint(CALL_PARAMETERS) {
     status = table.cudaGetDriverEntryPoint(c_symbol, &c_funcPtr, (unsigned long long)c_flags, &c_driverStatus);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 2); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_funcPtr), enum_value(84, c_driverStatus)}, 2);
+    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_funcPtr), enum_value(85, c_driverStatus)}, 2);
 done:
     scratch_free(&scratch);
     return result;
@@ -12584,7 +12591,7 @@ COLD static PyObject *call_cudaGetDriverEntryPointByVersion(CALL_PARAMETERS) {
     status = table.cudaGetDriverEntryPointByVersion(c_symbol, &c_funcPtr, (unsigned int)c_cudaVersion, (unsigned long long)c_flags, &c_driverStatus);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 2); goto done; }
-    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_funcPtr), enum_value(84, c_driverStatus)}, 2);
+    result = result_tuple(status, (PyObject *[]){PyLong_FromVoidPtr((void *)c_funcPtr), enum_value(85, c_driverStatus)}, 2);
 done:
     scratch_free(&scratch);
     return result;
@@ -12610,8 +12617,8 @@ COLD static PyObject *call_cudaLibraryLoadData(CALL_PARAMETERS) {
     if (UNLIKELY(to_u32(args[3], &c_numJitOptions) < 0)) { bad_argument("cudaLibraryLoadData()", "numJitOptions"); goto done; }
     if (UNLIKELY(to_u32(args[6], &c_numLibraryOptions) < 0)) { bad_argument("cudaLibraryLoadData()", "numLibraryOptions"); goto done; }
     if (UNLIKELY(to_address(args[0], &scratch, &c_code) < 0)) { bad_argument("cudaLibraryLoadData()", "code"); goto done; }
-    if (UNLIKELY(to_list(args[1], (ValueType){KIND_ENUM, 71, 4}, (long long)c_numJitOptions, &scratch, &c_jitOptions) < 0)) { bad_argument("cudaLibraryLoadData()", "jitOptions"); goto done; }
-    if (UNLIKELY(to_list(args[4], (ValueType){KIND_ENUM, 72, 4}, (long long)c_numLibraryOptions, &scratch, &c_libraryOptions) < 0)) { bad_argument("cudaLibraryLoadData()", "libraryOptions"); goto done; }
+    if (UNLIKELY(to_list(args[1], (ValueType){KIND_ENUM, 72, 4}, (long long)c_numJitOptions, &scratch, &c_jitOptions) < 0)) { bad_argument("cudaLibraryLoadData()", "jitOptions"); goto done; }
+    if (UNLIKELY(to_list(args[4], (ValueType){KIND_ENUM, 73, 4}, (long long)c_numLibraryOptions, &scratch, &c_libraryOptions) < 0)) { bad_argument("cudaLibraryLoadData()", "libraryOptions"); goto done; }
     if (UNLIKELY(to_options(args[2], options_cudaJitOption, COUNT_OF(options_cudaJitOption), c_jitOptions, (long long)c_numJitOptions, &scratch, &c_jitOptionsValues) < 0)) { bad_argument("cudaLibraryLoadData()", "jitOptionsValues"); goto done; }
     if (UNLIKELY(to_options(args[5], options_cudaLibraryOption, COUNT_OF(options_cudaLibraryOption), c_libraryOptions, (long long)c_numLibraryOptions, &scratch, &c_libraryOptionValues) < 0)) { bad_argument("cudaLibraryLoadData()", "libraryOptionValues"); goto done; }
     cudaError_t status;
@@ -12645,8 +12652,8 @@ COLD static PyObject *call_cudaLibraryLoadFromFile(CALL_PARAMETERS) {
     if (UNLIKELY(to_u32(args[3], &c_numJitOptions) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "numJitOptions"); goto done; }
     if (UNLIKELY(to_u32(args[6], &c_numLibraryOptions) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "numLibraryOptions"); goto done; }
     if (UNLIKELY(to_string(args[0], false, &scratch, &c_fileName) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "fileName"); goto done; }
-    if (UNLIKELY(to_list(args[1], (ValueType){KIND_ENUM, 71, 4}, (long long)c_numJitOptions, &scratch, &c_jitOptions) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "jitOptions"); goto done; }
-    if (UNLIKELY(to_list(args[4], (ValueType){KIND_ENUM, 72, 4}, (long long)c_numLibraryOptions, &scratch, &c_libraryOptions) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "libraryOptions"); goto done; }
+    if (UNLIKELY(to_list(args[1], (ValueType){KIND_ENUM, 72, 4}, (long long)c_numJitOptions, &scratch, &c_jitOptions) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "jitOptions"); goto done; }
+    if (UNLIKELY(to_list(args[4], (ValueType){KIND_ENUM, 73, 4}, (long long)c_numLibraryOptions, &scratch, &c_libraryOptions) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "libraryOptions"); goto done; }
     if (UNLIKELY(to_options(args[2], options_cudaJitOption, COUNT_OF(options_cudaJitOption), c_jitOptions, (long long)c_numJitOptions, &scratch, &c_jitOptionsValues) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "jitOptionsValues"); goto done; }
     if (UNLIKELY(to_options(args[5], options_cudaLibraryOption, COUNT_OF(options_cudaLibraryOption), c_libraryOptions, (long long)c_numLibraryOptions, &scratch, &c_libraryOptionValues) < 0)) { bad_argument("cudaLibraryLoadFromFile()", "libraryOptionValues"); goto done; }
     cudaError_t status;
@@ -13883,7 +13890,7 @@ COLD static PyObject *call_cudaThreadGetCacheConfig(CALL_PARAMETERS) {
     status = table.cudaThreadGetCacheConfig(&c_pCacheConfig);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(enum_value(41, c_pCacheConfig));
+    return result_pair(enum_value(42, c_pCacheConfig));
 }
 COLD static PyObject *call_cudaThreadSetCacheConfig(CALL_PARAMETERS) {
     (void)self;
@@ -26207,7 +26214,7 @@ const ModuleInfo module_info = {
     .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
-    .enum_count = 97,
+    .enum_count = 98,
     .handle_count = 43,
     .record_count = 132,
     .constant_count = 94,

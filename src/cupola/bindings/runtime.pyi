@@ -631,6 +631,12 @@ class cudaEglColorFormat(_Enum):
     cudaEglColorFormatUYVY709_ER: ClassVar[cudaEglColorFormat]
     cudaEglColorFormatUYVY2020: ClassVar[cudaEglColorFormat]
 
+class cudaRoundMode(_Enum):
+    cudaRoundNearest: ClassVar[cudaRoundMode]
+    cudaRoundZero: ClassVar[cudaRoundMode]
+    cudaRoundPosInf: ClassVar[cudaRoundMode]
+    cudaRoundMinInf: ClassVar[cudaRoundMode]
+
 class cudaChannelFormatKind(_Enum):
     """Channel format kind"""
     cudaChannelFormatKindSigned: ClassVar[cudaChannelFormatKind]

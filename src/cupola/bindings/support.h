@@ -59,6 +59,7 @@ typedef struct {
     const char *texts; /* name, comment, then name and comment of each member */
     const long long *values;
     uint16_t count;
+    bool wide; /* has values that need an unsigned long long */
 } EnumInfo;
 
 /* for (EnumMember m = first_member(info); m.index < info->count; m = next_member(info, m)) */

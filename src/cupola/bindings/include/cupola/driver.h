@@ -2620,6 +2620,11 @@ typedef uint32_t VdpVideoSurface;
 typedef uint32_t VdpOutputSurface;
 typedef uint32_t VdpFuncId;
 typedef VdpStatus VdpGetProcAddress(VdpDevice, VdpFuncId, void **);
+enum CUoutput_mode_enum {
+    CU_OUT_KEY_VALUE_PAIR = 0,
+    CU_OUT_CSV = 1,
+};
+typedef enum CUoutput_mode_enum CUoutput_mode;
 typedef CUresult (*PFN_cuProfilerStart_v4000)(void);
 typedef CUresult (*PFN_cuProfilerStop_v4000)(void);
 typedef CUdevSmResourceSplitByCount_flags CUdevSmResourceSplit_flags;

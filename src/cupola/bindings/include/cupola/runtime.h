@@ -18,6 +18,12 @@
 extern "C" {
 #endif
 
+enum cudaRoundMode {
+    cudaRoundNearest = 0,
+    cudaRoundZero = 1,
+    cudaRoundPosInf = 2,
+    cudaRoundMinInf = 3,
+};
 struct dim3 {
     unsigned int x;
     unsigned int y;
