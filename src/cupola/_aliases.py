@@ -114,7 +114,8 @@ class _Package(ModuleType):
 
     def __init__(self, name: str, target: ModuleType) -> None:
         super().__init__(name, target.__doc__)
-        vars(self).update(__path__=[], _target=target, __version__=_version(name))
+        spec = ModuleSpec(name, _Alias(), is_package=True)  # importlib.util.find_spec() asks for it
+        vars(self).update(__path__=[], __spec__=spec, _target=target, __version__=_version(name))
 
     def __getattr__(self, name: str) -> object:
         # For a module below this one that exists under another name, such as `cuda.core._utils`.

@@ -44,6 +44,16 @@ IMPORTS = {
     "from cuda.pathfinder import load_nvidia_dynamic_lib as f; import cupola.pathfinder": (
         "f is cupola.pathfinder.load_nvidia_dynamic_lib"
     ),
+    "import cuda.bindings, importlib.util as u": "u.find_spec('cuda.bindings').name == 'cuda.bindings'",
+    "from cuda.bindings._internal import nvvm": (
+        "nvvm._inspect_function_pointer('__nvvmVersion') and not nvvm._inspect_function_pointer('__nvvmNothing')"
+    ),
+    "from cuda.bindings._internal import nvjitlink": "nvjitlink._inspect_function_pointer('__nvJitLinkVersion')",
+    "from cuda.bindings._internal.utils import NotSupportedError as E": "issubclass(E, RuntimeError)",
+    "from cuda.bindings._internal import _fast_enum as f; from cuda.bindings import runtime as r": (
+        "isinstance(r.cudaError_t(1), f.FastEnum) and isinstance(r.cudaError_t, f.FastEnumMetaclass)"
+        " and not isinstance(1, f.FastEnum) and not issubclass(type, f.FastEnumMetaclass)"
+    ),
     "import cupola": "cupola.__spec__.name == 'cupola' and cupola.__version__ != '1.2.2'",
 }
 
