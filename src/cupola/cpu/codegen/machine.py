@@ -191,21 +191,22 @@ def _recall(key: str, name: str, helpers: tuple[str, ...]) -> MachineCode | None
     return None if code is None else _load(code, name, key, helpers)
 
 
-def optimised(ir: str, machine: Any = None) -> Any:
-    """The LLVM module after optimisation, by the effort that its size allows (see above).
-
-    For this process, unless another target machine of LLVM is given.
-    """
+def parsed(ir: str, machine: Any = None) -> Any:
+    """The LLVM module of a text, for this process, unless another target machine of LLVM is given."""
     binding = llvm()
     module = binding.parse_assembly(ir)
     module.triple = machine.triple if machine else binding.get_process_triple()
-    machine = machine or _target_machine()
-    module.data_layout = str(machine.target_data)
-    lines = ir.count("\n")
+    module.data_layout = str((machine or _target_machine()).target_data)
+    return module
+
+
+def optimise(module: Any, lines: int, machine: Any = None) -> None:
+    """Run the passes over a module, by the effort that its size allows (see above)."""
+    binding = llvm()
     options = binding.create_pipeline_tuning_options(speed_level=2 if lines <= MEDIUM else 1)
     options.loop_vectorization = options.slp_vectorization = False
     options.loop_interleaving = options.loop_unrolling = False
-    builder = binding.create_pass_builder(machine, options)
+    builder = binding.create_pass_builder(machine or _target_machine(), options)
     inline = binding.create_new_module_pass_manager()
     inline.add_always_inliner_pass()
     inline.run(module, builder)
@@ -217,14 +218,31 @@ def optimised(ir: str, machine: Any = None) -> Any:
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
+
+
+def optimised(ir: str, machine: Any = None) -> Any:
+    """The LLVM module of a text after optimisation."""
+    module = parsed(ir, machine)
+    optimise(module, ir.count("\n"), machine)
     return module
+
+
+def object_code(module: Any, lines: int) -> bytes:
+    """The machine code of an optimised module."""
+    effort = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
+    return bytes(_target_machine(effort).emit_object(module))
 
 
 def emit_object(ir: str) -> bytes:
     """The object code of an LLVM module, not taken from the cache."""
-    lines = ir.count("\n")
-    effort = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
-    return bytes(_target_machine(effort).emit_object(optimised(ir)))
+    return object_code(optimised(ir), ir.count("\n"))
+
+
+def load_object(code: bytes, name: str, ir: str) -> MachineCode | None:
+    """Put the object code of an LLVM module into memory; None when it is not what it should be."""
+    helpers = _helpers_of(ir)
+    _link(helpers)
+    return _load(code, name, "", helpers)
 
 
 def _load(code: bytes, name: str, key: str, helpers: tuple[str, ...]) -> MachineCode | None:

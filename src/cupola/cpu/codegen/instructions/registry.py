@@ -7,6 +7,7 @@ opcode and the instruction's last type, which is what tells an integer ``add`` f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -153,11 +154,17 @@ def instruction(
 
 def operation_of(instruction: ast.Instruction) -> Operation:
     """Opcode, modifiers and types of an instruction."""
-    modifiers = instruction.modifiers
+    return find(instruction)[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _find(
+    opcode: str, modifiers: tuple[str, ...], destinations: int, parts: tuple[str, ...]
+) -> tuple[Operation, Entry | None]:
     types = tuple(m for m in modifiers if m in LLVM_TYPE)
-    destinations, sources = split_operands(instruction)
-    parts = tuple(_part(operand) for operand in (*destinations, *sources))
-    return Operation(instruction.opcode, modifiers, types, len(destinations), parts)
+    operation = Operation(opcode, modifiers, types, destinations, parts)
+    name = "cvt.pack" if opcode == "cvt" and operation.has("pack") else opcode
+    return operation, TABLE.get((name, operation.type))
 
 
 def _part(operand: ast.Operand) -> str:
@@ -172,19 +179,20 @@ def _flatten(operand: ast.Operand) -> list[ast.Operand]:
     return [operand]
 
 
-def split_operands(instruction: ast.Instruction) -> tuple[list[ast.Operand], list[ast.Operand]]:
+def split_operands(instruction: ast.Instruction) -> tuple[Sequence[ast.Operand], Sequence[ast.Operand]]:
     """The destination and the source operands, with vectors and pairs taken apart."""
-    if not instruction.operands:
-        return [], []
-    first, *rest = instruction.operands
+    operands = instruction.operands
+    if not any(isinstance(operand, ast.Vector | ast.Pair) for operand in operands):
+        return operands[:1], operands[1:]
+    first, *rest = operands
     return _flatten(first), [item for operand in rest for item in _flatten(operand)]
 
 
 def find(instruction: ast.Instruction) -> tuple[Operation, Entry | None]:
     """The operation and its table entry (None when this package does not know the instruction)."""
-    operation = operation_of(instruction)
-    name = "cvt.pack" if operation.opcode == "cvt" and operation.has("pack") else operation.opcode
-    return operation, TABLE.get((name, operation.type))
+    destinations, sources = split_operands(instruction)
+    parts = tuple(map(_part, (*destinations, *sources)))
+    return _find(instruction.opcode, instruction.modifiers, len(destinations), parts)
 
 
 def describe_unsupported(instruction: ast.Instruction) -> str | None:
