@@ -19,7 +19,7 @@ from .meetings import is_meeting
 from .nans import float_registers, ignores_nan_bits
 from .registers import Inexact, Kind, Registers
 from .runs import Run, plan_runs
-from .scattered import Row, inline_where_few
+from .scattered import Row
 from .shape import Shape
 from .special import read_special
 from .units import begin_loops
@@ -135,7 +135,6 @@ class Body:
         self.groups: dict[int, Group] = {}
         self.rows: dict[object, Row] = {}
         self.runs: dict[int, Run] = {}
-        self.scattered: dict[str, int] = {}
         self.fetches: dict[int, Fetch | None] = {}
 
     def _registers_with_homes(self) -> set[str]:
@@ -362,7 +361,6 @@ class Body:
                 self.instruction(instruction)
             self.control.end(block)
         self.control.finish()
-        inline_where_few(self)
         builder = self.builder
         first = "first.warp" if self.whole_blocks else "warp"
         signature = abi.SIGNATURE.format(warp=first, param_bytes=max(16, self.layout.param_bytes))

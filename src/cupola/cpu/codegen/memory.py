@@ -473,7 +473,7 @@ def _span_load(body: Body, access: Access, address: Value, span: Span) -> list[V
 
     def others() -> list[Value]:
         if address.affine is None:
-            return gather(body, access, packed, _lanes_of(body, address), rarely=True)
+            return gather(body, access, packed, _lanes_of(body, address))
         out = _element_buffer(body, access)
         _call_line(body, "load", access, packed, address, out)
         return load_elements(body.builder, access, out)
@@ -492,7 +492,7 @@ def _span_store(body: Body, access: Access, address: Value, span: Span, values: 
 
     def others() -> None:
         if address.affine is None:
-            scatter(body, access, packed, _lanes_of(body, address), values, rarely=True)
+            scatter(body, access, packed, _lanes_of(body, address), values)
         else:
             _call_line(body, "store", access, packed, address, _spill_elements(body, access, values))
 
@@ -537,7 +537,7 @@ def _load_of_run(body: Body, access: Access, packed: int, base: Value, offset: i
     value = run.values[run.places[id(access.instruction)]]
 
     def alone() -> list[Value]:
-        return gather(body, access, packed, _moved(body, base, offset), rarely=True)
+        return gather(body, access, packed, _moved(body, base, offset))
 
     return _load_or(body, access, run.verdict, lambda: [value.ir], alone, weights=_LIKELY)
 

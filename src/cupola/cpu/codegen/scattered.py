@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from .body import Body
 
 _PARAMETERS = "ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 %packed, i32 %mask"
-_FEW = 8
-"""Scattered accesses of a kernel up to which their code is written in line: that is faster by what a call costs."""
-
 _PACKED = Value("%packed", "i64")
 _MASK = Value("%mask", "i32")
 _Write = Callable[[Builder, Access, str, Value, Sequence[Value]], None]
@@ -68,12 +65,12 @@ def find_row(body: Body, access: Access, base: Value) -> Row | None:
     return row
 
 
-def gather(body: Body, access: Access, packed: int, address: Value, *, rarely: bool = False) -> list[Value]:
-    """Load the elements of each lane; ``rarely``: this is hardly ever done."""
+def gather(body: Body, access: Access, packed: int, address: Value) -> list[Value]:
+    """Load the elements of each lane."""
     builder = body.builder
     type = builder.vector_type(access.type)
     result = f"{{ {f'{type}, ' * access.count}i32 }}"
-    record = _call(body, "gather", access, result, packed, [address], _write_gather, rarely=rarely)
+    record = _call(body, "gather", access, result, packed, [address], _write_gather)
     fault_unless_zero(body, builder.emit(f"extractvalue {result} {record}, {access.count}"))
     return [
         Value(builder.emit(f"extractvalue {result} {record}, {index}"), access.type, True)
@@ -90,11 +87,9 @@ def gather_run(body: Body, access: Access, packed: int, address: Value) -> tuple
     return [Value(ir, access.type, True) for ir in values[:-1]], builder.emit(f"icmp ne i32 {values[-1]}, 0")
 
 
-def scatter(
-    body: Body, access: Access, packed: int, address: Value, values: Sequence[Value], *, rarely: bool = False
-) -> None:
+def scatter(body: Body, access: Access, packed: int, address: Value, values: Sequence[Value]) -> None:
     """Store the elements of each lane."""
-    status = _call(body, "scatter", access, "i32", packed, [address, *values], _write_scatter, rarely=rarely)
+    status = _call(body, "scatter", access, "i32", packed, [address, *values], _write_scatter)
     fault_unless_zero(body, status)
 
 
@@ -155,14 +150,6 @@ def _write_gather_all(b: Builder, access: Access, lowest: Value) -> None:
     b.line("ret i32 1")
 
 
-def inline_where_few(body: Body) -> None:
-    """Have the functions of kernels with few scattered accesses written where they are called."""
-    functions = body.builder.functions
-    if sum(body.scattered.values()) <= _FEW:
-        for name in body.scattered:
-            functions[name] = functions[name].replace(" noinline ", " alwaysinline ", 1)
-
-
 def _call(
     body: Body,
     verb: str,
@@ -171,16 +158,12 @@ def _call(
     packed: int,
     arguments: Sequence[Value],
     write: _Write,
-    *,
-    rarely: bool = False,
 ) -> str:
     builder = body.builder
     arguments = [builder.splat(argument) for argument in arguments]
     space = access.space if access.space in ("shared", "local") else "global"
     strong = ".volatile" * access.volatile
     name = f"cupola.{verb}.{space}.{access.type}.{access.count}.{arguments[0].type}{strong}"
-    if not rarely and verb != "run":
-        body.scattered[name] = body.scattered.get(name, 0) + 1
     if name not in builder.functions:
         inner = Builder(builder.width, declarations=builder.declarations)
         parameters = [Value(f"%a{index}", argument.type, True) for index, argument in enumerate(arguments)]
@@ -191,7 +174,7 @@ def _call(
         builder.functions[name] = "\n".join([*text, "entry:", *inner.allocas, *inner.lines, "}"])
     return builder.emit(
         f"call {result} @{name}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 {packed}, "
-        f"i32 {body.control.lanes().ir}, {', '.join(map(builder.typed, arguments))}){' noinline' * rarely}"
+        f"i32 {body.control.lanes().ir}, {', '.join(map(builder.typed, arguments))})"
     )
 
 
