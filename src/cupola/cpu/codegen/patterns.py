@@ -81,7 +81,8 @@ def combine(builder: Builder, op: str, a: Value, b: Value) -> Pattern | None:
             return None
         factor = 1 << number if name == "shl" else number
         return _made(builder, "mul", a.type, x, factor, tuple(o * factor for o in x.offsets), _product(x.bits, factor))
-    if name in ("or", "xor") and not x.used & y.used and not (x.bits | x.used) & (y.bits | y.used):
+    apart = x.is_disjoint and y.is_disjoint and not (x.bits | x.used) & (y.bits | y.used)
+    if name in ("or", "xor") and apart:
         return _sum(builder, "add", a.type, x, y)
     if number is None or not x.is_disjoint:
         return None
