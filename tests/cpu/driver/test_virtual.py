@@ -166,3 +166,55 @@ def test_where_memory_can_be_made(step):
         assert (status(made) == "CUDA_SUCCESS") is fine, (kind, number, handles)
         if fine:
             ok(driver.cuMemRelease(made[1]))
+
+
+# Twice, 4096 bytes further in front the second time, moves a number from `where` to 256 bytes behind it.
+MOVE = r"""
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry move(.param .u64 where) {
+    .reg .b64 %rd<3>;
+    .reg .b32 %r<4>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [where];
+    cvta.to.global.u64 %rd2, %rd1;
+    mov.u32 %r2, 0;
+again:
+    ld.global.u32 %r1, [%rd2];
+    st.global.u32 [%rd2+256], %r1;
+    sub.s64 %rd2, %rd2, 4096;
+    add.s32 %r2, %r2, 1;
+    setp.lt.u32 %p, %r2, 2;
+    @%p bra again;
+    ret;
+}
+"""
+
+MOVING = """
+import ctypes
+from cupola.bindings import driver
+from tests.cpu.driver.calls import explanation, ok, status
+from tests.cpu.driver.test_virtual import MOVE, access, properties
+ok(driver.cuInit(0))
+ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+step = ok(driver.cuMemGetAllocationGranularity(properties(), driver.CUmemAllocationGranularity_flags(0)))
+base = int(ok(driver.cuMemAddressReserve(2 * step, 0, 0, 0)))
+for place in (base, base + step):
+    ok(driver.cuMemMap(place, step, 0, ok(driver.cuMemCreate(step, properties(), 0)), 0))
+ok(driver.cuMemSetAccess(base, step, access("READ"), 1))
+ok(driver.cuMemSetAccess(base + step, step, access(), 1))
+function = ok(driver.cuModuleGetFunction(ok(driver.cuModuleLoadData(MOVE.encode())), b"move"))
+ok(driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, ((base + step - 128,), (ctypes.c_void_p,)), 0))
+result = driver.cuCtxSynchronize()
+print(status(result), explanation(result))
+"""
+
+
+@pytest.mark.cpu_only  # a driver may refuse access for reading alone
+def test_stores_are_not_let_through_by_loads_beside_them(run_python):
+    """The load and the store are checked together; what the load has found may be read only."""
+    done = run_python(MOVING)
+    assert done.returncode == 0, done.stderr
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout
+    assert "forbidden write of 4 bytes in global memory" in done.stdout

@@ -84,6 +84,7 @@ SPACES: Final = {"global": 0, "shared": 1, "local": 2, "const": 3, "param": 4, "
 
 SITE_WRITE: Final = 1
 SITE_CONTIGUOUS: Final = 2
+SITE_FOR_STORES: Final = 4
 
 MBARRIER_DROP: Final = 1
 MBARRIER_NO_COMPLETE: Final = 2
@@ -107,7 +108,9 @@ def state(kind: int, index: int = 0) -> int:
     return kind << 24 | index
 
 
-def pack_site(index: int, size: int, element: int, space: str, *, write: bool, contiguous: bool) -> int:
+def pack_site(
+    index: int, size: int, element: int, space: str, *, write: bool, contiguous: bool, for_stores: bool = False
+) -> int:
     """The description of an access site that the helpers take."""
-    flags = write * SITE_WRITE | contiguous * SITE_CONTIGUOUS
+    flags = write * SITE_WRITE | contiguous * SITE_CONTIGUOUS | for_stores * SITE_FOR_STORES
     return index | size << 32 | element << 40 | SPACES[space] << 48 | flags << 56

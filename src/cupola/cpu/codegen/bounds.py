@@ -6,7 +6,7 @@ the first lane that is at fault.
 
 Unrolled loops access many places at constant distances. Those of one block that use the same value of the same register
 form a *group*, which is checked once, at its first access: the lowest and the highest place are inside the same
-allocation, so all are.
+allocation, so all are. Where some of them store, the site of the first one remembers only what may be written.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Group:
     accesses: list[tuple[Access, int]] = field(default_factory=list)
     early: list[tuple[Access, int]] = field(default_factory=list)
     effects: int = 0
+    stores: bool = False
     verdict: str = ""
     pointer: str = ""
 
@@ -106,6 +107,7 @@ def plan_groups(block: Block, lowerings: Container[str]) -> dict[int, Group]:
                 key = (access.space, access.size, name, versions.get(name, 0), epoch)
                 group = groups.setdefault(key, Group(effects=touched))
                 group.accesses.append((access, operand.offset))
+                group.stores |= access.write
                 found[id(instruction)] = group
                 touched += access.volatile
                 if group.effects == touched and not access.write:
@@ -118,7 +120,16 @@ def plan_groups(block: Block, lowerings: Container[str]) -> dict[int, Group]:
 def site_of(body: Body, access: Access, *, row: bool) -> tuple[int, int]:
     """A new site: its number, and its description for the helpers."""
     number = body.new_site(access.instruction, access.space, access.size, write=access.write)
-    return number, abi.pack_site(number, access.size, access.element, access.space, write=access.write, contiguous=row)
+    group = body.groups.get(id(access.instruction))
+    return number, abi.pack_site(
+        number,
+        access.size,
+        access.element,
+        access.space,
+        write=access.write,
+        contiguous=row,
+        for_stores=group is not None and group.stores,
+    )
 
 
 def check(body: Body, access: Access, site: int, first: Value, *, row: bool) -> str:

@@ -60,6 +60,8 @@ typedef struct cpu_site {
 } cpu_site;
 enum { CPU_SITE_GENERIC = 5 };
 enum { CPU_SITE_WRITE = 1, CPU_SITE_CONTIGUOUS = 2 };
+/* A flag: what the site remembers is looked at in front of stores, too, so it must be memory that may be written. */
+enum { CPU_SITE_FOR_STORES = 4 };
 
 /* How a thread arrives at an mbarrier or waits for it. */
 enum { CPU_MBARRIER_DROP = 1, CPU_MBARRIER_NO_COMPLETE = 2, CPU_MBARRIER_PARITY = 4, CPU_MBARRIER_TOGETHER = 8 };

@@ -14,17 +14,22 @@
 
 enum { WINDOW_SHIFT = 32 };
 
-int cpu_find(const cpu_context *context, cpu_site site, uint64_t address, uint64_t size, cpu_allocation *found) {
+static bool is_permitted(const cpu_context *context, const cpu_allocation *found, bool is_write) {
     const cpu_launch *launch = context->job->launch;
-    if (!cpu_memory_find(address, found) || found->size - (address - found->base) < size)
-        return CPU_FAULT_OUT_OF_BOUNDS;
-    if (__builtin_expect(found->device == launch->device && !(found->flags & CPU_MEMORY_RESTRICTED), 1))
-        return CPU_FAULT_NONE;
-    return cpu_driver_permits(launch, found, site.flags & CPU_SITE_WRITE) ? CPU_FAULT_NONE : CPU_FAULT_NO_ACCESS;
+    if (__builtin_expect(found->device == launch->device && !(found->flags & CPU_MEMORY_RESTRICTED), 1)) return true;
+    return cpu_driver_permits(launch, found, is_write);
 }
 
-void cpu_remember(cpu_context *context, cpu_site site, uint64_t base, uint64_t size) {
+int cpu_find(const cpu_context *context, cpu_site site, uint64_t address, uint64_t size, cpu_allocation *found) {
+    if (!cpu_memory_find(address, found) || found->size - (address - found->base) < size)
+        return CPU_FAULT_OUT_OF_BOUNDS;
+    return is_permitted(context, found, site.flags & CPU_SITE_WRITE) ? CPU_FAULT_NONE : CPU_FAULT_NO_ACCESS;
+}
+
+void cpu_remember(cpu_context *context, cpu_site site, const cpu_allocation *found) {
+    if (site.flags & CPU_SITE_FOR_STORES && !is_permitted(context, found, true)) return;
     cpu_site_cache *cache = &context->sites[site.index];
+    const uint64_t base = found->base, size = found->size;
     cache->base = base;
     cache->size = size;
     uint64_t low = (base + site.size - 1) & ~(uint64_t)(site.size - 1), skipped = low - base;
@@ -127,7 +132,7 @@ void *cpu_resolve(cpu_context *context, const cpu_warp *warp, int lane, cpu_site
     const cpu_block *owner;
     void *place =
         resolve(&(struct access){context, warp, lane, site, site.size}, address, site.size, &owner, &found);
-    if (place && found.size && found.kind != CPU_MEMORY_HEAP) cpu_remember(context, site, found.base, found.size);
+    if (place && found.size && found.kind != CPU_MEMORY_HEAP) cpu_remember(context, site, &found);
     return place;
 }
 

@@ -31,8 +31,8 @@ struct cpu_allocation;
 /* The allocation around [address, address + size), or the kind of fault that an access of it is. */
 int cpu_find(const cpu_context *context, cpu_site site, uint64_t address, uint64_t size, struct cpu_allocation *found);
 
-/* Keep an allocation in the site's cache; see cpu_site_cache. */
-void cpu_remember(cpu_context *context, cpu_site site, uint64_t base, uint64_t size);
+/* Keep an allocation, in which the site may do what it does, in the site's cache; see cpu_site_cache. */
+void cpu_remember(cpu_context *context, cpu_site site, const struct cpu_allocation *found);
 
 /* The host address of an access by one lane, or NULL after a fault was raised. Remembers the allocation at the
  * site. Handles every space, and generic addresses. */

@@ -168,7 +168,7 @@ static uint64_t whole_line(cpu_context *context, cpu_site site, uint32_t mask, u
     if (window) return window + (base - low);
     cpu_allocation found;
     if (cpu_find(context, site, low, span, &found)) return 0;
-    if (found.kind != CPU_MEMORY_HEAP) cpu_remember(context, site, found.base, found.size);
+    if (found.kind != CPU_MEMORY_HEAP) cpu_remember(context, site, &found);
     return base;
 }
 

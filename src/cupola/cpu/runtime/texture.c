@@ -59,7 +59,7 @@ bool cpu_image_is_there(cpu_context *context, const cpu_warp *warp, int lane, cp
             cpu_fault_raise_access(context, warp, lane, fault, site, image->base, image->size, NULL);
             return false;
         }
-        cpu_remember(context, site, found.base, found.size);
+        cpu_remember(context, site, &found);
     }
     return true;
 }
