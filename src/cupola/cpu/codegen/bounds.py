@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .body import Body
 
 _COUNTS = {"v2": 2, "v4": 4, "v8": 8}
+_STRONG = frozenset(["volatile", "relaxed", "acquire", "release", "mmio", "sc", "cv"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,7 @@ class Access:
         modifiers = instruction.modifiers
         type = LLVM_TYPE[next(m for m in reversed(modifiers) if m in LLVM_TYPE)]
         count = next((_COUNTS[m] for m in modifiers if m in _COUNTS), 1)
-        strong = any(m in modifiers for m in ("volatile", "relaxed", "acquire", "release", "mmio", "sc", "cv"))
-        return cls(instruction, space_of(instruction), type, count, write, strong)
+        return cls(instruction, space_of(instruction), type, count, write, is_strong(instruction))
 
     @property
     def element(self) -> int:
@@ -60,6 +60,11 @@ class Access:
     @property
     def size(self) -> int:
         return self.element * self.count
+
+
+def is_strong(instruction: ast.Instruction) -> bool:
+    """Whether other threads may be watching, so that an access happens as it is written, and what is behind it later."""
+    return not _STRONG.isdisjoint(instruction.modifiers)
 
 
 @dataclass(slots=True)
@@ -82,7 +87,12 @@ class Group:
         return next(offset for other, offset in self.accesses if other.instruction is access.instruction)
 
 
-_HARMLESS = frozenset(["ld", "ldu", "cvta", "isspacep"])
+_HARMLESS = frozenset(["ld", "ldu", "cvta", "isspacep", "mapa", "getctarank"])
+
+
+def is_harmless(instruction: ast.Instruction) -> bool:
+    """Whether loads behind an instruction that has a lowering of its own may as well come before it."""
+    return instruction.opcode in _HARMLESS and not is_strong(instruction)
 
 
 def plan_groups(block: Block, lowerings: Container[str]) -> dict[int, Group]:
@@ -97,7 +107,7 @@ def plan_groups(block: Block, lowerings: Container[str]) -> dict[int, Group]:
     for instruction, effect in zip(block.instructions, block.effects, strict=False):
         if instruction.opcode in ("call", "trap", "brkpt", ".enter", "alloca"):
             epoch += 1  # what comes behind may never happen
-        if instruction.opcode in lowerings and instruction.opcode not in _HARMLESS:
+        if instruction.opcode in lowerings and not is_harmless(instruction):
             touched += 1
         if instruction.opcode in ("ld", "ldu", "st") and instruction.guard is None:
             access = Access.of(instruction, write=instruction.opcode == "st")
@@ -109,8 +119,7 @@ def plan_groups(block: Block, lowerings: Container[str]) -> dict[int, Group]:
                 group.accesses.append((access, operand.offset))
                 group.stores |= access.write
                 found[id(instruction)] = group
-                touched += access.volatile
-                if group.effects == touched and not access.write:
+                if group.effects == touched and not access.write and not access.volatile:
                     group.early.append((access, operand.offset))
         for name in effect.writes:
             versions[name] = versions.get(name, 0) + 1

@@ -63,7 +63,7 @@ def _begin(body: Body, group: Group, base: Value) -> Fetch | None:
     """Test the places of a group; None when it cannot be treated like this."""
     builder = body.builder
     loads = sorted(group.early, key=lambda load: load[1])
-    if len(loads) < 2 or any(load.volatile for load, _ in loads):
+    if len(loads) < 2:
         return None
     access, low = loads[0]
     size, span = access.size, loads[-1][1] - low

@@ -3,7 +3,7 @@
 Four loads of one block at consecutive places, with the same scattered register, are one load of 16 bytes for each lane
 and a transposition of vectors: less than half of the work of four gathers. They are checked together, when the first
 one is due. If that fails, each is done as if it were alone, in its turn, and may fault. Nothing comes between them that
-writes memory or waits.
+writes memory, waits, or looks for what other threads write.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cupola.cpu.passes import Block
 from cupola.cpu.ptx import ast
 
-from .bounds import Access
+from .bounds import Access, is_harmless
 from .builder import Builder
 from .gathers import Lanes, can_gather
 from .values import Value
@@ -27,8 +27,6 @@ LENGTH = 4
 
 _BLOCK = 16
 """Lanes whose pieces are transposed together."""
-
-_HARMLESS = frozenset(["ld", "ldu", "cvta", "isspacep", "mapa", "getctarank"])
 
 
 @dataclass(slots=True)
@@ -51,7 +49,7 @@ def plan_runs(body: Body, block: Block) -> dict[int, Run]:
     epoch = 0
     for instruction, effect in zip(block.instructions, block.effects, strict=False):
         opcode, base = instruction.opcode, instruction.operands[1] if len(instruction.operands) > 1 else None
-        if opcode in body.lowerings and opcode not in _HARMLESS:
+        if opcode in body.lowerings and not is_harmless(instruction):
             epoch += 1
         if opcode == "ld" and instruction.guard is None and isinstance(base, ast.Address):
             access = Access.of(instruction, write=False)
