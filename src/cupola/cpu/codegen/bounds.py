@@ -63,7 +63,7 @@ class Access:
 
 
 def is_strong(instruction: ast.Instruction) -> bool:
-    """Whether other threads may be watching, so that an access happens as it is written, and what is behind it later."""
+    """Whether other threads may be watching: an access happens as it is written, and what is behind it later."""
     return not _STRONG.isdisjoint(instruction.modifiers)
 
 
