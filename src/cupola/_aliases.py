@@ -5,6 +5,8 @@ in the namespace ``cuda`` are found where they are. The alias is the same module
 whichever name they were imported by. Only the three top packages are stand-ins of their own, because programs look at
 their ``__version__``, which must be that of the API, not of cupola.
 
+Some programs also load the driver themselves, as ``libcuda.so.1``. Where the CPU device runs them, that is its driver.
+
 Processes that multiprocessing spawns do not have the finder, but they get ``sys.path``. Therefore a folder with a
 package ``cuda`` goes there, too, whose only content is the call of `install`.
 """
@@ -69,6 +71,9 @@ def install() -> None:
     sys.meta_path.insert(0, AliasFinder())
     if SPAWN_FOLDER not in sys.path:
         sys.path.insert(0, SPAWN_FOLDER)  # in front of the real packages, if they are installed
+    from cupola.bindings import _provider
+
+    _provider.provide_library()
 
 
 def spawned(name: str) -> None:

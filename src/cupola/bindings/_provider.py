@@ -116,6 +116,31 @@ def _emulated_runtime() -> Provision | None:
     return name, None, runtime, explain, per_thread
 
 
+def provide_library() -> None:
+    """Give the CPU device's driver to programs that load ``libcuda.so.1`` themselves, if that is what runs kernels.
+
+    Does not choose a device where there may be a GPU: NVIDIA's driver is what programs get then.
+    """
+    from importlib import import_module
+
+    if current() != "cpu" and _wanted() != "cpu":
+        if current() is not None or _wanted() == "gpu":
+            return
+        from cupola.bindings import driver
+
+        try:
+            driver._open("libcuda.so.1")
+        except OSError:
+            pass  # there is no GPU
+        else:
+            return
+    try:
+        library = import_module("cupola.cpu.libcuda")
+    except ImportError:
+        return
+    library.provide()
+
+
 def override_lookup() -> Any:
     """The CPU device's lookup function as a capsule, or None when kernels run on a GPU or nowhere."""
     try:
@@ -201,6 +226,12 @@ def _status_text(status: int) -> str:
 def _choose(device: str, per_thread: bool) -> Provision:
     if device == "cpu":
         return _cpu(per_thread)
+    if _stands_in():
+        if device == "gpu":
+            raise RuntimeError(
+                "the CPU device is libcuda.so.1 in this process already: choose the device when it starts"
+            )
+        return _cpu(per_thread)
     from cupola.bindings import driver
 
     try:
@@ -220,6 +251,14 @@ def _choose(device: str, per_thread: bool) -> Provision:
         return path, handle, None, None, per_thread
     reason = "there is no GPU" if status in (0, _NO_DEVICE) else f"cuInit failed: {_status_text(status)}"
     return _fall_back(f"{path} is loaded but {reason}", per_thread)
+
+
+def _stands_in() -> bool:
+    """Whether whoever loads ``libcuda.so.1`` gets the CPU device's (`provide_library`)."""
+    import sys
+
+    library = sys.modules.get("cupola.cpu.libcuda")
+    return library is not None and library.is_provided()
 
 
 def _fall_back(reason: str, per_thread: bool) -> Provision:

@@ -3,6 +3,7 @@
 from typing import Any
 
 lookup: Any
+exported: Any
 runtime_lookup: Any
 explain: Any
 CUDA_VERSION: int  # of the headers that the driver is made after: 1000 * major + 10 * minor

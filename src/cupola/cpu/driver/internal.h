@@ -587,6 +587,7 @@ struct entry {
     }
 
 void *lookup(const char *symbol);
+void *exported(const char *symbol); /* what libcuda.so.1 has under the symbol: of a plain name the oldest meaning */
 size_t lookup_count(void);
 const char *lookup_name(size_t index); /* the symbols that the driver has, for tests and reports */
 

@@ -90,6 +90,7 @@ static const struct {
     int before;
     const char *symbol;
 } older[] = {
+    {"cuGetProcAddress", 12000, "cuGetProcAddress_v1"},
     {"cuCtxCreate", 11040, "cuCtxCreate_v2"},
     {"cuCtxCreate", 13000, "cuCtxCreate_v3"},
     {"cuStreamGetCaptureInfo", 12030, "cuStreamGetCaptureInfo_v2"},
@@ -109,6 +110,12 @@ static const struct {
     {"cuGraphRemoveDependencies", 12030, "cuGraphRemoveDependencies_v1"},
     {"cuGraphAddNode", 12030, "cuGraphAddNode_v1"},
 };
+
+void *exported(const char *symbol) {
+    for (size_t i = 0; i < sizeof older / sizeof *older; i++)
+        if (!strcmp(older[i].name, symbol)) return lookup(older[i].symbol);
+    return lookup(symbol);
+}
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult *result) {

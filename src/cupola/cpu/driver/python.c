@@ -1,6 +1,6 @@
 /* The extension module cupola.cpu._driver: the emulated driver and the engine, as the rest of cupola sees them.
  *
- * The bindings take `lookup` and `explain`, capsules of C functions; cupola.cpu sets the device up. */
+ * The bindings take `lookup` and `explain`, capsules of C functions; libcuda.py `exported`; cupola.cpu sets the device up. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -85,6 +85,7 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 static int execute(PyObject *module) {
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
+    if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;
     if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)runtime_lookup)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
 }
