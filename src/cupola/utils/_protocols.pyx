@@ -293,8 +293,9 @@ cdef bint _read_cupy(StridedMemory view, object source) except -1:
     cdef uintptr_t address = source.data.ptr
     cdef int axis, ndim
     cdef Py_ssize_t itemsize
-    cdef tuple known = _recent_kind
+    cdef tuple known
     dtype = source.dtype
+    known = _recent_kind        # only now: asking for the dtype may have let another thread run
     if dtype is not _recent_dtype:
         known = _cupy_types.get(dtype)
         if known is None:
