@@ -52,6 +52,13 @@ def make_event(context):
 
 
 @pytest.fixture
+def graph(context):
+    made = ok(driver.cuGraphCreate(0))
+    yield made
+    driver.cuGraphDestroy(made)
+
+
+@pytest.fixture
 def host(context):
     work = HostWork()
     yield work

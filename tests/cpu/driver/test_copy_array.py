@@ -237,13 +237,6 @@ def test_batches_count_texels(make_array, make_buffer, make_stream):
     assert (read(b, wanted.shape) == wanted).all()
 
 
-@pytest.fixture
-def graph(context):
-    made = ok(driver.cuGraphCreate(0))
-    yield made
-    ok(driver.cuGraphDestroy(made))
-
-
 def test_graph_nodes(make_array, make_stream, graph, context):
     array, stream = make_array(8, 4, 2), make_stream()
     first, back = numbers((2, 4, 8)), np.zeros((2, 4, 8), np.float32)

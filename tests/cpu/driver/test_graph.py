@@ -36,13 +36,6 @@ def kernel(context):
 
 
 @pytest.fixture
-def graph(context):
-    made = ok(driver.cuGraphCreate(0))
-    yield made
-    driver.cuGraphDestroy(made)
-
-
-@pytest.fixture
 def run(make_stream):
     """Instantiate a graph, launch it some times, and wait."""
     stream = make_stream()

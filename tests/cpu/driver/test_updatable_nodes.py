@@ -70,13 +70,6 @@ def kernel(context):
 
 
 @pytest.fixture
-def graph(context):
-    made = ok(driver.cuGraphCreate(0))
-    yield made
-    driver.cuGraphDestroy(made)
-
-
-@pytest.fixture
 def add_node(graph):
     """Add a kernel node: add_node(function, *arguments, grid=1, after=())."""
     keep = []

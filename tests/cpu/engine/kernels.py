@@ -13,6 +13,7 @@ import pytest
 from cupola import Device, Kernel, LaunchConfig, NVRTCError, ObjectCode, Program, ProgramOptions, Stream, launch
 from cupola.bindings import driver
 from cupola.pathfinder import find_nvidia_header_directory
+from tests.cpu.driver.calls import ok
 
 Dim = int | tuple[int, ...]
 
@@ -87,15 +88,11 @@ def run(
 
 def copy_to_device(buffer: Any, array: np.ndarray, stream: Stream) -> None:
     if array.nbytes:
-        check(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, int(stream.handle)))
+        ok(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, int(stream.handle)))
     stream.sync()
 
 
 def copy_to_host(array: np.ndarray, buffer: Any, stream: Stream) -> None:
     if array.nbytes:
-        check(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, int(stream.handle)))
+        ok(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, int(stream.handle)))
     stream.sync()
-
-
-def check(result: tuple[Any, ...]) -> None:
-    assert int(result[0]) == 0, result

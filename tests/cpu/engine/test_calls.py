@@ -9,8 +9,9 @@ import pytest
 
 from cupola import Device
 from cupola.bindings import driver
+from tests.cpu.driver.calls import ok
 
-from .kernels import check, run
+from .kernels import run
 
 RECURSION = """
 __device__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
@@ -163,10 +164,10 @@ def larger_stack() -> Iterator[None]:
     Device(0).set_current()
     limit = driver.CUlimit.CU_LIMIT_STACK_SIZE
     status, before = driver.cuCtxGetLimit(limit)
-    check((status,))
-    check(driver.cuCtxSetLimit(limit, 4096))
+    ok((status,))
+    ok(driver.cuCtxSetLimit(limit, 4096))
     yield
-    check(driver.cuCtxSetLimit(limit, before))
+    ok(driver.cuCtxSetLimit(limit, before))
 
 
 @pytest.mark.usefixtures("larger_stack")

@@ -7,8 +7,9 @@ import pytest
 
 from cupola import Device
 from cupola.bindings import driver
+from tests.cpu.driver.calls import ok
 
-from .kernels import check, run
+from .kernels import run
 
 LIST = """
 struct Node { int value; Node *next; };
@@ -76,7 +77,7 @@ def test_the_limit_can_be_set_and_the_heap_goes_with_its_context() -> None:
     free, _ = check_values(driver.cuMemGetInfo())
     context = check_value(driver.cuCtxCreate(None, 0, check_value(driver.cuDeviceGet(0))))
     try:
-        check(driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE, 1 << 16))
+        ok(driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE, 1 << 16))
         source = b"""
 .version 9.0\n.target sm_90\n.address_size 64
 .extern .func (.param .b64 r) malloc (.param .b64 a);
@@ -90,22 +91,22 @@ def test_the_limit_can_be_set_and_the_heap_goes_with_its_context() -> None:
         module = check_value(driver.cuModuleLoadData(source))
         kernel = check_value(driver.cuModuleGetFunction(module, b"k"))
         out = check_value(driver.cuMemAlloc(16))
-        check(driver.cuLaunchKernel(kernel, 2, 1, 1, 1, 1, 1, 0, 0, ((out,), (None,)), 0))
+        ok(driver.cuLaunchKernel(kernel, 2, 1, 1, 1, 1, 1, 0, 0, ((out,), (None,)), 0))
         found = np.zeros(2, np.uint64)
-        check(driver.cuMemcpyDtoH(found.ctypes.data, out, 16))
+        ok(driver.cuMemcpyDtoH(found.ctypes.data, out, 16))
         assert sorted(found != 0) == [False, True]  # 64 KiB hold one of two
     finally:
-        check(driver.cuCtxDestroy(context))
-        check(driver.cuCtxSetCurrent(before))
+        ok(driver.cuCtxDestroy(context))
+        ok(driver.cuCtxSetCurrent(before))
     after, _ = check_values(driver.cuMemGetInfo())
     assert after == free
 
 
 def check_value(result):
-    check(result)
+    ok(result)
     return result[1]
 
 
 def check_values(result):
-    check(result)
+    ok(result)
     return result[1:]

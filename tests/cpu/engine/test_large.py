@@ -10,8 +10,7 @@ import pytest
 
 from cupola import Device
 from cupola.bindings import driver
-
-from .kernels import check
+from tests.cpu.driver.calls import ok
 
 THREADS = 64
 REGISTERS = 24
@@ -97,15 +96,15 @@ ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r31, 4; add.u64 %rd1, %rd1, %rd2; 
     module = _value(driver.cuModuleLoadData(text.encode()))
     kernel = _value(driver.cuModuleGetFunction(module, b"k"))
     out = _value(driver.cuMemAlloc(found.nbytes))
-    check(driver.cuLaunchKernel(kernel, 1, 1, 1, THREADS, 1, 1, 0, 0, ((out,), (None,)), 0))
-    check(driver.cuMemcpyDtoH(found.ctypes.data, out, found.nbytes))
-    check(driver.cuMemFree(out))
-    check(driver.cuModuleUnload(module))
+    ok(driver.cuLaunchKernel(kernel, 1, 1, 1, THREADS, 1, 1, 0, 0, ((out,), (None,)), 0))
+    ok(driver.cuMemcpyDtoH(found.ctypes.data, out, found.nbytes))
+    ok(driver.cuMemFree(out))
+    ok(driver.cuModuleUnload(module))
     threads = np.arange(THREADS, dtype=np.uint32)
     registers = np.stack([threads * np.uint32(2 * i + 1) for i in range(REGISTERS)])
     assert found.tolist() == expected(registers).tolist()
 
 
 def _value(result):
-    check(result)
+    ok(result)
     return result[1]

@@ -7,8 +7,7 @@ import pytest
 
 from cupola import Device
 from cupola.bindings import driver
-
-from .kernels import check
+from tests.cpu.driver.calls import ok
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -139,14 +138,14 @@ def test_ptx(name: str, engine: str) -> None:
     try:
         kernel = value(driver.cuModuleGetFunction(module, b"k"))
         out = value(driver.cuMemAlloc(found.nbytes))
-        check(driver.cuLaunchKernel(kernel, 1, 1, 1, count, 1, 1, 0, 0, ((out,), (None,)), 0))
-        check(driver.cuMemcpyDtoH(found.ctypes.data, out, found.nbytes))
-        check(driver.cuMemFree(out))
+        ok(driver.cuLaunchKernel(kernel, 1, 1, 1, count, 1, 1, 0, 0, ((out,), (None,)), 0))
+        ok(driver.cuMemcpyDtoH(found.ctypes.data, out, found.nbytes))
+        ok(driver.cuMemFree(out))
     finally:
-        check(driver.cuModuleUnload(module))
+        ok(driver.cuModuleUnload(module))
     assert found.tolist() == [expected(i) for i in range(count)]
 
 
 def value(result):
-    check(result)
+    ok(result)
     return result[1]

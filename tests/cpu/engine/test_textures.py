@@ -11,8 +11,9 @@ import pytest
 
 from cupola import Device, LaunchConfig, ObjectCode, launch
 from cupola.bindings import driver
+from tests.cpu.driver.calls import ok
 
-from .kernels import check, copy_to_host, run
+from .kernels import copy_to_host, run
 from .texturing import Sampler, textures
 
 SOURCE = r"""
@@ -523,10 +524,10 @@ def test_references(name: str) -> None:
         array = made.array(texels, "1d")
         if name == "by_pointer":
             status, module = driver.cuLibraryGetModule(int(code.handle))
-            check((status,))
+            ok((status,))
             status, reference = driver.cuModuleGetTexRef(module, b"picture")
-            check((status,))
-            check(driver.cuTexRefSetArray(reference, array, driver.CU_TRSA_OVERRIDE_FORMAT))
+            ok((status,))
+            ok(driver.cuTexRefSetArray(reference, array, driver.CU_TRSA_OVERRIDE_FORMAT))
             arguments = []
         else:
             arguments = [made.of_array(array)]

@@ -10,21 +10,12 @@ import numpy as np
 
 from cupola import Device
 from cupola.bindings import driver
+from tests.cpu.driver.arrays import CUBEMAP, DTYPES, GATHER, LAYERED, SURFACE, descriptor, read, write
+from tests.cpu.driver.calls import ok
 
-from .kernels import check
-
-FORMATS = {
-    "u1": driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8,
-    "u2": driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT16,
-    "u4": driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32,
-    "i1": driver.CUarray_format.CU_AD_FORMAT_SIGNED_INT8,
-    "i2": driver.CUarray_format.CU_AD_FORMAT_SIGNED_INT16,
-    "i4": driver.CUarray_format.CU_AD_FORMAT_SIGNED_INT32,
-    "f2": driver.CUarray_format.CU_AD_FORMAT_HALF,
-    "f4": driver.CUarray_format.CU_AD_FORMAT_FLOAT,
-}
+FORMATS = {np.dtype(type): name for name, type in DTYPES.items()}
 ADDRESS = {"wrap": 0, "clamp": 1, "mirror": 2, "border": 3}
-FLAGS = {"layered": 1, "surface": 2, "cubemap": 4, "gather": 8}
+FLAGS = {"layered": LAYERED, "surface": SURFACE, "cubemap": CUBEMAP, "gather": GATHER}
 
 
 @dataclass(frozen=True)
@@ -62,42 +53,30 @@ def _with_channels(data: np.ndarray, dimensions: int) -> np.ndarray:
 
 def _description(data: np.ndarray, shape: str, flags: Sequence[str]) -> driver.CUDA_ARRAY3D_DESCRIPTOR:
     """For texels in the order [slice or layer][row][column][channel]."""
-    description = driver.CUDA_ARRAY3D_DESCRIPTOR()
     *extents, channels = data.shape
-    description.Width = extents[-1]
-    description.Height = extents[-2] if shape in ("2d", "3d") else 0
-    description.Depth = extents[0] if shape == "3d" or "layered" in flags or "cubemap" in flags else 0
-    description.Format = FORMATS[data.dtype.str[1:]]
-    description.NumChannels = channels
-    description.Flags = sum(FLAGS[flag] for flag in flags)
-    return description
+    height = extents[-2] if shape in ("2d", "3d") else 0
+    depth = extents[0] if shape == "3d" or "layered" in flags or "cubemap" in flags else 0
+    return descriptor(
+        extents[-1], height, depth, FORMATS[data.dtype], channels, flags=sum(FLAGS[flag] for flag in flags)
+    )
+
+
+def _format(data: np.ndarray) -> driver.CUarray_format:
+    return driver.CUarray_format[f"CU_AD_FORMAT_{FORMATS[data.dtype]}"]
+
+
+def _by_slices(data: np.ndarray) -> np.ndarray:
+    return data.reshape((1, 1, *data.shape)[-4:])
 
 
 def fill(array: driver.CUarray, data: np.ndarray) -> None:
-    """Copy texels to an array, or from it with `fetch`."""
-    _copy(array, data, to_array=True)
+    """Copy texels, which have channels, to an array."""
+    write(array, _by_slices(data))
 
 
 def fetch(array: driver.CUarray, data: np.ndarray) -> np.ndarray:
-    """Copy the texels of an array into ``data``, which has channels last."""
-    _copy(array, data, to_array=False)
-    return data
-
-
-def _copy(array: driver.CUarray, data: np.ndarray, *, to_array: bool) -> None:
-    assert data.flags.c_contiguous
-    slices, rows, columns, channels = (1, 1, *data.shape)[-4:]
-    copy = driver.CUDA_MEMCPY3D()
-    host, other = ("src", "dst") if to_array else ("dst", "src")
-    setattr(copy, f"{host}MemoryType", driver.CUmemorytype.CU_MEMORYTYPE_HOST)
-    setattr(copy, f"{host}Host", data.ctypes.data)
-    setattr(copy, f"{host}Pitch", columns * channels * data.itemsize)
-    setattr(copy, f"{host}Height", rows)
-    setattr(copy, f"{other}MemoryType", driver.CUmemorytype.CU_MEMORYTYPE_ARRAY)
-    setattr(copy, f"{other}Array", array)
-    copy.WidthInBytes, copy.Height, copy.Depth = columns * channels * data.itemsize, rows, slices
-    check(driver.cuMemcpy3D(copy))
-    check(driver.cuCtxSynchronize())  # the copy of pageable memory may return before the array has it
+    """The texels of an array, by channels, as many as ``data`` has."""
+    return read(array, _by_slices(data).shape, data.dtype).reshape(data.shape)
 
 
 class Textures:
@@ -111,13 +90,12 @@ class Textures:
         self._cleanup.close()
 
     def _later(self, function: object, handle: object) -> None:
-        self._cleanup.callback(lambda: check(function(handle)))  # type: ignore[operator]
+        self._cleanup.callback(lambda: ok(function(handle)))  # type: ignore[operator]
 
     def array(self, data: np.ndarray, shape: str, *flags: str) -> driver.CUarray:
         """An array of shape "1d", "2d" or "3d", which tells whether texels have channels."""
         data = np.ascontiguousarray(_with_channels(data, int(shape[0]) + bool({"layered", "cubemap"} & set(flags))))
-        status, array = driver.cuArray3DCreate(_description(data, shape, flags))
-        check((status,))
+        array = ok(driver.cuArray3DCreate(_description(data, shape, flags)))
         self._later(driver.cuArrayDestroy, array)
         fill(array, data[:, None] if shape == "1d" and "layered" in flags else data)
         return array
@@ -126,12 +104,10 @@ class Textures:
         """A mipmapped array."""
         dimensions = int(shape[0]) + bool({"layered", "cubemap"} & set(flags))
         levels = [np.ascontiguousarray(_with_channels(level, dimensions)) for level in levels]
-        status, array = driver.cuMipmappedArrayCreate(_description(levels[0], shape, flags), len(levels))
-        check((status,))
+        array = ok(driver.cuMipmappedArrayCreate(_description(levels[0], shape, flags), len(levels)))
         self._later(driver.cuMipmappedArrayDestroy, array)
         for number, level in enumerate(levels):
-            status, one = driver.cuMipmappedArrayGetLevel(array, number)
-            check((status,))
+            one = ok(driver.cuMipmappedArrayGetLevel(array, number))
             fill(one, level)
         return array
 
@@ -157,7 +133,7 @@ class Textures:
         resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
         linear = resource.res.linear
         linear.devPtr = self._memory(data)
-        linear.format, linear.numChannels = FORMATS[data.dtype.str[1:]], data.shape[-1]
+        linear.format, linear.numChannels = _format(data), data.shape[-1]
         linear.sizeInBytes = data.nbytes
         return self._texture(resource, sampler)
 
@@ -170,7 +146,7 @@ class Textures:
         resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
         pitched = resource.res.pitch2D
         pitched.devPtr = self._memory(padded)
-        pitched.format, pitched.numChannels = FORMATS[data.dtype.str[1:]], channels
+        pitched.format, pitched.numChannels = _format(data), channels
         pitched.width, pitched.height, pitched.pitchInBytes = columns, rows, 512
         return self._texture(resource, sampler)
 
@@ -179,22 +155,19 @@ class Textures:
         resource = driver.CUDA_RESOURCE_DESC()
         resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = array
-        status, surface = driver.cuSurfObjectCreate(resource)
-        check((status,))
+        surface = ok(driver.cuSurfObjectCreate(resource))
         self._later(driver.cuSurfObjectDestroy, surface)
         return np.uint64(int(surface))
 
     def _memory(self, data: np.ndarray) -> driver.CUdeviceptr:
-        status, pointer = driver.cuMemAlloc(data.nbytes)
-        check((status,))
+        pointer = ok(driver.cuMemAlloc(data.nbytes))
         self._later(driver.cuMemFree, pointer)
-        check(driver.cuMemcpyHtoD(pointer, np.ascontiguousarray(data).ctypes.data, data.nbytes))
-        check(driver.cuCtxSynchronize())  # as in `_copy`
+        ok(driver.cuMemcpyHtoD(pointer, np.ascontiguousarray(data).ctypes.data, data.nbytes))
+        ok(driver.cuCtxSynchronize())  # as in `write`
         return pointer
 
     def _texture(self, resource: driver.CUDA_RESOURCE_DESC, sampler: Sampler) -> np.uint64:
-        status, texture = driver.cuTexObjectCreate(resource, sampler.descriptor(), None)
-        check((status,))
+        texture = ok(driver.cuTexObjectCreate(resource, sampler.descriptor(), None))
         self._later(driver.cuTexObjectDestroy, texture)
         return np.uint64(int(texture))
 
