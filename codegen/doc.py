@@ -7,9 +7,6 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
-_COMMAND = re.compile(
-    r"[\\@](brief|param|return|returns|retval|sa|see|note|par|warning|deprecated|notefnerr|attention|ref)\b"
-)
 _SKIPPED = re.compile(
     r"[\\@](notefnerr|note_async|note_sync|note_memcpy|note_null_stream|note_texture_float_support|note_init_rt|"
     r"note_callback|note_cudaKernel_t|note_destroy_ub|note_graph_thread_safety|note_capture|ingroup\s+\w+|endverbatim|endcode|"
