@@ -117,7 +117,7 @@ def main() -> None:
         )
         compiled = triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": WARPS})
         text = re.sub(r'\.file\t(\d+) "[^"]*?([^/"]+)"', r'.file \1 "\2"', compiled.asm["ptx"])
-        text = re.sub(r"\n\t\.section\t\.debug.*", "\n", text, flags=re.DOTALL)
+        text = re.sub(r"\n\t\.section\t\.debug_(?!str).*?\n\t}", "", text, flags=re.DOTALL)  # names stay, for .loc
         head = f"// kernel {compiled.metadata.name}, {compiled.metadata.shared} bytes of dynamic shared memory\n"
         (FOLDER / f"{name}.ptx").write_text(head + text)
         print(name, len(text.splitlines()), "lines")
