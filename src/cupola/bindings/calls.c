@@ -99,8 +99,8 @@ PyObject *result_tuple(long long status, PyObject **outputs, int count) {
     return result;
 }
 
-/* A tuple that the caller has already let go of is used again, as zip() does: most are unpacked at once. Only outputs that
- * refer to nothing else stay in it so long: ints, enum members and handles. */
+/* A tuple that the caller has already let go of is used again, as zip() does: most are unpacked at once. Only outputs
+ * that refer to nothing else stay in it so long: ints, enum members and handles. */
 PyObject *result_pair(PyObject *output) {
     static PyObject *last;
     if (UNLIKELY(!output || !succeeded_alone)) return result_tuple(0, &output, 1);

@@ -130,7 +130,8 @@ error:
 
 static void destroy(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    /* Not of a class derived in Python. What a class of the runtime inherits from one of the driver may have made it. */
+    /* Not of a class derived in Python. What a class of the runtime inherits from one of the driver may have made
+     * it. */
     size_t index = (size_t)(((HandleObject *)self)->info - module_info.handles);
     bool ours = index < module_info.handle_count && type == handle_types[index];
     if (LIKELY(ours && spare_count < MAX_SPARE))

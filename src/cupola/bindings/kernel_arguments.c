@@ -185,8 +185,8 @@ static inline PyObject **items_of(PyObject *sequence) {
     return PyTuple_Check(sequence) ? ((PyTupleObject *)sequence)->ob_item : ((PyListObject *)sequence)->ob_item;
 }
 
-/* `memory` has room for `count` slots and then `count` pointers. What converts a value may be Python code that changes a
- * list: the lists are read anew for each. */
+/* `memory` has room for `count` slots and then `count` pointers. What converts a value may be Python code that changes
+ * a list: the lists are read anew for each. */
 static int fill(PyObject *pair, Py_ssize_t count, char *memory) {
     PyObject *values = PyTuple_GET_ITEM(pair, 0), *types = PyTuple_GET_ITEM(pair, 1);
     void **pointers = (void **)(memory + count * SLOT);

@@ -1,4 +1,5 @@
-/* CUDA arrays, mipmapped ones included (CUDA Driver API, "Memory Management": cuArray3DCreate, cuMipmappedArrayCreate). */
+/* CUDA arrays, mipmapped ones included (CUDA Driver API, "Memory Management": cuArray3DCreate,
+ * cuMipmappedArrayCreate). */
 #include "array.h"
 
 /* ---- what a descriptor may ask for -------------------------------------------------------------------- */
@@ -8,7 +9,8 @@ static const char *const shape_names[SHAPES] = {
     "1D array", "2D array", "3D array", "1D layered array", "2D layered array", "cubemap", "layered cubemap",
 };
 
-/* The attributes of the device that bound width, height and depth or layers; 0: the array has no such extent, or any. */
+/* The attributes of the device that bound width, height and depth or layers; 0: the array has no such extent, or
+ * any. */
 #define MAXIMUM(name) CU_DEVICE_ATTRIBUTE_MAXIMUM_##name
 #define PLAIN(name) MAXIMUM(name##_WIDTH), MAXIMUM(name##_HEIGHT)
 struct bounds {

@@ -1,8 +1,8 @@
 /* Clusters of blocks (CUDA C++ Programming Guide, "Thread Block Clusters"; CUDA Driver API, "Occupancy"): which one a
  * launch has, what can be wrong with it, and how many the modelled GPU would hold.
  *
- * The size comes from the kernel itself (__cluster_dims__, PTX .reqnctapercluster), from an attribute of the function, or from
- * an attribute of the launch. All blocks of a cluster run on multiprocessors of one GPC. */
+ * The size comes from the kernel itself (__cluster_dims__, PTX .reqnctapercluster), from an attribute of the function,
+ * or from an attribute of the launch. All blocks of a cluster run on multiprocessors of one GPC. */
 #include "internal.h"
 
 enum { PORTABLE_BLOCKS = 8, MOST_BLOCKS = 16 };

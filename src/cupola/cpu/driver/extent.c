@@ -1,6 +1,6 @@
-/* Where an image ends. CUDA's loaders get a pointer and no size, so an image must tell its size itself: text by its zero,
- * ELF images and fat binaries by their headers. What these say is believed only as far as there is memory, or a file, for
- * it: a damaged image is an error, not a crash. */
+/* Where an image ends. CUDA's loaders get a pointer and no size, so an image must tell its size itself: text by its
+ * zero, ELF images and fat binaries by their headers. What these say is believed only as far as there is memory, or a
+ * file, for it: a damaged image is an error, not a crash. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -14,7 +14,8 @@
 
 /* ---- what can be read ------------------------------------------------------------------------------------------ */
 
-/* The system tells, without a signal, whether a byte of each page can be read, when it is asked to write it to a pipe. */
+/* The system tells, without a signal, whether a byte of each page can be read, when it is asked to write it to a
+ * pipe. */
 static bool is_readable(const char *start, size_t size) {
     enum { PAGE = 4096, BATCH = 256 };
     if ((uintptr_t)start > UINTPTR_MAX - size) return false;

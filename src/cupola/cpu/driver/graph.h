@@ -112,7 +112,8 @@ CUresult graph_node_set_op(CUgraphNode node, struct op *op);
 CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
                            const CUgraphEdgeData *data, size_t count, struct op *op, CUgraphNode *node);
 
-/* The operation for the parameters of a node, for definitions and executables alike; a kernel's attributes beside it. */
+/* The operation for the parameters of a node, for definitions and executables alike; a kernel's attributes beside
+ * it. */
 CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attributes *attributes, struct op **op);
 const struct launch_attributes *node_attributes(CUgraphNode node); /* NULL: not a kernel node */
 CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,

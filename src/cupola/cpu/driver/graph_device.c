@@ -1,12 +1,12 @@
 /* Kernel nodes that kernels can change (CUDA Driver API, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE; CUDA C++
  * Programming Guide, "Device Graph Update").
  *
- * What kernels may change, the grid, the parameters and whether the node runs at all, lies in memory of the CPU device, and
- * the handle that kernels are given is its address. The functions of the device runtime are PTX that is linked to modules
- * which call them (device_runtime.ptx); that a handle is wrong shows as an access that is out of bounds.
+ * What kernels may change, the grid, the parameters and whether the node runs at all, lies in memory of the CPU device,
+ * and the handle that kernels are given is its address. The functions of the device runtime are PTX that is linked to
+ * modules which call them (device_runtime.ptx); that a handle is wrong shows as an access that is out of bounds.
  *
- * The handle belongs to the node of the definition and to its one executable at a time. What the host has set is written
- * there when the executable is made, and again by the first launch or upload behind a change. */
+ * The handle belongs to the node of the definition and to its one executable at a time. What the host has set is
+ * written there when the executable is made, and again by the first launch or upload behind a change. */
 #include "graph.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* Handles: every object that the driver hands out as an opaque pointer.
  *
  * A program may pass a handle that was destroyed, that belongs to another driver, or plain rubbish, and deserves
- * CUDA_ERROR_INVALID_HANDLE instead of a crash. So each kind of handle lives in slots of an address range of its own that
- * is never unmapped: a range check tells the kind, a flag in the slot whether it is live, and neither can fault. */
+ * CUDA_ERROR_INVALID_HANDLE instead of a crash. So each kind of handle lives in slots of an address range of its own
+ * that is never unmapped: a range check tells the kind, a flag in the slot whether it is live, and neither can
+ * fault. */
 #ifndef CUPOLA_CPU_DRIVER_HANDLE_H
 #define CUPOLA_CPU_DRIVER_HANDLE_H
 

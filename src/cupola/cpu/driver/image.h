@@ -22,8 +22,8 @@ bool is_fat(const void *image, size_t size);       /* a fat binary */
 /* The records and the PTX between them, PTX_FRAME_SIZE + size bytes; `ptx` may lie where it ends up. */
 void write_ptx_frame(char *target, const char *ptx, size_t size);
 
-/* The PTX in an image of `size` bytes that need not end with a zero: text, a cubin with its PTX, a fat binary. It is to be
- * freed and has a zero behind it. False when there is none. May take the GIL. */
+/* The PTX in an image of `size` bytes that need not end with a zero: text, a cubin with its PTX, a fat binary. It is to
+ * be freed and has a zero behind it. False when there is none. May take the GIL. */
 bool copy_ptx(const void *image, size_t size, char **ptx, size_t *length);
 
 /* The library that the process has loaded already under a name that begins so; NULL when there is none. */

@@ -169,7 +169,8 @@ CUresult context_check(CUcontext context); /* live and unspoiled, or the status 
 CUresult context_find(CUcontext handle, CUcontext *context); /* NULL means the current one; spoiled ones pass */
 CUresult context_error(CUcontext context);                   /* the asynchronous error, explained; or CUDA_SUCCESS */
 size_t context_explain(CUcontext context, CUresult status, char *text, size_t size);
-/* Spoil the context, unless it is spoiled already. The launch that failed, or NULL: the thread's explanation is kept. */
+/* Spoil the context, unless it is spoiled already. The launch that failed, or NULL: the thread's explanation is
+ * kept. */
 void context_fault(CUcontext context, CUresult status, CUmodule module, const cpu_launch *launch);
 CUresult context_synchronize(CUcontext context);
 
@@ -433,8 +434,8 @@ unsigned model_architecture(void); /* 90 for sm_90 */
 /* With the GIL: the status and text of the pending exception, which is cleared. */
 CUresult fail_python(void);
 CUresult read_file(const char *path, char **data, size_t *size); /* to be freed; zeros follow the data */
-/* Options of the just-in-time compiler (jit_options.c). Logs tell of `status`, and, when they are to be verbose, what was
- * linked and what is in the image; either may be NULL. */
+/* Options of the just-in-time compiler (jit_options.c). Logs tell of `status`, and, when they are to be verbose, what
+ * was linked and what is in the image; either may be NULL. */
 CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values);
 bool jit_is_verbose(unsigned count, const CUjit_option *options, void *const *values);
 void jit_write_logs(unsigned count, const CUjit_option *options, void **values, CUresult status, const char *linked,
@@ -519,7 +520,8 @@ CUresult launch_check_attributes(CUfunction function, const cpu_launch *launch, 
 CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
 CUresult attribute_get(const struct launch_attributes *attributes, CUlaunchAttributeID id, CUlaunchAttributeValue *value);
 
-/* The cluster of a launch, {1, 1, 1} without one, and whether somebody asked for it; or what is wrong with it (cluster.c). */
+/* The cluster of a launch, {1, 1, 1} without one, and whether somebody asked for it; or what is wrong with it
+ * (cluster.c). */
 CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *attributes, const uint32_t grid[3],
                            uint32_t cluster[3], uint8_t *is_explicit);
 
@@ -560,9 +562,9 @@ void capture_event_forget(CUevent event);
 
 /* ---- the lookup table (lookup.c) ------------------------------------------------------------------------------- */
 
-/* A symbol and what it stands for. Each file ends with a table of its own, closed by an entry without name. ENTRY checks
- * the function against the slot of the same name in the function table of the bindings; ENTRY_AS is for symbols with a
- * version ("cuMemAlloc_v2", and older ABIs). The _STREAM forms add the _ptsz and _ptds variants. */
+/* A symbol and what it stands for. Each file ends with a table of its own, closed by an entry without name. ENTRY
+ * checks the function against the slot of the same name in the function table of the bindings; ENTRY_AS is for symbols
+ * with a version ("cuMemAlloc_v2", and older ABIs). The _STREAM forms add the _ptsz and _ptds variants. */
 struct entry {
     const char *name;
     void *function;

@@ -1,5 +1,5 @@
-/* Options of the just-in-time compiler and of the linker (CUDA Driver API, CUjit_option). Of use here are those that ask for
- * logs: errors always, and with CU_JIT_LOG_VERBOSE what was linked and what each kernel takes. */
+/* Options of the just-in-time compiler and of the linker (CUDA Driver API, CUjit_option). Of use here are those that
+ * ask for logs: errors always, and with CU_JIT_LOG_VERBOSE what was linked and what each kernel takes. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -212,8 +212,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
                      &attributes);
 }
 
-/* What a launch asks for beside what its operation keeps. Work of one stream runs in order, so programmatic serialisation
- * and completion events are kept by doing things later than allowed. */
+/* What a launch asks for beside what its operation keeps. Work of one stream runs in order, so programmatic
+ * serialisation and completion events are kept by doing things later than allowed. */
 struct requests {
     CUevent events[2];
     unsigned event_count;

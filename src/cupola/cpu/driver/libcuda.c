@@ -1,10 +1,10 @@
 /* A libcuda.so.1 for programs that load the driver themselves: its functions are jumps to the CPU device's.
  *
- * numba, CuPy's loader and others open the driver with ctypes.CDLL("libcuda.so.1") or dlopen(), beside the bindings. This
- * library has the driver's name (DT_SONAME), and once it is in the process the dynamic linker gives it to everybody who
- * asks for that name. Each symbol that NVIDIA's driver exports is one jump through a slot, which cpu/libcuda.py fills when
- * it loads the library. Nothing of it is in a process that has not asked for it (`cupola run --device cpu`).
- */
+ * numba, CuPy's loader and others open the driver with ctypes.CDLL("libcuda.so.1") or dlopen(), beside the bindings.
+ * This library has the driver's name (DT_SONAME), and once it is in the process the dynamic linker gives it to
+ * everybody who asks for that name. Each symbol that NVIDIA's driver exports is one jump through a slot, which
+ * cpu/libcuda.py fills when it loads the library. Nothing of it is in a process that has not asked for it (`cupola run
+ * --device cpu`). / */
 #include <stddef.h>
 #include <stdint.h>
 

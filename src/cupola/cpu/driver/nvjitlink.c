@@ -2,12 +2,12 @@
  *
  * When the CPU device is the provider, the calls that feed a link and fetch its cubin go through here, so that behind
  * the cubin stands PTX of the same code (image.h). Inputs of LTO-IR are linked once more, to PTX, which nvJitLink can
- * do (options -lto -ptx); of other inputs the PTX is at hand. nvJitLink does not link several PTX modules to
- * PTX, nor PTX with LTO-IR: there the PTX that it makes of all LTO-IR and the inputs' are merged by cupola.cpu.linking,
- * which also makes one module of PTX a module for the GPU that the link is for.
- * What is in LTO-IR only to be called from PTX would not survive the first step: so a kernel that takes the addresses of
- * these functions is compiled to LTO-IR by NVRTC, linked along, and left out by the merger. When something in a link has
- * no PTX, neither has its cubin, and only a GPU runs it.
+ * do (options -lto -ptx); of other inputs the PTX is at hand. nvJitLink does not link several PTX modules to PTX, nor
+ * PTX with LTO-IR: there the PTX that it makes of all LTO-IR and the inputs' are merged by cupola.cpu.linking, which
+ * also makes one module of PTX a module for the GPU that the link is for. What is in LTO-IR only to be called from PTX
+ * would not survive the first step: so a kernel that takes the addresses of these functions is compiled to LTO-IR by
+ * NVRTC, linked along, and left out by the merger. When something in a link has no PTX, neither has its cubin, and only
+ * a GPU runs it.
  *
  * The second link is made when the cubin is asked for, with the options and copies of the inputs that the first got. */
 #define PY_SSIZE_T_CLEAN

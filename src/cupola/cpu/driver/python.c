@@ -1,6 +1,7 @@
 /* The extension module cupola.cpu._driver: the emulated driver and the engine, as the rest of cupola sees them.
  *
- * The bindings take `lookup` and `explain`, capsules of C functions; libcuda.py `exported`; cupola.cpu sets the device up. */
+ * The bindings take `lookup` and `explain`, capsules of C functions; libcuda.py `exported`; cupola.cpu sets the device
+ * up. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,5 +1,5 @@
-/* Texture and surface objects (CUDA Driver API, "Texture Object Management", "Surface Object Management"): their checks, and
- * the registry in which kernels look them up. */
+/* Texture and surface objects (CUDA Driver API, "Texture Object Management", "Surface Object Management"): their
+ * checks, and the registry in which kernels look them up. */
 #include "texture.h"
 
 /* ---- the registry ------------------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
-/* Texture and surface references, the predecessors of objects (CUDA Driver API, "Texture Reference Management", "Surface
- * Reference Management", deprecated).
+/* Texture and surface references, the predecessors of objects (CUDA Driver API, "Texture Reference Management",
+ * "Surface Reference Management", deprecated).
  *
- * A reference stands for a variable of a module, `.global .texref` or `.surfref`. Kernels take from the variable's memory
- * the object to use, so binding a reference makes an object and writes it there; so does each change of a bound one, after
- * all work of the context that may still use the object before. Objects of references are not the program's to destroy. */
+ * A reference stands for a variable of a module, `.global .texref` or `.surfref`. Kernels take from the variable's
+ * memory the object to use, so binding a reference makes an object and writes it there; so does each change of a bound
+ * one, after all work of the context that may still use the object before. Objects of references are not the program's
+ * to destroy. */
 #include "texture.h"
 
 #include <pthread.h>
@@ -126,7 +127,8 @@ static CUresult check(struct reference *reference, enum handle_kind kind) {
 
 /* ---- binding --------------------------------------------------------------------------------------------------- */
 
-/* Make the object anew from what is set. A texture of levels waits for cuTexRefSetFlags to normalise its coordinates. */
+/* Make the object anew from what is set. A texture of levels waits for cuTexRefSetFlags to normalise its
+ * coordinates. */
 static CUresult refresh(CUtexref texture) {
     struct reference *reference = &texture->reference;
     struct texture *object = NULL;
@@ -202,7 +204,8 @@ CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmapped
     return bind(hTexRef, &resource);
 }
 
-/* Textures begin at multiples of an alignment: the texture begins before the address, and the program adds the offset. */
+/* Textures begin at multiples of an alignment: the texture begins before the address, and the program adds the
+ * offset. */
 CUresult cuTexRefSetAddress(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes) {
     RETURN_IF(check_texture(hTexRef));
     if (!dptr) return bind(hTexRef, NULL);

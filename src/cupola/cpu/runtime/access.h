@@ -15,8 +15,8 @@ static inline cpu_site unpack_site(uint64_t packed) {
     cpu_context *context, cpu_warp *warp, void *shared, cpu_site_cache *sites, uint64_t packed, uint32_t mask
 #define CPU_ACCESS_ARGUMENTS_USED (void)shared, (void)sites;
 
-/* The host address of a generic address in the shared memory of a block of the cluster, whose range of `span` bytes is all
- * inside; else 0. */
+/* The host address of a generic address in the shared memory of a block of the cluster, whose range of `span` bytes is
+ * all inside; else 0. */
 static inline uint64_t place_in_window(const cpu_context *context, cpu_site site, uint64_t address, uint64_t span) {
     if (site.space != CPU_SITE_GENERIC || address >> 32 != CPU_SHARED_WINDOW >> 32) return 0;
     const cpu_cluster *cluster = context->block->cluster;
@@ -48,8 +48,8 @@ static inline void *cpu_resolve_cached(cpu_context *context, const cpu_warp *war
     return cpu_resolve(context, warp, lane, site, address);
 }
 
-/* As cpu_resolve, for any range of bytes, whose address must be a multiple of `alignment`. In a cluster, `owner` receives the
- * block whose shared memory it is; NULL: it is none. Leaves the site's cache as it is. */
+/* As cpu_resolve, for any range of bytes, whose address must be a multiple of `alignment`. In a cluster, `owner`
+ * receives the block whose shared memory it is; NULL: it is none. Leaves the site's cache as it is. */
 void *cpu_resolve_range(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                         uint64_t size, uint32_t alignment, const cpu_block **owner);
 

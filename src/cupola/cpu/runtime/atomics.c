@@ -42,8 +42,8 @@ static inline uint32_t add_f16x2(uint32_t a, uint32_t b) {
 static inline uint32_t add_bf16x2(uint32_t a, uint32_t b) {
     return (uint32_t)add_bf16((uint16_t)(a >> 16), (uint16_t)(b >> 16)) << 16 | add_bf16((uint16_t)a, (uint16_t)b);
 }
-/* The smaller or larger of two halves (NaN: above `infinity`) as "min" and "max" choose: a number wins over a NaN, -0 is
- * below +0, and of two NaNs the canonical one is left. */
+/* The smaller or larger of two halves (NaN: above `infinity`) as "min" and "max" choose: a number wins over a NaN, -0
+ * is below +0, and of two NaNs the canonical one is left. */
 static inline int order_of(uint16_t half) { return half & 0x8000 ? -(half & 0x7FFF) - 1 : half; }
 static inline uint16_t choose_half(uint16_t a, uint16_t b, uint16_t infinity, bool larger) {
     bool first_is_nan = (a & 0x7FFF) > infinity, second_is_nan = (b & 0x7FFF) > infinity;
@@ -54,8 +54,8 @@ static inline uint32_t choose_halves(uint32_t a, uint32_t b, uint16_t infinity, 
     return (uint32_t)choose_half((uint16_t)(a >> 16), (uint16_t)(b >> 16), infinity, larger) << 16 |
            choose_half((uint16_t)a, (uint16_t)b, infinity, larger);
 }
-/* The sum of two floats. In shared memory a GPU makes it like other sums; in global memory the unit at the L2 cache takes
- * subnormal operands and results as zero ("atom", on .add.f32). Both leave the canonical NaN. */
+/* The sum of two floats. In shared memory a GPU makes it like other sums; in global memory the unit at the L2 cache
+ * takes subnormal operands and results as zero ("atom", on .add.f32). Both leave the canonical NaN. */
 static inline uint32_t flushed(uint32_t bits) { return bits & 0x7F800000 ? bits : bits & 0x80000000; }
 static inline uint32_t add_f32(uint32_t a, uint32_t b) {
     float sum = float_of(a) + float_of(b);
@@ -146,8 +146,9 @@ LOOP(max, f16x2, uint32_t, choose_halves(old, operand, 0x7C00, true))
 LOOP(min, bf16x2, uint32_t, choose_halves(old, operand, 0x7F80, false))
 LOOP(max, bf16x2, uint32_t, choose_halves(old, operand, 0x7F80, true))
 
-/* 16 bytes (sm_90). By hand, as compilers call a library for it, libatomic, which need not be there. An aarch64 processor
- * without LSE2 reads 16 bytes at once only if it then writes them, so what is not to change is written back. */
+/* 16 bytes (sm_90). By hand, as compilers call a library for it, libatomic, which need not be there. An aarch64
+ * processor without LSE2 reads 16 bytes at once only if it then writes them, so what is not to change is written
+ * back. */
 static bool swap_wide(u128 *target, u128 *old, u128 new) {
 #ifdef __x86_64__
     uint64_t low = (uint64_t)*old, high = (uint64_t)(*old >> 64);

@@ -24,8 +24,8 @@ static bool find_ends(cpu_context *context, const cpu_warp *warp, int lane, cpu_
 
 /* ---- called by machine code --------------------------------------------------------------------------------- */
 
-/* `packed` is the site of what is written, `source` of what is read. `barriers` is NULL for copies of a bulk group. With
- * `ranks`, each lane writes to the blocks whose bits are set there, and signals their mbarriers. */
+/* `packed` is the site of what is written, `source` of what is read. `barriers` is NULL for copies of a bulk group.
+ * With `ranks`, each lane writes to the blocks whose bits are set there, and signals their mbarriers. */
 CPU_HELPER uint32_t cupola_bulk_copy(CPU_ACCESS_ARGUMENTS, uint64_t source, const uint64_t *to, const uint64_t *from,
                                      const uint32_t *sizes, const uint64_t *barriers, const uint32_t *ranks) {
     CPU_ACCESS_ARGUMENTS_USED

@@ -1,14 +1,15 @@
 /* Clusters: blocks that run at the same time and reach each other's shared memory (PTX ISA, "barrier.cluster"; CUDA C++
  * Programming Guide, "Thread Block Clusters").
  *
- * One worker holds all blocks of a cluster and runs them in turn (scheduler.c), so what they share needs no host atomics.
- * Arriving at the cluster's barrier and waiting for it are two instructions. A thread that has arrived keeps a mark until
- * the phase is complete, when all threads that have not exited have one; the marks are then removed. To wait is to have
- * the mark and not to go on. */
+ * One worker holds all blocks of a cluster and runs them in turn (scheduler.c), so what they share needs no host
+ * atomics. Arriving at the cluster's barrier and waiting for it are two instructions. A thread that has arrived keeps a
+ * mark until the phase is complete, when all threads that have not exited have one; the marks are then removed. To wait
+ * is to have the mark and not to go on. */
 #include "scheduler.h"
 
 bool cpu_cluster_release(cpu_cluster *cluster) {
-    /* Who has arrived stays so until the phase is complete, and who has exited for ever: look on where somebody was missing. */
+    /* Who has arrived stays so until the phase is complete, and who has exited for ever: look on where somebody was
+     * missing. */
     for (; cluster->block < cluster->size; cluster->block++, cluster->unit = 0) {
         const cpu_block *block = cluster->blocks[cluster->block];
         for (; block->live && cluster->unit < block->warp_count; cluster->unit++) {

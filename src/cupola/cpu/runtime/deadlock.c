@@ -1,8 +1,8 @@
 /* Threads that wait for each other for ever: who waits where.
  *
- * The scheduler knows that nobody can go on when all threads of a cluster (of a block, when there is none) wait at barriers,
- * or only look at mbarriers again and again. The report goes through the blocks and gathers the threads that wait for the
- * same. */
+ * The scheduler knows that nobody can go on when all threads of a cluster (of a block, when there is none) wait at
+ * barriers, or only look at mbarriers again and again. The report goes through the blocks and gathers the threads that
+ * wait for the same. */
 #include "scheduler.h"
 
 #include <stdarg.h>
@@ -34,7 +34,8 @@ enum {
     KINDS,
 };
 
-/* Where a lane of a unit waits, as a kind and the offset of an mbarrier; false when it has exited or does something else. */
+/* Where a lane of a unit waits, as a kind and the offset of an mbarrier; false when it has exited or does something
+ * else. */
 static bool place_of(const cpu_warp *warp, int lane, uint32_t *kind, uint32_t *offset, uint32_t *site) {
     uint32_t bit = 1u << lane;
     const struct cpu_lane *wait = &warp->lanes[lane];

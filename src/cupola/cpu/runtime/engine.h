@@ -12,8 +12,8 @@
  * windows start at non-canonical addresses, which no host pointer can be, and whose low 32 bits are zero, so
  * that truncating a shared address to 32 bits (as libcu++ does) gives the offset in the window.
  *
- * In a cluster, the shared memory of the block with rank r begins at (r + 1) << CPU_RANK_SHIFT in the window, for all of
- * its blocks; what a block calls its own, PTX's shared::cta, is at the beginning. */
+ * In a cluster, the shared memory of the block with rank r begins at (r + 1) << CPU_RANK_SHIFT in the window, for all
+ * of its blocks; what a block calls its own, PTX's shared::cta, is at the beginning. */
 #define CPU_SHARED_WINDOW (UINT64_C(1) << 56)
 #define CPU_LOCAL_WINDOW (UINT64_C(1) << 57)
 #define CPU_CODE_WINDOW (UINT64_C(1) << 58) /* where functions have their addresses */
@@ -91,8 +91,8 @@ typedef struct cpu_refusal {
     char status[64], message[2048];
 } cpu_refusal;
 
-/* The pending exception, which is cleared. With the GIL. An ImageError has a status; other exceptions come from a compiler
- * that is not installed, or from a defect. */
+/* The pending exception, which is cleared. With the GIL. An ImageError has a status; other exceptions come from a
+ * compiler that is not installed, or from a defect. */
 void cpu_take_exception(cpu_refusal *refusal);
 
 /* The variant for a block shape, compiled on first use (takes the GIL then). NULL on failure. */

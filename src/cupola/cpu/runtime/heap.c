@@ -1,7 +1,7 @@
 /* malloc() and free() in kernels (CUDA C++ Programming Guide, "Dynamic Global Memory Allocation and Operations").
  *
- * A block of the heap is an allocation of device memory like others, so every check knows it; its owner is the context, with
- * which it goes. CU_LIMIT_MALLOC_HEAP_SIZE bounds what all of them may take. */
+ * A block of the heap is an allocation of device memory like others, so every check knows it; its owner is the context,
+ * with which it goes. CU_LIMIT_MALLOC_HEAP_SIZE bounds what all of them may take. */
 #include "access.h"
 
 #include "memory.h"

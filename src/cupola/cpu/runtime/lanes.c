@@ -178,9 +178,9 @@ static void line_up(uint64_t *addresses, cpu_site site, uint64_t base, uint64_t 
     for (uint32_t i = 0; i < width; i++) addresses[i] = (base + i * step) & bits;
 }
 
-/* A line of addresses that come from a narrow value which was widened: lane i has base + i * step unless its narrow value
- * wrapped (cupola/cpu/codegen/values.py, Origin). `kind` is the narrow value's step | bits << 32 | signed << 40; `narrow`
- * is lane 0's. Returns whether no lane wrapped; if one did, `addresses` receives them all. */
+/* A line of addresses that come from a narrow value which was widened: lane i has base + i * step unless its narrow
+ * value wrapped (cupola/cpu/codegen/values.py, Origin). `kind` is the narrow value's step | bits << 32 | signed << 40;
+ * `narrow` is lane 0's. Returns whether no lane wrapped; if one did, `addresses` receives them all. */
 static bool stays_on_line(uint64_t *addresses, uint64_t base, uint64_t step, uint64_t narrow, uint64_t kind,
                           uint64_t scale, uint32_t width) {
     const uint64_t slope = (uint64_t)(int64_t)(int32_t)(uint32_t)kind;
@@ -270,8 +270,8 @@ CPU_HELPER uint32_t cupola_load_places(CPU_ACCESS_ARGUMENTS, uint64_t first, con
     return 0;
 }
 
-/* The same for lines, which `out` receives at the same distances and a pitch more for each; for those whose lanes may have
- * wrapped, `kind` is not zero. */
+/* The same for lines, which `out` receives at the same distances and a pitch more for each; for those whose lanes may
+ * have wrapped, `kind` is not zero. */
 CPU_HELPER uint32_t cupola_load_lines(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, uint64_t narrow, uint64_t kind,
                                       uint64_t scale, const uint32_t *offsets, uint32_t count, uint8_t *out,
                                       uint64_t pitch) {

@@ -1,7 +1,7 @@
 /* Matrices between memory and the registers of a warp (PTX ISA 9.7.14: wmma.load, wmma.store, ldmatrix, stmatrix).
  *
- * Registers are arrays with a word of each lane. cupola/cpu/codegen/instructions/fragments.py describes how they make up
- * a matrix: tiles of 8 lines, of which lane 4 * g + t holds word t of line g. So a line of a tile is 16 bytes of a
+ * Registers are arrays with a word of each lane. cupola/cpu/codegen/instructions/fragments.py describes how they make
+ * up a matrix: tiles of 8 lines, of which lane 4 * g + t holds word t of line g. So a line of a tile is 16 bytes of a
  * register in a row (32 of doubles), and where it is 16 bytes in memory as well, it is copied as a whole. */
 #include "access.h"
 

@@ -5,12 +5,12 @@
  *
  *     pending arrivals (20 bits), expected arrivals (20), transaction count (22, signed), 1, parity of the phase
  *
- * and the state that an arrival returns is what they were before it. Asynchronous copies are done when they are issued, so
- * bytes may be counted as completed before they are expected: the count is below zero then, and the phase incomplete
+ * and the state that an arrival returns is what they were before it. Asynchronous copies are done when they are issued,
+ * so bytes may be counted as completed before they are expected: the count is below zero then, and the phase incomplete
  * because whoever expects them has not arrived.
  *
- * Only threads of the block's cluster can complete a phase, so threads that do nothing but wait for mbarriers can be found
- * out when they wait for ever. */
+ * Only threads of the block's cluster can complete a phase, so threads that do nothing but wait for mbarriers can be
+ * found out when they wait for ever. */
 #include "access.h"
 
 #include <stdio.h>
@@ -206,8 +206,9 @@ CPU_HELPER uint32_t cupola_mbarrier_arrive(CPU_ACCESS_ARGUMENTS, const uint64_t 
     })
 }
 
-/* test_wait and try_wait: `phases` holds the states that arrivals returned, or parities; `results` receives 0 or 1. Lanes
- * that ask for the same of one object are answered together. Returns 1 on a fault, 2 when a lane's phase is incomplete. */
+/* test_wait and try_wait: `phases` holds the states that arrivals returned, or parities; `results` receives 0 or 1.
+ * Lanes that ask for the same of one object are answered together. Returns 1 on a fault, 2 when a lane's phase is
+ * incomplete. */
 CPU_HELPER uint32_t cupola_mbarrier_wait(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const uint64_t *phases,
                                          uint32_t *results, uint32_t flags) {
     CPU_ACCESS_ARGUMENTS_USED

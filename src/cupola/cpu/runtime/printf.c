@@ -1,4 +1,5 @@
-/* printf from kernels: what a call of vprintf(format, arguments) prints (CUDA C++ Programming Guide, "Formatted Output").
+/* printf from kernels: what a call of vprintf(format, arguments) prints (CUDA C++ Programming Guide, "Formatted
+ * Output").
  *
  * The arguments lie one behind the other in memory of the thread, each aligned to its size, promoted as C does. Every
  * thread's text is written to the C library's stdout at once, in the order of the lanes; a GPU would keep it until the

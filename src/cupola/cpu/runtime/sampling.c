@@ -1,14 +1,15 @@
 /* Texture fetches (CUDA C++ Programming Guide, "Texture Fetching"; PTX ISA, "tex", "tld4").
  *
  * Coordinates become texels in three steps. The level of detail, from the instruction or from the gradients of the
- * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbours. In a level,
- * each coordinate becomes the index of a texel (POINT) or those of two with a weight (LINEAR); address modes bring an
- * index beyond the edge back, or leave it outside, where the border's colour is. The texels are then mixed. As on the
- * hardware, weights have 8 bits of fraction: positions are rounded to 1/256 of a texel, levels to 1/256 of a level.
+ * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbours. In a
+ * level, each coordinate becomes the index of a texel (POINT) or those of two with a weight (LINEAR); address modes
+ * bring an index beyond the edge back, or leave it outside, where the border's colour is. The texels are then mixed. As
+ * on the hardware, weights have 8 bits of fraction: positions are rounded to 1/256 of a texel, levels to 1/256 of a
+ * level.
  *
- * Directions into a cubemap choose the face of their largest component and a position on it. Where a filter reaches over
- * the edge of a face and the texture is seamless, it takes the texel beside the edge on the neighbouring face, and at a corner,
- * where there is none, the mean of the three texels that meet there.
+ * Directions into a cubemap choose the face of their largest component and a position on it. Where a filter reaches
+ * over the edge of a face and the texture is seamless, it takes the texel beside the edge on the neighbouring face, and
+ * at a corner, where there is none, the mean of the three texels that meet there.
  *
  * Textures are filtered as if they were isotropic, whatever the sampler's anisotropy. */
 #include "sampling.h"
@@ -212,8 +213,8 @@ static void read_index(const struct target *target, const int64_t index[3], uint
     read_one(target, at, value);
 }
 
-/* The texels that LINEAR mixes along one dimension: how far each is from the image's beginning, in bytes, and its weight.
- * Those outside are at a negative place. */
+/* The texels that LINEAR mixes along one dimension: how far each is from the image's beginning, in bytes, and its
+ * weight. Those outside are at a negative place. */
 struct span {
     int64_t at[2];
     float weight[2];
@@ -318,7 +319,8 @@ static uint32_t fixed_level(const struct cpu_texture *texture, float level) {
     return (uint32_t)floorf(level * FRACTION + 0.5f);
 }
 
-/* How fast the position on the texture changes from pixel to pixel, in texels of level 0: the larger of two lengths, squared. */
+/* How fast the position on the texture changes from pixel to pixel, in texels of level 0: the larger of two lengths,
+ * squared. */
 static float steepness(const struct cpu_texture *texture, const struct coordinates *where, uint32_t dimensions,
                        bool on_cube) {
     const struct cpu_image *image = &texture->texels.levels[0];

@@ -41,8 +41,9 @@ static uint64_t nanoseconds(void) {
 
 static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
-/* Where the parts of a block lie in its memory. On both sides of shared memory there is room for a row of accesses, since
- * lanes that do not run may read outside; behind frames and local memory there is some for whole vector registers. */
+/* Where the parts of a block lie in its memory. On both sides of shared memory there is room for a row of accesses,
+ * since lanes that do not run may read outside; behind frames and local memory there is some for whole vector
+ * registers. */
 struct layout {
     size_t warps, lanes, stacks, shared, frames, local, total;
     uint32_t warp_count;
@@ -496,8 +497,8 @@ static bool take_blocks(cpu_job *job, uint64_t *next, uint64_t *end) {
     return *next < job->cluster_count;
 }
 
-/* Should neighbouring blocks run together? When each unit is a row of its block, the units that are neighbours in memory
- * are those of neighbouring blocks, and processors like to read on where they are. */
+/* Should neighbouring blocks run together? When each unit is a row of its block, the units that are neighbours in
+ * memory are those of neighbouring blocks, and processors like to read on where they are. */
 static bool prefers_rows(const cpu_launch *launch, const cpu_variant *variant) {
     return variant->rows_of_blocks && !launch->dynamic_shared && variant->block[0] == variant->width &&
            variant->block[1] > 1;
@@ -674,8 +675,8 @@ static void offer_when_long(cpu_job *job, void *argument) {
     cpu_pool_offer(job);
 }
 
-/* Cooperative groups keep the barrier of a grid in memory that the driver provides, by %envreg1 and %envreg2: a word for
- * its size, which nobody reads, and the barrier, which is zero at first. 0 when there is no memory. */
+/* Cooperative groups keep the barrier of a grid in memory that the driver provides, by %envreg1 and %envreg2: a word
+ * for its size, which nobody reads, and the barrier, which is zero at first. 0 when there is no memory. */
 static uint64_t new_grid_workspace(int device) {
     enum { BYTES = 16 };
     uint64_t base, room;

@@ -117,8 +117,8 @@ uint32_t cpu_mbarrier_complete(cpu_context *context, const cpu_warp *warp, int l
 /* Of the mbarrier at an offset in shared memory: whether it is one, and what its phase lacks (mbarrier.c). */
 bool cpu_mbarrier_lacks(const uint8_t *shared, uint32_t offset, uint32_t *arrivals, uint32_t *expected, int32_t *bytes);
 
-/* The stacks of threads (stack.c). Local memory of a thread of the launch; its stack when a block begins; the calls that
- * a lane is in, innermost first: how many, of which the first ones are stored. */
+/* The stacks of threads (stack.c). Local memory of a thread of the launch; its stack when a block begins; the calls
+ * that a lane is in, innermost first: how many, of which the first ones are stored. */
 uint32_t cpu_stack_local_size(const cpu_launch *launch);
 void cpu_stack_begin(const cpu_launch *launch, cpu_warp *warp);
 uint32_t cpu_stack_calls(const cpu_context *context, const cpu_warp *warp, int lane, uint32_t *calls);

@@ -1,7 +1,8 @@
 /* Texture instructions of a warp (PTX ISA, "tex", "tld4", "txq", "istypep"): objects are found and checked here.
  *
  * An instruction that names no texture, or one of another shape, leaves the hardware to read what it will; here it is a
- * fault that says so. The memory behind an object is looked up in the table of allocations as that of any other access. */
+ * fault that says so. The memory behind an object is looked up in the table of allocations as that of any other
+ * access. */
 #include <cupola/driver.h>
 #include <stdio.h>
 
@@ -77,8 +78,8 @@ enum row {
     ROWS
 };
 
-/* `operands` and `results` have a row for each number, which is as long as the unit is wide; of the operands only those that
- * the instruction has are filled. */
+/* `operands` and `results` have a row for each number, which is as long as the unit is wide; of the operands only those
+ * that the instruction has are filled. */
 CPU_HELPER uint32_t cupola_texture_sample(CPU_ACCESS_ARGUMENTS, uint64_t lookup_bits, const uint64_t *objects,
                                           const uint32_t *operands, uint32_t *results) {
     CPU_ACCESS_ARGUMENTS_USED

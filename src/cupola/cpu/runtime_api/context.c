@@ -1,8 +1,9 @@
 /* Which device and context a call of the runtime uses (CUDA Runtime API, "Device Management" and "Interactions with the
  * CUDA Driver API").
  *
- * A context that the program made current with the driver is used as it is. Without one it is the primary context of the
- * thread's device, which the runtime retains once per process when it first needs it, and makes active again after a reset. */
+ * A context that the program made current with the driver is used as it is. Without one it is the primary context of
+ * the thread's device, which the runtime retains once per process when it first needs it, and makes active again after
+ * a reset. */
 #include "runtime_api.h"
 
 __thread struct runtime_thread runtime_thread;

@@ -1,5 +1,5 @@
-/* Copies from and to arrays whose offsets and widths are bytes (CUDA Runtime API, "Memory Management"). cudaMemcpy3D, which
- * counts texels, is in copy.c. */
+/* Copies from and to arrays whose offsets and widths are bytes (CUDA Runtime API, "Memory Management"). cudaMemcpy3D,
+ * which counts texels, is in copy.c. */
 #include "runtime_api.h"
 
 struct end { /* an array with an offset, or memory with a pitch */

@@ -1,5 +1,5 @@
-/* Copies of the runtime in the form of the driver, and back. The runtime names a direction (cudaMemcpyKind), the driver the
- * kind of memory at either end; with the default kind both are found from the addresses. */
+/* Copies of the runtime in the form of the driver, and back. The runtime names a direction (cudaMemcpyKind), the driver
+ * the kind of memory at either end; with the default kind both are found from the addresses. */
 #include "runtime_api.h"
 
 CUresult check_kind(enum cudaMemcpyKind kind) {

@@ -1,5 +1,5 @@
-/* What the devices are: properties, attributes, bus ids, peers (CUDA Runtime API, "Device Management", "Peer Device Memory
- * Access"), and the versions. */
+/* What the devices are: properties, attributes, bus ids, peers (CUDA Runtime API, "Device Management", "Peer Device
+ * Memory Access"), and the versions. */
 #include "runtime_api.h"
 
 /* Fields of cudaDeviceProp that are attributes of the device; those of arrays are given one by one. */

@@ -1,4 +1,5 @@
-/* The functions of the emulated driver that the runtime calls, declared as the function table of the bindings has them. */
+/* The functions of the emulated driver that the runtime calls, declared as the function table of the bindings has
+ * them. */
 #ifndef CUPOLA_CPU_RUNTIME_API_DRIVER_FUNCTIONS_H
 #define CUPOLA_CPU_RUNTIME_API_DRIVER_FUNCTIONS_H
 

@@ -1,5 +1,6 @@
 /* Execution contexts: calls that name the context they are about instead of using the thread's (CUDA Runtime API,
- * "Execution Context Management"). One is the primary context of a device: the emulated driver has no green contexts. */
+ * "Execution Context Management"). One is the primary context of a device: the emulated driver has no green
+ * contexts. */
 #include "runtime_api.h"
 
 static CUresult context_of(cudaExecutionContext_t execution, CUcontext *context) {

@@ -1,5 +1,5 @@
-/* Nodes of graphs and their parameters (CUDA Runtime API, "Graph Management"). Kernels and copies have another form in the
- * driver; the parameters of all other nodes have the same layout in both. */
+/* Nodes of graphs and their parameters (CUDA Runtime API, "Graph Management"). Kernels and copies have another form in
+ * the driver; the parameters of all other nodes have the same layout in both. */
 #include "runtime_api.h"
 
 _Static_assert(sizeof(struct cudaGraphNodeParams) == sizeof(CUgraphNodeParams), "same layout");

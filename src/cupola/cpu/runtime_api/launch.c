@@ -1,6 +1,6 @@
 /* Kernels: libraries, attributes, occupancy, launches (CUDA Runtime API, "Library Management", "Execution Control",
- * "Occupancy"). `func` is a cudaKernel_t or a cudaFunction_t: host functions that stand for kernels exist only in programs
- * compiled by nvcc. */
+ * "Occupancy"). `func` is a cudaKernel_t or a cudaFunction_t: host functions that stand for kernels exist only in
+ * programs compiled by nvcc. */
 #include "runtime_api.h"
 
 CUresult function_of(const void *func, CUfunction *function) {

@@ -122,8 +122,8 @@ RUNTIME(cudaMemRangeGetAttributes,
 
 /* ---- variables by symbol --------------------------------------------------------------------------------------- */
 
-/* A symbol is the address of a host variable that nvcc has registered. There is none in a program without such code: what
- * is given is never one. Variables of a library are found with cudaLibraryGetGlobal. */
+/* A symbol is the address of a host variable that nvcc has registered. There is none in a program without such code:
+ * what is given is never one. Variables of a library are found with cudaLibraryGetGlobal. */
 static CUresult no_symbol(const void *symbol) {
     return fail_runtime(cudaErrorInvalidSymbol,
                         "%p is not a symbol: only programs compiled by nvcc have them. Find a variable with "

@@ -1,10 +1,10 @@
 /* The CUDA runtime on the emulated driver: what its files share.
  *
- * As libcudart is a layer over libcuda, so is this one over the functions of ../driver, which it calls directly. One file
- * per family of the CUDA Runtime API. Handles are those of the driver, so that programs may mix the two. What the runtime
- * adds: it starts the driver and makes the primary context of the thread's device current when a call needs one
- * (context.c), and it remembers each thread's last error (error.c). Symbols of this module are hidden, so that the names
- * cannot clash with a libcudart that the process has loaded as well. */
+ * As libcudart is a layer over libcuda, so is this one over the functions of ../driver, which it calls directly. One
+ * file per family of the CUDA Runtime API. Handles are those of the driver, so that programs may mix the two. What the
+ * runtime adds: it starts the driver and makes the primary context of the thread's device current when a call needs one
+ * (context.c), and it remembers each thread's last error (error.c). Symbols of this module are hidden, so that the
+ * names cannot clash with a libcudart that the process has loaded as well. */
 #ifndef CUPOLA_CPU_RUNTIME_API_H
 #define CUPOLA_CPU_RUNTIME_API_H
 
@@ -50,8 +50,8 @@ static inline cudaError_t leave(CUresult status) { return likely(!status) ? cuda
 
 /* Define an entry point by the driver call that does its work, in a usable context:
  *     RUNTIME(cudaFree, (void *devPtr), devPtr ? cuMemFree((CUdeviceptr)devPtr) : CUDA_SUCCESS)
- * RUNTIME_STREAM also defines the variant in which stream 0 is the calling thread's default stream (_ptsz and _ptds); it
- * needs the arguments once more. RUNTIME_BARE is for what needs the driver, but no context. */
+ * RUNTIME_STREAM also defines the variant in which stream 0 is the calling thread's default stream (_ptsz and _ptds);
+ * it needs the arguments once more. RUNTIME_BARE is for what needs the driver, but no context. */
 #define RUNTIME(name, parameters, ...) \
     static cudaError_t name parameters { return leave(enter_runtime() ?: (__VA_ARGS__)); }
 #define RUNTIME_BARE(name, parameters, ...) \
@@ -88,7 +88,8 @@ static inline cudaError_t leave(CUresult status) { return likely(!status) ? cuda
 /* The kernel or function behind what the runtime calls `func`; cudaErrorInvalidDeviceFunction when it is none. */
 CUresult function_of(const void *func, CUfunction *function);
 
-/* Formats of texels (array.c): the channels of the runtime and the format of the driver, and the bytes of an array's texel. */
+/* Formats of texels (array.c): the channels of the runtime and the format of the driver, and the bytes of an array's
+ * texel. */
 CUresult format_of_channels(const struct cudaChannelFormatDesc *channels, CUarray_format *format, unsigned *count);
 struct cudaChannelFormatDesc channels_of_format(CUarray_format format, unsigned count);
 CUresult texel_of(cudaArray_t array, size_t *bytes);

@@ -1,5 +1,5 @@
-/* Texture and surface objects (CUDA Runtime API, "Texture Object Management", "Surface Object Management"). The runtime has
- * other descriptors of resources and samplers than the driver, and the same of views. */
+/* Texture and surface objects (CUDA Runtime API, "Texture Object Management", "Surface Object Management"). The runtime
+ * has other descriptors of resources and samplers than the driver, and the same of views. */
 #include "runtime_api.h"
 
 static CUresult resource_of(const struct cudaResourceDesc *r, CUDA_RESOURCE_DESC *resource) {
