@@ -8,7 +8,8 @@ from libc.string cimport memcpy
 from cupola.core._context cimport current_context, enter, is_gone, leave, primary_context, resets, wrap_context
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
-    CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUcontext, CUdevice, CUevent, CUipcEventHandle, CUresult, check, closed_error, cu, driver_module,
+    CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUcontext, CUdevice, CUevent, CUipcEventHandle, CUresult,
+    check, closed_error, cu, driver_module,
     driver_usable, factory_error, gone_error, initialise, report
 )
 
@@ -239,7 +240,7 @@ cdef Event _open(bytes payload, object descriptor):
     return event
 
 
-# With the GIL: the call waits for nothing, and somebody with a weak reference could still revive a dying event meanwhile.
+# With the GIL: the call waits for nothing, and takes less time than letting other threads run.
 cdef void _destroy(Event event) noexcept:
     cdef CUevent pointer = event.pointer
     event.pointer = NULL

@@ -304,7 +304,9 @@ cdef class Stream:
 
     def __repr__(self):
         cdef CUcontext context = NULL
-        if self.native is not None and not self.native.is_gone() and (not _is_default(self.pointer) or current_context() != NULL):
+        if self.native is not None and not self.native.is_gone() and (
+            not _is_default(self.pointer) or current_context() != NULL
+        ):
             context = self.find_context()
         return f"<Stream handle={<uintptr_t>self.pointer:#x} context={<uintptr_t>context:#x}>"
 

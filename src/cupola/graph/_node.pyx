@@ -530,7 +530,8 @@ cdef class GraphNode(NodeMaker):
         if self is other:
             return True
         return (
-            self.pointer == (<GraphNode>other).pointer and self.home is (<GraphNode>other).home and self.is_valid and other.is_valid
+            self.pointer == (<GraphNode>other).pointer and self.home is (<GraphNode>other).home
+            and self.is_valid and other.is_valid
         )
 
     def __hash__(self):

@@ -56,7 +56,8 @@ void cpu_barrier_release(cpu_block *block, uint32_t id) {
 
 static bool release_if_complete(cpu_block *block, uint32_t id) {
     const cpu_barrier *barrier = &block->barriers[id];
-    if (barrier->expected ? cpu_barrier_counted(block, barrier) < barrier->expected : barrier->arrived < block->live) return false;
+    if (barrier->expected ? cpu_barrier_counted(block, barrier) < barrier->expected : barrier->arrived < block->live)
+        return false;
     cpu_barrier_release(block, id);
     return true;
 }

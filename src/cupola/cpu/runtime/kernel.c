@@ -189,16 +189,22 @@ static int read_resume_sites(cpu_variant *variant, PyObject *object) {
     return status;
 }
 
-static int read_stack(cpu_variant *variant, PyObject *object) {
-    uint32_t has_stack, grows, whole_blocks, rows_of_blocks;
-    if (get_uint32(object, "whole_blocks", &whole_blocks) ||
-        get_uint32(object, "rows_of_blocks", &rows_of_blocks) || get_uint32(object, "has_stack", &has_stack) || get_uint32(object, "stack_grows", &grows) ||
-        get_uint32(object, "stack_bytes", &variant->stack_bytes))
-        return -1;
-    variant->has_stack = has_stack;
-    variant->whole_blocks = whole_blocks;
-    variant->rows_of_blocks = rows_of_blocks;
-    variant->stack_grows = grows;
+/* What holds or does not hold of the code. */
+static int read_flags(cpu_variant *variant, PyObject *object) {
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {
+        {"has_stack", &variant->has_stack},
+        {"stack_grows", &variant->stack_grows},
+        {"whole_blocks", &variant->whole_blocks},
+        {"rows_of_blocks", &variant->rows_of_blocks},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        uint32_t value;
+        if (get_uint32(object, flags[i].name, &value)) return -1;
+        *flags[i].flag = value;
+    }
     return 0;
 }
 
@@ -214,7 +220,9 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     if (!variant || !ids) PyErr_NoMemory();
     if (PyErr_Occurred() || get_uint32(object, "width", &variant->width) ||
         get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
-        get_uint32(object, "site_count", &variant->site_count) || read_stack(variant, object) || read_resume_sites(variant, object)) {
+        get_uint32(object, "site_count", &variant->site_count) ||
+        get_uint32(object, "stack_bytes", &variant->stack_bytes) || read_flags(variant, object) ||
+        read_resume_sites(variant, object)) {
         if (variant) free(variant->resume_sites);
         free(variant);
         free(ids);
