@@ -408,9 +408,9 @@ def test_a_bad_launch_leaves_a_recording_alone(things):
 
 WGMMA = INCREMENT.replace(b"sm_75", b"sm_90a").replace(b"7.0", b"8.0")
 WGMMA = WGMMA.replace(b"ld.global", b"wgmma.fence.sync.aligned; ld.global")
-TEXTURE = r"""
-extern "C" __global__ void sample(float* x, cudaTextureObject_t texture) {
-    *x = tex1D<float>(texture, 0.5f);
+MULTIMEM = r"""
+extern "C" __global__ void everywhere(unsigned* x) {
+    asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0], 1;" ::"l"(x));
 }
 """
 
@@ -425,12 +425,12 @@ extern "C" __global__ void sample(float* x, cudaTextureObject_t texture) {
         ),
         (
             lambda arch: Program(
-                TEXTURE, "c++", {"arch": arch, "lineinfo": True, "name": "mine.cu"}
-            ).compile("cubin").get_kernel("sample"),
-            ["unsupported PTX instruction 'tex.1d.v4.f32.f32'", "at PTX line", "mine.cu:3"],
+                MULTIMEM, "c++", {"arch": arch, "lineinfo": True, "name": "mine.cu"}
+            ).compile("cubin").get_kernel("everywhere"),
+            ["unsupported PTX instruction 'multimem.red.relaxed.sys.global.add.u32'", "at PTX line", "mine.cu:3"],
         ),
     ],
-    ids=["wgmma", "tex"],
+    ids=["wgmma", "multimem"],
 )  # fmt: skip
 def test_instructions_that_the_cpu_device_does_not_have(device, load, texts):
     with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_PTX") as caught:

@@ -37,7 +37,7 @@ class Runner:
     """
 
     def __init__(self, forms: Iterable[Form]) -> None:
-        self.device = Device()
+        self.device = Device(0)
         self.device.set_current()
         self.stream = self.device.create_stream()
         self.refused: dict[str, str] = {}

@@ -20,6 +20,7 @@ def context():
     ok(driver.cuCtxSetCurrent(primary))
     yield primary
     ok(driver.cuCtxSynchronize())
+    ok(driver.cuCtxSetCurrent(0))  # the release may destroy it, and a destroyed one must not stay current
     ok(driver.cuDevicePrimaryCtxRelease(device))
 
 

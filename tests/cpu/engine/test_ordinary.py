@@ -232,6 +232,9 @@ LIBCUDACXX = r"""
 #include <cuda/std/utility>
 #include <cuda/std/variant>
 namespace std_ = cuda::std;
+struct weigh {
+    template <class T> __device__ double operator()(T x) const { return double(x) * sizeof x; }
+};
 extern "C" __global__ void mixture(double *out) {
     int t = threadIdx.x, n = 0;
     double *o = out + 12 * t;
@@ -242,7 +245,7 @@ extern "C" __global__ void mixture(double *out) {
     o[n++] = std_::accumulate(a.begin(), a.end(), 0);
     std_::variant<int, double> v;
     if (t & 1) v = t + 0.5; else v = t;
-    o[n++] = std_::visit([](auto x) { return double(x) * sizeof x; }, v);
+    o[n++] = std_::visit(weigh{}, v);
     std_::optional<int> maybe;
     if (t % 3 == 0) maybe = t;
     o[n++] = maybe.value_or(-1);

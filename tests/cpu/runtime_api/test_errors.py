@@ -19,6 +19,8 @@ def test_names_and_texts_are_those_of_libcudart():
     library.cudaGetErrorName.restype = library.cudaGetErrorString.restype = ctypes.c_char_p
     for error in [*E, 12345]:
         value = int(error)
+        if library.cudaGetErrorName(value) == b"unrecognized error code" and value != 12345:
+            continue  # an error that is newer than the library
         assert runtime.cudaGetErrorName(value)[1] == library.cudaGetErrorName(value), error
         assert runtime.cudaGetErrorString(value)[1] == library.cudaGetErrorString(value), error
 
