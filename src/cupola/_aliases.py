@@ -7,14 +7,16 @@ their ``__version__``, which must be that of the API, not of cupola.
 
 Some programs also load the driver themselves, as ``libcuda.so.1``. Where the CPU device runs them, that is its driver.
 
-Processes that multiprocessing spawns do not have the finder, but they get ``sys.path``. Therefore a folder with a
-package ``cuda`` goes there, too, whose only content is the call of `install`.
+Python programs that this one starts do not have the finder, but they read ``PYTHONPATH``, and those that
+multiprocessing spawns get ``sys.path``. Therefore a folder with a package ``cuda`` goes there, too, whose only content
+is the call of `install`.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -71,6 +73,9 @@ def install() -> None:
     sys.meta_path.insert(0, AliasFinder())
     if SPAWN_FOLDER not in sys.path:
         sys.path.insert(0, SPAWN_FOLDER)  # in front of the real packages, if they are installed
+    folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    if SPAWN_FOLDER not in folders:
+        os.environ["PYTHONPATH"] = os.pathsep.join([SPAWN_FOLDER, *folders])
     from cupola.bindings import _provider
 
     _provider.provide_library()

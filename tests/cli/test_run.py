@@ -125,6 +125,18 @@ if __name__ == "__main__":
     assert done.stdout == "cupola.core._device cupola.bindings.driver\n", done.stderr
 
 
+def test_python_programs_that_it_starts_have_the_names_too(script):
+    path = script("""
+import subprocess, sys
+program = "from cuda.core import Device; import ctypes; print(Device.__module__, ctypes.CDLL('libcuda.so.1').cuInit(0))"
+print(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout, end="")
+""")
+    done = run("--device", "cpu", path, PYTHONPATH="somewhere")
+    assert done.stdout == "cupola.core._device 0\n", done.stderr
+    printed = script("import os; print(os.environ['PYTHONPATH'])")
+    assert run(printed, PYTHONPATH="somewhere").stdout.strip().endswith(f"_alias_packages{os.pathsep}somewhere")
+
+
 @pytest.mark.parametrize("source, status, message", [
     ("import sys; sys.exit(7)", 7, ""),
     ("raise SystemExit('enough')", 1, "enough\n"),
