@@ -40,6 +40,7 @@ def test_offsets_and_numbers(tmp_path: Path) -> None:
     facts += [("CPU_RANK_SHIFT", abi.RANK_SHIFT)]
     facts += [("CPU_SITE_WRITE", abi.SITE_WRITE), ("CPU_SITE_CONTIGUOUS", abi.SITE_CONTIGUOUS)]
     facts += [("CPU_SITE_FOR_STORES", abi.SITE_FOR_STORES)]
+    facts += [("CPU_SITE_UNUSED_SHIFT", abi.SITE_UNUSED_SHIFT)]
     facts += [("CPU_SHARED_WINDOW", abi.SHARED_WINDOW), ("CPU_LOCAL_WINDOW", abi.LOCAL_WINDOW)]
     facts += [("CPU_STATE(CPU_STATE_YIELD, 7)", abi.state(abi.YIELD, 7))]
     lines = [f'_Static_assert({what} == {value}, "{what.replace(chr(34), "")}");' for what, value in facts]

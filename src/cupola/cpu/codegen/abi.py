@@ -85,6 +85,7 @@ SPACES: Final = {"global": 0, "shared": 1, "local": 2, "const": 3, "param": 4, "
 SITE_WRITE: Final = 1
 SITE_CONTIGUOUS: Final = 2
 SITE_FOR_STORES: Final = 4
+SITE_UNUSED_SHIFT: Final = 4
 
 MBARRIER_DROP: Final = 1
 MBARRIER_NO_COMPLETE: Final = 2
@@ -108,9 +109,24 @@ def state(kind: int, index: int = 0) -> int:
     return kind << 24 | index
 
 
+def with_unused(packed: int, other: int) -> int:
+    """A site's description with the unused elements of another one's."""
+    mask = -1 << 56 + SITE_UNUSED_SHIFT
+    return packed & ~mask | other & mask
+
+
 def pack_site(
-    index: int, size: int, element: int, space: str, *, write: bool, contiguous: bool, for_stores: bool = False
+    index: int,
+    size: int,
+    element: int,
+    space: str,
+    *,
+    write: bool,
+    contiguous: bool,
+    for_stores: bool = False,
+    unused: int = 0,
 ) -> int:
-    """The description of an access site that the helpers take."""
+    """The description of an access site that the helpers take; the last ``unused`` elements are not wanted."""
     flags = write * SITE_WRITE | contiguous * SITE_CONTIGUOUS | for_stores * SITE_FOR_STORES
+    flags |= unused << SITE_UNUSED_SHIFT
     return index | size << 32 | element << 40 | SPACES[space] << 48 | flags << 56

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from cupola.cpu.passes import Analysis, Block
 from cupola.cpu.ptx import ast
@@ -147,6 +148,11 @@ class Body:
                 if instruction.guard is not None and instruction.opcode in self.lowerings:
                     names.update(effect.writes)
         return names
+
+    @cached_property
+    def read_registers(self) -> frozenset[str]:
+        """The registers that anything reads."""
+        return frozenset(name for block in self.blocks for effect in block.effects for name in effect.reads)
 
     def _may_mix_blocks(self) -> bool:
         """Whether blocks may take turns in a kernel without waiting, and whether that promises neighbouring accesses.

@@ -2,7 +2,7 @@
 
 Each access site remembers the allocation that it touched last (abi.h), so that the usual check is one subtraction, one
 rotation (which makes a misaligned offset enormous) and one comparison. When it fails a helper decides, and names
-the first lane that is at fault.
+the first lane that is at fault. Only the helper knows that the end of a vector may not be wanted (`_unused_elements`).
 
 Unrolled loops access many places at constant distances. Those of one block that use the same value of the same register
 form a *group*, which is checked once, at its first access: the lowest and the highest place are inside the same
@@ -138,7 +138,25 @@ def site_of(body: Body, access: Access, *, row: bool) -> tuple[int, int]:
         write=access.write,
         contiguous=row,
         for_stores=group is not None and group.stores,
+        unused=_unused_elements(body, access),
     )
+
+
+def _unused_elements(body: Body, access: Access) -> int:
+    """How many elements at the end of a vector load go to registers which nothing reads.
+
+    NVIDIA's compilers load an aligned vector where a program reads only its beginning. The rest may be outside of the
+    allocation, which is no fault on a GPU.
+    """
+    destination = access.instruction.operands[0]
+    if access.write or not isinstance(destination, ast.Vector):
+        return 0
+    unused = 0
+    for item in reversed(destination.items[1:]):
+        if isinstance(item, ast.Register) and item.name in body.read_registers:
+            break
+        unused += 1
+    return unused
 
 
 def check(body: Body, access: Access, site: int, first: Value, *, row: bool) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from . import abi
 from .accessors import call_accessor, fault_unless_zero
 from .bounds import Access, Group, check, site_of
 from .builder import constant
@@ -88,7 +89,8 @@ def _begin(body: Body, group: Group, base: Value) -> Fetch | None:
         return None
 
     sites = [site_of(body, load, row=base.vector) for load, _ in loads]
-    number, packed = sites[0]
+    number = sites[0][0]
+    packed = abi.with_unused(sites[0][1], sites[-1][1])  # what is inside of the last place is inside of the others
     first, lowest = Value(line.base, base.type), base
     if low:
         first, lowest = (builder.binary("add", place, constant(base.type, low)) for place in (first, base))

@@ -130,8 +130,8 @@ void *cpu_resolve_range(cpu_context *context, const cpu_warp *warp, int lane, cp
 void *cpu_resolve(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address) {
     cpu_allocation found = {.size = 0};
     const cpu_block *owner;
-    void *place =
-        resolve(&(struct access){context, warp, lane, site, site.size}, address, site.size, &owner, &found);
+    const uint32_t wanted = site.size - site.element * (site.flags >> CPU_SITE_UNUSED_SHIFT);
+    void *place = resolve(&(struct access){context, warp, lane, site, wanted}, address, site.size, &owner, &found);
     if (place && found.size && found.kind != CPU_MEMORY_HEAP) cpu_remember(context, site, &found);
     return place;
 }
