@@ -17,7 +17,11 @@ FUNCTIONS = (
     "cudaGraphKernelNodeSetGridDim",
     "cudaGraphKernelNodeSetParam",
     "cudaGraphKernelNodeUpdatesApply",  # which calls the others
+    "cudaCGGetIntrinsicHandle",
+    "cudaCGSynchronize",
 )
+
+_CALLS = {"cudaGraphKernelNodeUpdatesApply": FUNCTIONS[:3]}
 
 
 @functools.cache
@@ -28,8 +32,9 @@ def _library() -> dict[str, ast.Function]:
 def link_device_runtime(module: ast.Module) -> None:
     """Give the functions of the device runtime that a module declares, and does not define, their bodies."""
     functions = module.functions
-    wanted = [name for name in FUNCTIONS if name in functions and functions[name].body is None]
-    if FUNCTIONS[-1] in wanted:
-        wanted = [name for name in FUNCTIONS if name not in functions or functions[name].body is None]
-    if wanted:
-        functions |= {name: _library()[name] for name in wanted}
+    wanted = {name for name in FUNCTIONS if name in functions and functions[name].body is None}
+    for name, called in _CALLS.items():
+        if name in wanted:
+            wanted.update(other for other in called if other not in functions or functions[other].body is None)
+    for name in sorted(wanted):
+        functions[name] = _library()[name]

@@ -7,7 +7,9 @@
  * also makes one module of PTX a module for the GPU that the link is for. What is in LTO-IR only to be called from PTX
  * would not survive the first step: so a kernel that takes the addresses of these functions is compiled to LTO-IR by
  * NVRTC, linked along, and left out by the merger. When something in a link has no PTX, neither has its cubin, and only
- * a GPU runs it.
+ * a GPU runs it. Static libraries are left out: of libcudadevrt, which programs link for cooperative groups, the CPU
+ * device has functions of its own (device_runtime.ptx), and what comes from elsewhere is named as undefined when the
+ * code is loaded.
  *
  * The second link is made when the cubin is asked for, with the options and copies of the inputs that the first got. */
 #define PY_SSIZE_T_CLEAN
@@ -130,7 +132,9 @@ static struct link *new_link(uint32_t count, const char **options) {
 /* Keep a copy of what a second link needs of an input. */
 static nvJitLinkResult remember(struct link *link, nvJitLinkInputType type, const void *data, size_t size,
                                 const char *name) {
+    static const char archive[] = "!<arch>\n";
     char *kept;
+    if (size >= sizeof archive - 1 && !memcmp(data, archive, sizeof archive - 1)) return NVJITLINK_SUCCESS;
     if (type == NVJITLINK_INPUT_LTOIR) {
         if (!(kept = malloc(size + 1))) return NVJITLINK_ERROR_INTERNAL;
         memcpy(kept, data, size);
