@@ -62,8 +62,9 @@ enum { CPU_SITE_GENERIC = 5 };
 enum { CPU_SITE_WRITE = 1, CPU_SITE_CONTIGUOUS = 2 };
 /* A flag: what the site remembers is looked at in front of stores, too, so it must be memory that may be written. */
 enum { CPU_SITE_FOR_STORES = 4 };
-/* How many elements at the end of a vector load nobody uses is in the flags above these: compilers load a vector where they
- * want a part of it. The rest may be outside, since nothing that is aligned lies across the end of what GPUs allocate. */
+/* How many elements at the end of a vector load nobody uses is in the flags above these: compilers load a vector where
+ * they want a part of it. The rest may be outside, since nothing that is aligned lies across the end of what GPUs
+ * allocate. */
 enum { CPU_SITE_UNUSED_SHIFT = 4 };
 
 /* How a thread arrives at an mbarrier or waits for it. */
