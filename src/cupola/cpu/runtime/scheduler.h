@@ -90,6 +90,9 @@ typedef struct cpu_job {
 /* Run blocks of the job on this thread until none is left. `between`, when not NULL, is called after each chunk. */
 void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *), void *argument);
 
+/* Nanoseconds since some time. */
+uint64_t cupola_clock(void);
+
 /* Let helper threads take part in the job; take the job back and wait until they have left it. */
 void cpu_pool_offer(cpu_job *job);
 void cpu_pool_withdraw(cpu_job *job);
