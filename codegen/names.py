@@ -23,6 +23,10 @@ _RENAMED = {
 }
 
 
+_KEYWORDS = frozenset(["from", "in", "is", "default", "class"])
+_OF_ARRAYS = frozenset(["base", "data", "device", "flags", "max", "min", "size"])  # attributes of NumPy's arrays
+
+
 def snake(name: str) -> str:
     """``GetLinkedLTOIRSize`` -> ``get_linked_ltoir_size``, ``GetP2PStatus`` -> ``get_p2p_status``."""
     words = r"(?<=[a-z])(?=[A-Z])|(?<=[a-z0-9]\d)(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])"
@@ -74,9 +78,10 @@ class Names:
         return f"{snake(self.type(name))}_dtype"
 
     def field(self, name: str) -> str:
-        """A field of a record; C keywords and Python keywords get an underscore."""
-        name = snake(name) if self.raising else name
-        return f"{name}_" if name in ("from", "in", "is", "default", "class") else name
+        """A field of a record; keywords get an underscore, and where functions raise, names that arrays have, too."""
+        name = snake(self._exceptions.get(name, name)) if self.raising else name
+        taken = _KEYWORDS | _OF_ARRAYS if self.raising else _KEYWORDS
+        return f"{name}_" if name in taken else name
 
     def member(self, name: str, enum: str = "") -> str:
         """The member of an enumeration, of which NVML's ClockId drops ``CLOCK_ID_`` too."""

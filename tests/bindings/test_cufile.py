@@ -95,7 +95,7 @@ handle = cufile.Descr().handle
 handle.fd = 7
 iov, params, stats = cufile.IOVec(2), cufile.IOParams(2), cufile.StatsLevel1()
 iov[1].len = 5
-params[1].u.batch.size = 8
+params[1].u.batch.size_ = 8
 def outcome(call):
     try:
         return eval(call)

@@ -70,6 +70,11 @@ def test_a_member_has_its_short_name_first():
     assert nvml.ba_r1memory_dtype is nvml.bar1_memory_dtype
 
 
+def test_fields_with_the_names_of_attributes_of_arrays_have_an_underscore():
+    assert nvml.PciInfo(device_=5).device_ == 5 and "device_" in nvml.pci_info_dtype.names
+    assert nvml.VgpuTypeBar1Info_v1(bar1size=3).bar1size == 3
+
+
 def test_a_value_of_64_bits_is_no_negative_number():
     every = nvml.RUSD.POLL_ALL
     assert (repr(every), every.name, type(every.value)) == (f"<RUSD.POLL_ALL: {2**64 - 1}>", "POLL_ALL", int)

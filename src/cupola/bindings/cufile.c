@@ -391,7 +391,7 @@ static const RecordInfo records[] = {
      "dev_ptr_base\0" "\0"
      "file_offset\0" "\0"
      "dev_ptr_offset\0" "\0"
-     "size\0" "\0"
+     "size_\0" "\0"
      , places_CUfileIOParams_u_batch, COUNT_OF(places_CUfileIOParams_u_batch) - 1, 32, 32, 8, -1, 7, true, false, false},
     {"IOParams_u\0" "CUfileIOParams_u\0" "io_params_u_dtype\0"
      "batch\0" "\0"
@@ -409,7 +409,7 @@ static const RecordInfo records[] = {
      "ret\0" "\0"
      , places_CUfileIOEvents_t, COUNT_OF(places_CUfileIOEvents_t) - 1, 24, 24, 8, -1, 10, false, true, false},
     {"IOVec\0" "CUfileIOVec_t\0" "io_vec_dtype\0"
-     "base\0" "\0"
+     "base_\0" "\0"
      "len\0" "\0"
      , places_CUfileIOVec_t, COUNT_OF(places_CUfileIOVec_t) - 1, 16, 16, 8, -1, 11, false, true, false},
     {"OpCounter\0" "Counter structure for tracking operation successes and failures\0" "op_counter_dtype\0"

@@ -309,7 +309,7 @@ class IOParams_u_batch(_SingleStruct):
     def dev_ptr_base(self, value: Any) -> None: ...
     file_offset: int
     dev_ptr_offset: int
-    size: int
+    size_: int
 
 class IOParams_u(_SingleStruct):
     batch: IOParams_u_batch
@@ -334,9 +334,9 @@ class IOEvents(_StructArray):
 
 class IOVec(_StructArray):
     @property
-    def base(self) -> int: ...
-    @base.setter
-    def base(self, value: Any) -> None: ...
+    def base_(self) -> int: ...
+    @base_.setter
+    def base_(self, value: Any) -> None: ...
     len: int
 
 class OpCounter(_SingleStruct):

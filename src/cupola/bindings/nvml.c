@@ -3767,7 +3767,7 @@ static const RecordInfo records[] = {
      "version\0" "//!< The version number of this struct\0"
      "domain\0" "//!< The PCI domain on which the device's bus resides, 0 to 0xffffffff\0"
      "bus\0" "//!< The bus on which the device resides, 0 to 0xff\0"
-     "device\0" "//!< The device's id on the bus, 0 to 31\0"
+     "device_\0" "//!< The device's id on the bus, 0 to 31\0"
      "pci_device_id\0" "//!< The combined 16-bit device id and 16-bit vendor id\0"
      "pci_sub_system_id\0" "//!< The 32-bit Sub System Device ID\0"
      "base_class\0" "//!< The 8-bit PCI base class code\0"
@@ -3778,7 +3778,7 @@ static const RecordInfo records[] = {
      "bus_id_legacy\0" "//!< The legacy tuple domain:bus:device.function PCI identifier (& NULL terminator)\0"
      "domain\0" "//!< The PCI domain on which the device's bus resides, 0 to 0xffffffff\0"
      "bus\0" "//!< The bus on which the device resides, 0 to 0xff\0"
-     "device\0" "//!< The device's id on the bus, 0 to 31\0"
+     "device_\0" "//!< The device's id on the bus, 0 to 31\0"
      "pci_device_id\0" "//!< The combined 16-bit device id and 16-bit vendor id\0"
      "pci_sub_system_id\0" "//!< The 32-bit Sub System Device ID\0"
      "bus_id\0" "//!< The tuple domain:bus:device.function PCI identifier (& NULL terminator)\0"
@@ -3871,7 +3871,7 @@ static const RecordInfo records[] = {
      "b_unrepairable_memory\0" "//!< Reference to `unsigned` int\0"
      , places_nvmlUnrepairableMemoryStatus_v1_t, COUNT_OF(places_nvmlUnrepairableMemoryStatus_v1_t) - 1, 4, 4, 4, -1, 17, false, false, false},
     {"RowRemapperHistogramValues\0" "Possible values that classify the remap availability for each bank. The max field will contain the number of banks that have maximum remap availability (all reserved rows are available). None means that there are no reserved rows available.\0" "row_remapper_histogram_values_dtype\0"
-     "max\0" "\0"
+     "max_\0" "\0"
      "high\0" "\0"
      "partial\0" "\0"
      "low\0" "\0"
@@ -3996,7 +3996,7 @@ static const RecordInfo records[] = {
      , places_nvmlPerfMetricControllerSample_data, COUNT_OF(places_nvmlPerfMetricControllerSample_data) - 1, 2208, 2208, 8, -1, 43, true, false, false},
     {"PerfMetricControllerSample\0" "Performance metrics sample from a controller, which can be either DLPPC 2x or PFPP 1x.\0" "perf_metric_controller_sample_dtype\0"
      "controller_type\0" "//!< Controller type: NVML_PERF_METRICS_CONTROLLER_TYPE_DLPPC_2X or NVML_PERF_METRICS_CONTROLLER_TYPE_PFPP_1X\0"
-     "data\0" "//!< Union containing controller-specific data\0"
+     "data_\0" "//!< Union containing controller-specific data\0"
      , places_nvmlPerfMetricControllerSample_t, COUNT_OF(places_nvmlPerfMetricControllerSample_t) - 1, 2216, 2216, 8, -1, 44, false, true, false},
     {"PerfMetricsSample\0" "Single performance metrics sample containing data from one or more controllers.\0" "perf_metrics_sample_dtype\0"
      "num_controller_data\0" "//!< Number of valid controller samples in this sample\0"
@@ -4150,7 +4150,7 @@ static const RecordInfo records[] = {
      "dec_threshold\0" "//!< Utilization threshold that can trigger a perf-decreasing P-State change when crossed\0"
      , places_nvmlGpuDynamicPstatesInfo_utilization, COUNT_OF(places_nvmlGpuDynamicPstatesInfo_utilization) - 1, 16, 16, 4, -1, 69, true, true, false},
     {"GpuDynamicPstatesInfo\0" "nvmlGpuDynamicPstatesInfo_t\0" "gpu_dynamic_pstates_info_dtype\0"
-     "flags\0" "//!< Reserved for future use\0"
+     "flags_\0" "//!< Reserved for future use\0"
      "utilization\0" "\0"
      , places_nvmlGpuDynamicPstatesInfo_t, COUNT_OF(places_nvmlGpuDynamicPstatesInfo_t) - 1, 132, 132, 4, -1, 70, false, false, false},
     {"PowerValue_v2\0" "Contains the power management limit\0" "power_value_v2_dtype\0"
@@ -4188,7 +4188,7 @@ static const RecordInfo records[] = {
      , places_nvmlVgpuPlacementList_v2_t, COUNT_OF(places_nvmlVgpuPlacementList_v2_t) - 1, 32, 32, 8, -1, 76, false, false, false},
     {"VgpuTypeBar1Info_v1\0" "Structure to store BAR1 size information of vGPU type -- Version 1\0" "vgpu_type_bar1_info_v1_dtype\0"
      "version\0" "//!< The version number of this struct\0"
-     "bar1_size\0" "//!< BAR1 size in megabytes\0"
+     "bar1size\0" "//!< BAR1 size in megabytes\0"
      , places_nvmlVgpuTypeBar1Info_v1_t, COUNT_OF(places_nvmlVgpuTypeBar1Info_v1_t) - 1, 16, 16, 8, -1, 77, false, false, false},
     {"VgpuInstanceUtilizationSample\0" "Structure to store Utilization Value and vgpuInstance\0" "vgpu_instance_utilization_sample_dtype\0"
      "vgpu_instance\0" "//!< vGPU Instance\0"
@@ -4245,7 +4245,7 @@ static const RecordInfo records[] = {
      , places_nvmlVgpuProcessesUtilizationInfo_v1_t, COUNT_OF(places_nvmlVgpuProcessesUtilizationInfo_v1_t) - 1, 24, 24, 8, -1, 83, false, false, false},
     {"VgpuRuntimeState_v1\0" "Structure to store the information of vGPU runtime state -- version 1\0" "vgpu_runtime_state_v1_dtype\0"
      "version\0" "//!< IN: The version number of this struct\0"
-     "size\0" "//!< OUT: The runtime state size of the vGPU instance\0"
+     "size_\0" "//!< OUT: The runtime state size of the vGPU instance\0"
      , places_nvmlVgpuRuntimeState_v1_t, COUNT_OF(places_nvmlVgpuRuntimeState_v1_t) - 1, 16, 16, 8, -1, 84, false, false, false},
     {"VgpuSchedulerParams_vgpuSchedDataWithARR\0" "nvmlVgpuSchedulerParams_vgpuSchedDataWithARR\0" "vgpu_scheduler_params_vgpu_sched_data_with_arr_dtype\0"
      "avg_factor\0" "//!< Average factor in compensating the timeslice for Adaptive Round Robin mode. 0 when there is no active scheduling\0"
@@ -4310,7 +4310,7 @@ static const RecordInfo records[] = {
      "month\0" "//!< Month of license expiry\0"
      "day\0" "//!< Day of license expiry\0"
      "hour\0" "//!< Hour of license expiry\0"
-     "min\0" "//!< Minutes of license expiry\0"
+     "min_\0" "//!< Minutes of license expiry\0"
      "sec\0" "//!< Seconds of license expiry\0"
      "status\0" "//!< License expiry status\0"
      , places_nvmlVgpuLicenseExpiry_t, COUNT_OF(places_nvmlVgpuLicenseExpiry_t) - 1, 16, 16, 4, -1, 96, false, false, false},
@@ -4324,7 +4324,7 @@ static const RecordInfo records[] = {
      "month\0" "//!< Month value of license expiry\0"
      "day\0" "//!< Day value of license expiry\0"
      "hour\0" "//!< Hour value of license expiry\0"
-     "min\0" "//!< Minutes value of license expiry\0"
+     "min_\0" "//!< Minutes value of license expiry\0"
      "sec\0" "//!< Seconds value of license expiry\0"
      "status\0" "//!< License expiry status\0"
      , places_nvmlGridLicenseExpiry_t, COUNT_OF(places_nvmlGridLicenseExpiry_t) - 1, 16, 16, 4, -1, 98, false, false, false},
@@ -4456,7 +4456,7 @@ static const RecordInfo records[] = {
      "count\0" "//!< Number of fans in unit\0"
      , places_nvmlUnitFanSpeeds_t, COUNT_OF(places_nvmlUnitFanSpeeds_t) - 1, 196, 196, 4, -1, 119, false, false, false},
     {"EventData\0" "Information about occurred event\0" "event_data_dtype\0"
-     "device\0" "//!< Specific device where the event occurred\0"
+     "device_\0" "//!< Specific device where the event occurred\0"
      "event_type\0" "//!< Information about what specific event occurred\0"
      "event_data\0" "//!< Stores Xid error for the device in the event of nvmlEventTypeXidCriticalError,\0"
      "gpu_instance_id\0" "//!< If MIG is enabled and nvmlEventTypeXidCriticalError event is attributable to a GPU\0"
@@ -4473,7 +4473,7 @@ static const RecordInfo records[] = {
      "data_format_version\0" "//!< [out] Payload format version for `sourceEventContextType`.\0"
      , places_nvmlEventSetGetContextInfo_v1_t, COUNT_OF(places_nvmlEventSetGetContextInfo_v1_t) - 1, 20, 20, 4, -1, 122, false, false, false},
     {"EventSetGetContextData_v1\0" "Parameters for retrieving raw context data associated with the most recent event.\0" "event_set_get_context_data_v1_dtype\0"
-     "data\0" "//!< [in] Optional caller-owned buffer that receives the raw context payload.\0"
+     "data_\0" "//!< [in] Optional caller-owned buffer that receives the raw context payload.\0"
      "index\0" "//!< [in] Zero-based context index.\0"
      "data_size\0" "//!< [in,out] Size of `data` on input; actual or required size on output.\0"
      , places_nvmlEventSetGetContextData_v1_t, COUNT_OF(places_nvmlEventSetGetContextData_v1_t) - 1, 16, 16, 8, -1, 123, false, false, false},
@@ -4502,7 +4502,7 @@ static const RecordInfo records[] = {
      "version\0" "//!< input/output: the API version number\0"
      "timeoutms\0" "//!< input: time to sleep waiting for event. //!< If timeoutms is zero, skip waiting for event.\0"
      "set\0" "//!< input: system event set\0"
-     "data\0" "//!< input/output: array of event data, owned by caller\0"
+     "data_\0" "//!< input/output: array of event data, owned by caller\0"
      "data_size\0" "//!< input: the size of data array\0"
      "num_event\0" "//!< output: number of event collected.\0"
      , places_nvmlSystemEventSetWaitRequest_v1_t, COUNT_OF(places_nvmlSystemEventSetWaitRequest_v1_t) - 1, 32, 32, 8, -1, 129, false, false, false},
@@ -4762,8 +4762,8 @@ static const RecordInfo records[] = {
      "b_remap_table_lock_disabled\0" "//!< Whether locking of the remap table is disabled\0"
      , places_nvmlNvlinkLockRemapTable_v1_t, COUNT_OF(places_nvmlNvlinkLockRemapTable_v1_t) - 1, 2, 2, 1, -1, 168, false, false, false},
     {"NvlinkNvlePrivateInfo_v1\0" "Structure for NVLink NVLE private (opaque) information.\0" "nvlink_nvle_private_info_v1_dtype\0"
-     "data\0" "//!< Buffer that receives the opaque private info blob\0"
-     "size\0" "//!< Number of valid bytes written to `data` on output\0"
+     "data_\0" "//!< Buffer that receives the opaque private info blob\0"
+     "size_\0" "//!< Number of valid bytes written to `data` on output\0"
      , places_nvmlNvlinkNvlePrivateInfo_v1_t, COUNT_OF(places_nvmlNvlinkNvlePrivateInfo_v1_t) - 1, 260, 260, 4, -1, 169, false, false, false},
     {"NvlinkSetupNvleEncryptionKey_v1\0" "Structure for NVLink NVLE encryption key setup.\0" "nvlink_setup_nvle_encryption_key_v1_dtype\0"
      "nvle_key\0" "//!< Key secret from which keyMgr will derive the key\0"
@@ -4831,7 +4831,7 @@ static const RecordInfo records[] = {
      , places_nvmlPRMCounterList_v1_t, COUNT_OF(places_nvmlPRMCounterList_v1_t) - 1, 16, 16, 8, -1, 180, false, false, false},
     {"GpuInstancePlacement\0" "nvmlGpuInstancePlacement_t\0" "gpu_instance_placement_dtype\0"
      "start\0" "//!< Index of first occupied memory slice\0"
-     "size\0" "//!< Number of memory slices occupied\0"
+     "size_\0" "//!< Number of memory slices occupied\0"
      , places_nvmlGpuInstancePlacement_t, COUNT_OF(places_nvmlGpuInstancePlacement_t) - 1, 8, 8, 4, -1, 181, false, true, false},
     {"GpuInstanceProfileInfo\0" "GPU instance profile information.\0" "gpu_instance_profile_info_dtype\0"
      "id\0" "//!< Unique profile ID within the device\0"
@@ -4877,14 +4877,14 @@ static const RecordInfo records[] = {
      "capabilities\0" "//!< Additional capabilities\0"
      , places_nvmlGpuInstanceProfileInfo_v3_t, COUNT_OF(places_nvmlGpuInstanceProfileInfo_v3_t) - 1, 152, 152, 8, -1, 184, false, false, false},
     {"GpuInstanceInfo\0" "nvmlGpuInstanceInfo_t\0" "gpu_instance_info_dtype\0"
-     "device\0" "//!< Parent device\0"
+     "device_\0" "//!< Parent device\0"
      "id\0" "//!< Unique instance ID within the device\0"
      "profile_id\0" "//!< Unique profile ID within the device\0"
      "placement\0" "//!< Placement for this instance\0"
      , places_nvmlGpuInstanceInfo_t, COUNT_OF(places_nvmlGpuInstanceInfo_t) - 1, 24, 24, 8, -1, 185, false, false, false},
     {"ComputeInstancePlacement\0" "nvmlComputeInstancePlacement_t\0" "compute_instance_placement_dtype\0"
      "start\0" "//!< Index of first occupied compute slice\0"
-     "size\0" "//!< Number of compute slices occupied\0"
+     "size_\0" "//!< Number of compute slices occupied\0"
      , places_nvmlComputeInstancePlacement_t, COUNT_OF(places_nvmlComputeInstancePlacement_t) - 1, 8, 8, 4, -1, 186, false, true, false},
     {"ComputeInstanceProfileInfo\0" "Compute instance profile information.\0" "compute_instance_profile_info_dtype\0"
      "id\0" "//!< Unique profile ID within the GPU instance\0"
@@ -4925,7 +4925,7 @@ static const RecordInfo records[] = {
      "capabilities\0" "//!< Additional capabilities\0"
      , places_nvmlComputeInstanceProfileInfo_v3_t, COUNT_OF(places_nvmlComputeInstanceProfileInfo_v3_t) - 1, 140, 140, 4, -1, 189, false, false, false},
     {"ComputeInstanceInfo\0" "nvmlComputeInstanceInfo_t\0" "compute_instance_info_dtype\0"
-     "device\0" "//!< Parent device\0"
+     "device_\0" "//!< Parent device\0"
      "gpu_instance\0" "//!< Parent GPU instance\0"
      "id\0" "//!< Unique instance ID within the GPU instance\0"
      "profile_id\0" "//!< Unique profile ID within the GPU instance\0"

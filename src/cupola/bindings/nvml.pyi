@@ -2730,7 +2730,7 @@ class PciInfoExt_v1(_SingleStruct):
     version: int
     domain: int
     bus: int
-    device: int
+    device_: int
     pci_device_id: int
     pci_sub_system_id: int
     base_class: int
@@ -2748,7 +2748,7 @@ class PciInfo(_SingleStruct):
     def bus_id_legacy(self, value: str | bytes) -> None: ...
     domain: int
     bus: int
-    device: int
+    device_: int
     pci_device_id: int
     pci_sub_system_id: int
     @property
@@ -2882,7 +2882,7 @@ class RowRemapperHistogramValues(_SingleStruct):
     """Possible values that classify the remap availability for each bank. The max field will
     contain the number of banks that have maximum remap availability (all reserved rows are
     available). None means that there are no reserved rows available."""
-    max: int
+    max_: int
     high: int
     partial: int
     low: int
@@ -3059,7 +3059,7 @@ class PerfMetricControllerSample_data(_SingleStruct):
 class PerfMetricControllerSample(_StructArray):
     """Performance metrics sample from a controller, which can be either DLPPC 2x or PFPP 1x."""
     controller_type: int
-    data: PerfMetricControllerSample_data
+    data_: PerfMetricControllerSample_data
 
 class PerfMetricsSample(_StructArray):
     """Single performance metrics sample containing data from one or more controllers."""
@@ -3271,7 +3271,7 @@ class GpuDynamicPstatesInfo_utilization(_StructArray):
     dec_threshold: int
 
 class GpuDynamicPstatesInfo(_SingleStruct):
-    flags: int
+    flags_: int
     utilization: GpuDynamicPstatesInfo_utilization
 
 class PowerValue_v2(_SingleStruct):
@@ -3322,7 +3322,7 @@ class VgpuPlacementList_v2(_SingleStruct):
 class VgpuTypeBar1Info_v1(_SingleStruct):
     """Structure to store BAR1 size information of vGPU type -- Version 1"""
     version: int
-    bar1_size: int
+    bar1size: int
 
 class VgpuInstanceUtilizationSample(_StructArray):
     """Structure to store Utilization Value and vgpuInstance"""
@@ -3400,7 +3400,7 @@ class VgpuProcessesUtilizationInfo_v1(_SingleStruct):
 class VgpuRuntimeState_v1(_SingleStruct):
     """Structure to store the information of vGPU runtime state -- version 1"""
     version: int
-    size: int
+    size_: int
 
 class VgpuSchedulerParams_vgpuSchedDataWithARR(_SingleStruct):
     avg_factor: int
@@ -3479,7 +3479,7 @@ class VgpuLicenseExpiry(_SingleStruct):
     month: int
     day: int
     hour: int
-    min: int
+    min_: int
     sec: int
     status: int
 
@@ -3494,7 +3494,7 @@ class GridLicenseExpiry(_SingleStruct):
     month: int
     day: int
     hour: int
-    min: int
+    min_: int
     sec: int
     status: int
 
@@ -3699,7 +3699,7 @@ class UnitFanSpeeds(_SingleStruct):
 
 class EventData(_SingleStruct):
     """Information about occurred event"""
-    device: int
+    device_: int
     event_type: int
     event_data: int
     gpu_instance_id: int
@@ -3721,9 +3721,9 @@ class EventSetGetContextInfo_v1(_SingleStruct):
 class EventSetGetContextData_v1(_SingleStruct):
     """Parameters for retrieving raw context data associated with the most recent event."""
     @property
-    def data(self) -> int: ...
-    @data.setter
-    def data(self, value: Any) -> None: ...
+    def data_(self) -> int: ...
+    @data_.setter
+    def data_(self, value: Any) -> None: ...
     index: int
     data_size: int
 
@@ -3759,9 +3759,9 @@ class SystemEventSetWaitRequest_v1(_SingleStruct):
     timeoutms: int
     set: int
     @property
-    def data(self) -> SystemEventData_v1: ...
-    @data.setter
-    def data(self, value: SystemEventData_v1 | Sequence[SystemEventData_v1] | int) -> None: ...
+    def data_(self) -> SystemEventData_v1: ...
+    @data_.setter
+    def data_(self, value: SystemEventData_v1 | Sequence[SystemEventData_v1] | int) -> None: ...
     data_size: int
     num_event: int
 
@@ -4152,10 +4152,10 @@ class NvlinkLockRemapTable_v1(_SingleStruct):
 class NvlinkNvlePrivateInfo_v1(_SingleStruct):
     """Structure for NVLink NVLE private (opaque) information."""
     @property
-    def data(self) -> bytes: ...
-    @data.setter
-    def data(self, value: bytes | bytearray | memoryview) -> None: ...
-    size: int
+    def data_(self) -> bytes: ...
+    @data_.setter
+    def data_(self, value: bytes | bytearray | memoryview) -> None: ...
+    size_: int
 
 class NvlinkSetupNvleEncryptionKey_v1(_SingleStruct):
     """Structure for NVLink NVLE encryption key setup."""
@@ -4270,7 +4270,7 @@ class PRMCounterList_v1(_SingleStruct):
 
 class GpuInstancePlacement(_StructArray):
     start: int
-    size: int
+    size_: int
 
 class GpuInstanceProfileInfo(_SingleStruct):
     """GPU instance profile information."""
@@ -4329,14 +4329,14 @@ class GpuInstanceProfileInfo_v3(_SingleStruct):
     capabilities: int
 
 class GpuInstanceInfo(_SingleStruct):
-    device: int
+    device_: int
     id: int
     profile_id: int
     placement: GpuInstancePlacement
 
 class ComputeInstancePlacement(_StructArray):
     start: int
-    size: int
+    size_: int
 
 class ComputeInstanceProfileInfo(_SingleStruct):
     """Compute instance profile information."""
@@ -4390,7 +4390,7 @@ class ComputeInstanceProfileInfo_v3(_SingleStruct):
     capabilities: int
 
 class ComputeInstanceInfo(_SingleStruct):
-    device: int
+    device_: int
     gpu_instance: int
     id: int
     profile_id: int
