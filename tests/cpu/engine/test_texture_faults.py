@@ -41,6 +41,12 @@ extern "C" __global__ void query(unsigned long long t, unsigned long long s, flo
     asm volatile("txq.width.b32 %0, [%1];" : "=r"(width) : "l"(t + 8));  // LINE query
     out[0] = width;
 }
+extern "C" __global__ void array_as_memory(unsigned long long t, unsigned long long s, float *out) {
+    out[0] = tex1Dfetch<float>(t, 0);  // LINE array_as_memory
+}
+extern "C" __global__ void memory_as_array(unsigned long long t, unsigned long long s, float *out) {
+    out[0] = tex1D<float>(t, 0.5f);  // LINE memory_as_array
+}
 """
 
 EXPECTED = {
@@ -59,6 +65,8 @@ EXPECTED = {
     ),
     "misaligned": ("CUDA_ERROR_MISALIGNED_ADDRESS", "a multiple of 4"),
     "query": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "no texture object"),
+    "array_as_memory": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "the instruction is for linear memory"),
+    "memory_as_array": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "the instruction is for arrays"),
 }
 
 PROGRAM = """
@@ -83,6 +91,10 @@ for number, name in enumerate(names):
     made = texturing.Textures(number)
     array = made.array(np.zeros((4, 20, 1), np.float32), "2d", "surface")
     texture, surface = made.of_array(array), made.surface(array)
+    if name == "array_as_memory":
+        texture = made.of(np.zeros((20, 1), np.float32), "1d")
+    if name == "memory_as_array":
+        texture = made.linear(np.zeros((20, 1), np.float32))
     if name == "destroyed":
         driver.cuTexObjectDestroy(int(texture))
     if name == "freed":

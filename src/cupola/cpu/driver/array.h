@@ -31,6 +31,7 @@ CUresult mipmapped_array_check(CUmipmappedArray array);
 /* Format, channels and bytes of texels, or why there are none of this format (texel.c). */
 CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels *texels);
 bool texel_is_integer(uint32_t format);
+size_t texel_most_linear(uint32_t bytes); /* how many texels of this size linear memory may have */
 
 /* All of an array's kind but its levels, from a checked descriptor. */
 void array_describe(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct cpu_texels *texels);

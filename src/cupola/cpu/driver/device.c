@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "internal.h"
+#include "array.h"
 
 struct device devices[MAX_DEVICES];
 int device_count;
@@ -199,12 +199,11 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned channels, CUdevice ordinal) {
     struct device *device = NULL;
-    (void)format;
+    struct cpu_texels texels;
     RETURN_IF(device_get(ordinal, &device));
     if (!width) return fail_null("maxWidthInElements");
-    if (channels != 1 && channels != 2 && channels != 4)
-        return fail(CUDA_ERROR_INVALID_VALUE, "a texel has 1, 2 or 4 channels, not %u", channels);
-    *width = (size_t)common[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    RETURN_IF(texel_check(format, channels, &texels));
+    *width = texel_most_linear(texels.bytes);
     return CUDA_SUCCESS;
 }
 

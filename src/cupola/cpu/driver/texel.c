@@ -60,6 +60,11 @@ CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels
     return fail(CUDA_ERROR_INVALID_VALUE, "0x%x is not a CUarray_format.", (unsigned)format);
 }
 
+size_t texel_most_linear(uint32_t bytes) {
+    const uint64_t most = (UINT64_C(1) << 32) / bytes;
+    return most < 1 << 30 ? (size_t)most : (size_t)1 << 30;
+}
+
 bool texel_is_integer(uint32_t format) {
     return format >= CU_AD_FORMAT_UNSIGNED_INT8 && format <= CU_AD_FORMAT_SIGNED_INT32;
 }

@@ -35,24 +35,36 @@ static int limit(CUcontext context, CUdevice_attribute attribute) {
     return device_attribute(context->device, attribute);
 }
 
+/* Textures of no texel need no memory: all that is read of them is zero. */
 static CUresult check_texture_address(CUcontext context, uint64_t address, size_t size) {
     uint64_t alignment = (uint64_t)limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+    if (!address) return fail_null("devPtr");
     if (address % alignment)
         return fail(CUDA_ERROR_INVALID_VALUE, "devPtr, 0x%llx, must be a multiple of %llu, "
                     "CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT.",
                     (unsigned long long)address, (unsigned long long)alignment);
-    return memory_check(address, size, RANGE_DEVICE, "the texture's memory", NULL);
+    return size ? memory_check(address, size, RANGE_DEVICE, "the texture's memory", NULL) : CUDA_SUCCESS;
+}
+
+/* Memory has the eight basic formats. */
+static CUresult memory_texel(CUarray_format format, unsigned channels, struct cpu_texels *texels) {
+    RETURN_IF(texel_check(format, channels, texels));
+    if (texel_is_integer(texels->format) || texels->format == CU_AD_FORMAT_HALF || texels->format == CU_AD_FORMAT_FLOAT)
+        return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "format 0x%x is for arrays; in memory, texels are integers, half or float: read integers of 8 or 16 bits "
+                "without CU_TRSF_READ_AS_INTEGER instead, which makes floats of them.",
+                (unsigned)format);
 }
 
 static CUresult linear(CUcontext context, const CUDA_RESOURCE_DESC *r, struct cpu_texels *texels) {
-    RETURN_IF(texel_check(r->res.linear.format, r->res.linear.numChannels, texels));
-    size_t width = r->res.linear.sizeInBytes / texels->bytes;
-    size_t most = (size_t)limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
-    if (width == 0 || width > most)
-        return fail(CUDA_ERROR_INVALID_VALUE, "sizeInBytes is %zu, %zu texels; there must be 1 to %zu.",
-                    r->res.linear.sizeInBytes, width, most);
-    RETURN_IF(check_texture_address(context, r->res.linear.devPtr, r->res.linear.sizeInBytes));
+    RETURN_IF(memory_texel(r->res.linear.format, r->res.linear.numChannels, texels));
+    size_t width = r->res.linear.sizeInBytes / texels->bytes, most = texel_most_linear(texels->bytes);
+    if (r->res.linear.sizeInBytes > most * texels->bytes)
+        return fail(CUDA_ERROR_INVALID_VALUE, "sizeInBytes is %zu; there may be %zu texels of %u bytes at most.",
+                    r->res.linear.sizeInBytes, most, texels->bytes);
     uint64_t bytes = width * texels->bytes;
+    RETURN_IF(check_texture_address(context, r->res.linear.devPtr, bytes));
     texels->linear = true;
     texels->dimensions = 1;
     texels->level_count = 1;
@@ -60,21 +72,21 @@ static CUresult linear(CUcontext context, const CUDA_RESOURCE_DESC *r, struct cp
     return CUDA_SUCCESS;
 }
 
+/* Rows may overlap. */
 static CUresult pitched(CUcontext context, const CUDA_RESOURCE_DESC *r, struct cpu_texels *texels) {
     size_t width = r->res.pitch2D.width, height = r->res.pitch2D.height, pitch = r->res.pitch2D.pitchInBytes;
     size_t widest = (size_t)limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH);
     size_t highest = (size_t)limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT);
     size_t longest = (size_t)limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH);
     size_t unit = (size_t)limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT);
-    RETURN_IF(texel_check(r->res.pitch2D.format, r->res.pitch2D.numChannels, texels));
-    if (width == 0 || height == 0 || width > widest || height > highest)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the texture has %zu x %zu texels; there must be 1 x 1 to %zu x %zu.", width,
+    RETURN_IF(memory_texel(r->res.pitch2D.format, r->res.pitch2D.numChannels, texels));
+    if (width > widest || height > highest)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the texture has %zu x %zu texels; there may be %zu x %zu at most.", width,
                     height, widest, highest);
-    if (pitch % unit || pitch > longest || pitch < width * texels->bytes)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "pitchInBytes is %zu; it must be a multiple of %zu from the %zu bytes of a row to %zu.", pitch, unit,
-                    width * texels->bytes, longest);
-    uint64_t size = (height - 1) * pitch + width * texels->bytes;
+    if (pitch % unit || pitch > longest)
+        return fail(CUDA_ERROR_INVALID_VALUE, "pitchInBytes is %zu; it must be a multiple of %zu, %zu at most.", pitch, unit,
+                    longest);
+    uint64_t size = width && height ? (height - 1) * pitch + width * texels->bytes : 0;
     RETURN_IF(check_texture_address(context, r->res.pitch2D.devPtr, size));
     texels->dimensions = 2;
     texels->level_count = 1;
@@ -88,6 +100,7 @@ static CUresult describe_resource(CUcontext context, const CUDA_RESOURCE_DESC *r
     switch ((int)r->resType) {
         case CU_RESOURCE_TYPE_ARRAY: {
             CUarray array = r->res.array.hArray;
+            if (!array) return fail_null("hArray");
             RETURN_IF(array_check(array));
             array_describe(&array->descriptor, texels);
             texels->level_count = 1;
@@ -96,6 +109,7 @@ static CUresult describe_resource(CUcontext context, const CUDA_RESOURCE_DESC *r
         }
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
             CUmipmappedArray array = r->res.mipmap.hMipmappedArray;
+            if (!array) return fail_null("hMipmappedArray");
             RETURN_IF(mipmapped_array_check(array));
             array_describe(&array->descriptor, texels);
             texels->level_count = array->count;
@@ -118,7 +132,8 @@ static CUresult view_format(const CUDA_RESOURCE_VIEW_DESC *v, struct cpu_texels 
         CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,  CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
         CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32, CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
     uint32_t bytes = texels->bytes, index = (uint32_t)v->format - CU_RES_VIEW_FORMAT_UINT_1X8;
-    if (v->format == CU_RES_VIEW_FORMAT_NONE) return CUDA_SUCCESS;
+    if (v->format == CU_RES_VIEW_FORMAT_NONE)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the format of the view is NONE; give it one with texels of %u bytes.", bytes);
     if (v->format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1 && v->format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device does not decode block compressed textures.");
     if (index / 3 >= sizeof formats / sizeof *formats)
@@ -132,8 +147,6 @@ static CUresult view_format(const CUDA_RESOURCE_VIEW_DESC *v, struct cpu_texels 
 
 static CUresult apply_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW_DESC *v, struct cpu_texels *texels) {
     const struct cpu_image *whole = &texels->levels[0];
-    if (r->resType != CU_RESOURCE_TYPE_ARRAY && r->resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
-        return fail(CUDA_ERROR_INVALID_VALUE, "a view is for arrays and mipmapped arrays; pass none for other memory.");
     RETURN_IF(view_format(v, texels));
     const CUDA_ARRAY3D_DESCRIPTOR *d = r->resType == CU_RESOURCE_TYPE_ARRAY
                                            ? &r->res.array.hArray->descriptor
@@ -142,23 +155,25 @@ static CUresult apply_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
         return fail(CUDA_ERROR_INVALID_VALUE, "the view is of %zu x %zu x %zu, the array of %zu x %zu x %zu; they must be "
                     "the same.",
                     v->width, v->height, v->depth, d->Width, d->Height, d->Depth);
-    if (v->firstMipmapLevel > v->lastMipmapLevel || v->lastMipmapLevel >= texels->level_count)
+    /* What a GPU takes of levels and layers beyond the last one is cut off here. */
+    const bool mipmapped = r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    if (v->firstMipmapLevel > v->lastMipmapLevel || v->firstMipmapLevel >= texels->level_count ||
+        (!mipmapped && v->lastMipmapLevel))
         return fail(CUDA_ERROR_INVALID_VALUE, "the view has levels %u to %u; the array has 0 to %u.", v->firstMipmapLevel,
                     v->lastMipmapLevel, texels->level_count - 1);
-    uint32_t unit = texels->cubemap ? 6 : 1, layers = v->lastLayer - v->firstLayer + 1;
-    bool has_layers = texels->layered || texels->cubemap;
-    if (v->firstLayer > v->lastLayer || v->lastLayer >= (has_layers ? whole->layers : 1))
+    const uint32_t count = texels->layered ? whole->layers : 1, unit = texels->cubemap ? 6 : 1;
+    if (v->firstLayer > v->lastLayer || v->firstLayer >= count || (!texels->layered && v->lastLayer))
         return fail(CUDA_ERROR_INVALID_VALUE, "the view has layers %u to %u; the array has 0 to %u.", v->firstLayer,
-                    v->lastLayer, (has_layers ? whole->layers : 1) - 1);
-    if (texels->cubemap && !texels->layered) /* firstLayer and lastLayer may be 0: it is not layered */
-        layers = 6;
-    if (layers % unit || v->firstLayer % unit)
+                    v->lastLayer, count - 1);
+    uint32_t layers = (v->lastLayer < count ? v->lastLayer + 1 : count) - v->firstLayer;
+    if (texels->layered && (layers % unit || v->firstLayer % unit))
         return fail(CUDA_ERROR_INVALID_VALUE, "the view of a cubemap has layers %u to %u, which are not whole cubes.",
                     v->firstLayer, v->lastLayer);
-    texels->level_count = v->lastMipmapLevel - v->firstMipmapLevel + 1;
+    const uint32_t last = v->lastMipmapLevel < texels->level_count ? v->lastMipmapLevel : texels->level_count - 1;
+    texels->level_count = last - v->firstMipmapLevel + 1;
     for (uint32_t i = 0; i < texels->level_count; i++) {
         struct cpu_image image = texels->levels[i + v->firstMipmapLevel];
-        if (has_layers) {
+        if (texels->layered) {
             image.base += v->firstLayer * image.slice;
             image.layers = layers;
             image.size = image.slice * layers;
@@ -176,28 +191,22 @@ static CUresult check_filter(CUfilter_mode mode, const char *name) {
 }
 
 static CUresult check_sampler(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *t, const struct cpu_texels *texels) {
+    const unsigned unused = 0x4 | 0x8; /* which drivers let pass */
     const unsigned known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
-                           CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
+                           CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP | unused;
     if (t->flags & ~known)
         return fail(CUDA_ERROR_INVALID_VALUE, "flags of the texture has unknown bits: %#x.", t->flags & ~known);
     if (t->flags & CU_TRSF_SEAMLESS_CUBEMAP && !texels->cubemap)
         return fail(CUDA_ERROR_INVALID_VALUE, "CU_TRSF_SEAMLESS_CUBEMAP is for arrays made with CUDA_ARRAY3D_CUBEMAP.");
-    for (int i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < texels->dimensions; i++)
         if ((unsigned)t->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
-            return fail(CUDA_ERROR_INVALID_VALUE, "addressMode[%d] is %d; it must be WRAP, CLAMP, MIRROR or BORDER.", i,
+            return fail(CUDA_ERROR_INVALID_VALUE, "addressMode[%u] is %d; it must be WRAP, CLAMP, MIRROR or BORDER.", i,
                         (int)t->addressMode[i]);
-    RETURN_IF(check_filter(t->filterMode, "filterMode"));
-    RETURN_IF(check_filter(t->mipmapFilterMode, "mipmapFilterMode"));
     if (r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY && !(t->flags & CU_TRSF_NORMALIZED_COORDINATES))
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "a texture of a mipmapped array has normalised coordinates: add CU_TRSF_NORMALIZED_COORDINATES.");
-    bool as_integer = texel_is_integer(texels->format) &&
-                      (t->flags & CU_TRSF_READ_AS_INTEGER || texels->bytes == 4 * texels->channels);
-    if (as_integer && t->filterMode == CU_TR_FILTER_MODE_LINEAR && !texels->linear)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "a texture that is read as integers cannot be filtered: use CU_TR_FILTER_MODE_POINT, or integers of "
-                    "8 or 16 bits without CU_TRSF_READ_AS_INTEGER.");
-    return CUDA_SUCCESS;
+    RETURN_IF(check_filter(t->filterMode, "filterMode"));
+    return check_filter(t->mipmapFilterMode, "mipmapFilterMode");
 }
 
 /* Coordinates that are not normalised can neither wrap nor be mirrored: such modes clamp. */
@@ -238,14 +247,15 @@ CUresult texture_make(CUcontext context, const CUDA_RESOURCE_DESC *resource, con
                       const CUDA_RESOURCE_VIEW_DESC *view, struct texture **made) {
     struct cpu_texels texels = {0};
     RETURN_IF(describe_resource(context, resource, &texels));
-    if (view) RETURN_IF(apply_view(resource, view, &texels));
+    const bool is_memory = resource->resType != CU_RESOURCE_TYPE_ARRAY && resource->resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    if (view && !is_memory) RETURN_IF(apply_view(resource, view, &texels)); /* memory has none, whatever is given */
     RETURN_IF(check_sampler(resource, sampler, &texels));
     struct texture *object = object_new(HANDLE_TEXTURE, context, resource, &texels);
     if (!object) return no_object();
     object->sampler = *sampler;
-    if (view) object->view = *view;
-    object->has_view = view != NULL;
+    if (view && !is_memory) object->view = *view;
     make_sampler(sampler, &object->texture.sampler);
+    cpu_texture_prepare(&object->texture);
     *made = object;
     return CUDA_SUCCESS;
 }
@@ -256,8 +266,6 @@ CUresult surface_make(CUcontext context, const CUDA_RESOURCE_DESC *resource, str
         return fail(CUDA_ERROR_INVALID_VALUE, "a surface is one of a CUDA array: resType is %d, not ARRAY.",
                     (int)resource->resType);
     RETURN_IF(describe_resource(context, resource, &texels));
-    if (!(resource->res.array.hArray->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST))
-        return fail(CUDA_ERROR_INVALID_VALUE, "the array was not made for surfaces: give it CUDA_ARRAY3D_SURFACE_LDST.");
     *made = object_new(HANDLE_SURFACE, context, resource, &texels);
     return *made ? CUDA_SUCCESS : no_object();
 }
@@ -274,6 +282,7 @@ static CUresult find(uint64_t object, enum handle_kind kind, struct texture **fo
 static CUresult destroy(uint64_t object, enum handle_kind kind) {
     struct texture *found;
     RETURN_IF(enter());
+    if (!object) return CUDA_SUCCESS;
     RETURN_IF(find(object, kind, &found));
     if (!handle_kill(found)) return find(object, kind, &found);
     handle_free(kind, found);
@@ -318,7 +327,6 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, C
     RETURN_IF(enter());
     if (!pResViewDesc) return fail_null("pResViewDesc");
     RETURN_IF(find(texObject, HANDLE_TEXTURE, &found));
-    if (!found->has_view) return fail(CUDA_ERROR_INVALID_VALUE, "the texture object was made without a view.");
     *pResViewDesc = found->view;
     return CUDA_SUCCESS;
 }

@@ -10,8 +10,7 @@ struct texture {
     CUcontext context;
     CUDA_RESOURCE_DESC resource; /* this and the next two as the program gave them */
     CUDA_TEXTURE_DESC sampler;
-    CUDA_RESOURCE_VIEW_DESC view;
-    bool has_view;
+    CUDA_RESOURCE_VIEW_DESC view; /* zero when there is none */
     struct cpu_texture texture;
 };
 

@@ -1,15 +1,18 @@
 /* Texture fetches (CUDA C++ Programming Guide, "Texture Fetching"; PTX ISA, "tex", "tld4").
  *
  * Coordinates become texels in three steps. The level of detail, from the instruction or from the gradients of the
- * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbours. In a
- * level, each coordinate becomes the index of a texel (POINT) or those of two with a weight (LINEAR); address modes
- * bring an index beyond the edge back, or leave it outside, where the border's colour is. The texels are then mixed. As
- * on the hardware, weights have 8 bits of fraction: positions are rounded to 1/256 of a texel, levels to 1/256 of a
- * level.
+ * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbours. In a level,
+ * each coordinate becomes the index of a texel (POINT) or those of two with a weight (LINEAR); address modes bring an
+ * index beyond the edge back, or leave it outside, where the border's colour is. The texels are then mixed (mixing.c).
+ *
+ * What the guide leaves open is as on an H200, where it was measured. Normalised coordinates are cut off at 1/2^21,
+ * positions are rounded to 1/256 of a texel, levels cut off at 1/256 of a level. The level of gradients comes from
+ * lengths without square roots. A 1D texture is the row y = 0 of a 2D one, so that with BORDER for y, half of what a
+ * filter gives is the border.
  *
  * Directions into a cubemap choose the face of their largest component and a position on it. Where a filter reaches
  * over the edge of a face and the texture is seamless, it takes the texel beside the edge on the neighbouring face, and
- * at a corner, where there is none, the mean of the three texels that meet there.
+ * at a corner, where there is none, more of the three texels that meet there.
  *
  * Textures are filtered as if they were isotropic, whatever the sampler's anisotropy. */
 #include "sampling.h"
@@ -20,6 +23,7 @@
 #include <string.h>
 
 #include "half.h"
+#include "mixing.h"
 
 enum { FRACTION = 256 };
 static const double REACH = 1 << 30; /* texels: more than any texture has, less than what overflows below */
@@ -46,21 +50,19 @@ static int32_t address(int64_t index, uint32_t extent, uint32_t mode) {
     }
 }
 
-static void read_border(const struct view *view, uint32_t value[4]) {
-    const uint32_t channels = view->texture->texels.channels;
-    memcpy(value, view->texture->sampler.border_color, 4 * sizeof *value);
-    for (uint32_t i = channels; i < 3; i++) value[i] = 0;
-    if (channels < 4) value[3] = channel_is_float(view->channel) ? bits_of(1) : 1;
+void cpu_texture_prepare(struct cpu_texture *texture) {
+    const enum channel channel = cpu_channel(&texture->texels, texture->sampler.flags);
+    cpu_border_write(channel, texture->texels.channels, texture->sampler.border_color, texture->border);
+}
+
+static inline const void *find_texel(const struct view *view, const struct cpu_image *image, struct place at) {
+    if ((at.x | at.y | at.z) < 0) return view->texture->border;
+    const uint64_t place = image->base + (uint64_t)at.z * image->slice + (uint64_t)at.y * image->row;
+    return (const void *)(uintptr_t)(place + (uint64_t)at.x * view->texture->texels.bytes);
 }
 
 static void read_place(const struct view *view, const struct cpu_image *image, struct place at, uint32_t value[4]) {
-    const struct cpu_texels *texels = &view->texture->texels;
-    if ((at.x | at.y | at.z) < 0) {
-        read_border(view, value);
-        return;
-    }
-    uint64_t place = image->base + (uint64_t)at.z * image->slice + (uint64_t)at.y * image->row;
-    cpu_texel_read(view->channel, texels->channels, place + (uint64_t)at.x * texels->bytes, value);
+    cpu_texel_read(view->channel, view->texture->texels.channels, (uintptr_t)find_texel(view, image, at), value);
 }
 
 /* A depth comparison: does the reference not exceed the texel? */
@@ -83,15 +85,19 @@ static inline int64_t below(double x) { /* floor, of what is not beyond REACH */
     return whole - (x < (double)whole);
 }
 
-/* The position, in texels, of a coordinate. */
+/* The position, in texels, of a coordinate. What is no number counts as 0, and infinity, too, where textures repeat. */
 static double position(float coordinate, uint32_t extent, bool normalized, uint32_t mode) {
-    double at = coordinate;
+    const bool repeats = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;
+    double at = fabsf(coordinate) < 0x1p-126f ? 0 : coordinate;
     if (!(at == at)) return 0;
-    if (normalized) {
-        if (mode == CU_TR_ADDRESS_MODE_WRAP && fabs(at) < INFINITY) at -= fabs(at) < REACH ? (double)below(at) : floor(at);
-        if (mode == CU_TR_ADDRESS_MODE_MIRROR && fabs(at) < INFINITY) at -= 2 * floor(at / 2);
-        at *= extent;
+    if (normalized && fabs(at) < REACH) {
+        at = (double)below(at * 0x1p21) * 0x1p-21;
+        if (mode == CU_TR_ADDRESS_MODE_WRAP) at -= (double)below(at);
+        if (mode == CU_TR_ADDRESS_MODE_MIRROR) at -= 2 * (double)below(at / 2);
+    } else if (normalized && repeats) {
+        return 0;
     }
+    if (normalized) at *= extent;
     return at < -REACH ? -REACH : at > REACH ? REACH : at;
 }
 
@@ -120,7 +126,8 @@ static uint32_t face_of(const double d[3]) {
 /* Replaces a direction by the coordinates on its face, from 0 to 1. */
 static uint32_t onto_face(const float direction[3], float coordinate[2]) {
     double d[3];
-    for (int i = 0; i < 3; i++) d[i] = direction[i] == direction[i] ? direction[i] : 0;
+    for (int i = 0; i < 3; i++) d[i] = isnan(direction[i]) ? 0 : direction[i];
+    if (isinf(d[0]) || isinf(d[1]) || isinf(d[2])) d[0] = d[1] = d[2] = 0;
     const uint32_t face = face_of(d);
     const double major = along(d, face_axes[face][0]);
     for (int i = 0; i < 2; i++) {
@@ -162,7 +169,7 @@ static struct place over_edge(uint32_t face, int64_t x, int64_t y, uint32_t exte
 struct target {
     const struct view *view;
     const struct cpu_image *image;
-    const float *compare; /* the reference of a depth comparison, or NULL */
+    const uint32_t *compare; /* the bits of the reference of a depth comparison, or NULL */
     uint32_t dimensions;
     uint32_t layer; /* of a cubemap, its first */
     int32_t face;   /* -1: it is none, or its faces are not joined */
@@ -172,7 +179,7 @@ static inline bool outside(int64_t index, uint32_t extent) { return index < 0 ||
 
 static void read_one(const struct target *target, struct place at, uint32_t value[4]) {
     read_place(target->view, target->image, at, value);
-    if (target->compare) compare(*target->compare, value);
+    if (target->compare) compare(float_of(*target->compare), value);
 }
 
 /* Where three faces meet, the mean of their texels there. */
@@ -213,83 +220,103 @@ static void read_index(const struct target *target, const int64_t index[3], uint
     read_one(target, at, value);
 }
 
-/* The texels that LINEAR mixes along one dimension: how far each is from the image's beginning, in bytes, and its
- * weight. Those outside are at a negative place. */
-struct span {
-    int64_t at[2];
-    float weight[2];
+/* The sampler does not mix what is left of a texel's neighbour beyond the edge. */
+static struct pair clamped(struct pair pair, uint32_t extent, uint32_t mode) {
+    if (mode != CU_TR_ADDRESS_MODE_CLAMP) return pair;
+    if (pair.first < 0) return (struct pair){0, 0};
+    return pair.first + 1 < extent ? pair : (struct pair){extent - 1, 0};
+}
+
+/* What a level adds to. */
+struct part {
+    struct mixture *mixture;
+    uint32_t whole; /* the sum of the weights: less than CPU_WHOLE for one of two levels */
+    bool is_first;  /* of two levels */
 };
 
-static inline __attribute__((always_inline)) void mix_as(enum channel channel, const struct target *target,
-                                                         const struct span spans[3], float sum[4]) {
-    const uint32_t channels = target->view->texture->texels.channels;
-    const uint64_t base = target->image->base + target->layer * target->image->slice;
-    const float *border = target->view->texture->sampler.border_color;
-    for (uint32_t corner = 0; corner < 1u << target->dimensions; corner++) {
-        const uint32_t x = corner & 1, y = corner >> 1 & 1, z = corner >> 2;
-        const float weight = spans[0].weight[x] * spans[1].weight[y] * spans[2].weight[z];
-        if (weight == 0) continue; /* what does not count may be infinite */
-        const int64_t at[3] = {spans[0].at[x], spans[1].at[y], spans[2].at[z]};
-        const bool is_border = (at[0] | at[1] | at[2]) < 0;
-        const void *texel = (const void *)(uintptr_t)(base + (uint64_t)(at[0] + at[1] + at[2]));
-        for (uint32_t c = 0; c < channels; c++)
-            sum[c] += weight * (is_border ? border[c] : float_of(cpu_channel_read(channel, texel, c)));
+/* A comparison makes numbers of its own: mixed as floats. */
+static void mix_comparisons(const struct target *target, const struct pair pairs[3], struct part part) {
+    uint32_t numbers[4][4];
+    struct quad quad;
+    cpu_quad_weights(&quad, pairs[0].weight, pairs[1].weight, part.whole);
+    for (uint32_t corner = 0; corner < 4; corner++) {
+        const int64_t index[3] = {pairs[0].first + (corner & 1), pairs[1].first + (corner >> 1), 0};
+        quad.texel[corner] = numbers[corner];
+        if (quad.weight[corner]) read_index(target, index, numbers[corner]);
     }
-    if (channels < 4) sum[3] = 1;
+    cpu_mix(part.mixture, CHANNEL_FLOAT, CPU_MAX_CHANNELS, &quad);
 }
 
-/* The common case, without what joins the faces of cubemaps and compares depths. */
-static void mix(const struct target *target, const struct pair pairs[3], const int32_t offset[3], uint32_t value[4]) {
+/* Where three faces meet, the fourth texel of a quad is missing: the others share its weight. What is left of three equal
+ * shares goes to the one that faces it, or to the two beside it. */
+static void share_weight(struct quad *quad, uint32_t missing) {
+    const uint32_t weight = quad->weight[missing], left = weight % 3;
+    for (uint32_t i = 0; i < 4; i++) quad->weight[i] += weight / 3 + (left && (i == (missing ^ 3)) == (left == 1));
+    quad->weight[missing] = 0;
+}
+
+static void mix_face(const struct target *target, const struct pair pairs[3], struct part part) {
     const struct cpu_image *image = target->image;
-    const uint32_t *modes = target->view->texture->sampler.address_mode;
-    const uint32_t extents[3] = {image->width, image->height, image->depth};
-    const uint64_t steps[3] = {target->view->texture->texels.bytes, image->row, image->slice};
-    struct span spans[3] = {{{0, 0}, {1, 0}}, {{0, 0}, {1, 0}}, {{0, 0}, {1, 0}}};
-    for (uint32_t i = 0; i < target->dimensions; i++) {
-        for (int second = 0; second < 2; second++) {
-            const int32_t index = address(pairs[i].first + offset[i] + second, extents[i], modes[i]);
-            spans[i].at[second] = index < 0 ? -1 : index * (int64_t)steps[i];
+    struct quad quad;
+    cpu_quad_weights(&quad, pairs[0].weight, pairs[1].weight, part.whole);
+    for (uint32_t corner = 0; corner < 4; corner++) {
+        const int64_t x = pairs[0].first + (corner & 1), y = pairs[1].first + (corner >> 1);
+        const bool beyond_x = outside(x, image->width), beyond_y = outside(y, image->height);
+        struct place at = {(int32_t)x, (int32_t)y, target->face};
+        if (beyond_x && beyond_y) {
+            share_weight(&quad, corner);
+            continue;
         }
-        spans[i].weight[1] = (float)pairs[i].weight / FRACTION;
-        spans[i].weight[0] = 1 - spans[i].weight[1];
+        if (beyond_x || beyond_y) at = over_edge((uint32_t)target->face, x, y, image->width);
+        at.z += (int32_t)target->layer;
+        quad.texel[corner] = find_texel(target->view, image, at);
     }
-    float sum[4] = {0};
-    switch (target->view->channel) { /* each with code of its own */
-        case CHANNEL_UNORM8: mix_as(CHANNEL_UNORM8, target, spans, sum); break;
-        case CHANNEL_FLOAT: mix_as(CHANNEL_FLOAT, target, spans, sum); break;
-        default: mix_as(target->view->channel, target, spans, sum); break;
-    }
-    for (int c = 0; c < 4; c++) value[c] = bits_of(sum[c]);
+    cpu_mix(part.mixture, target->view->channel, target->view->texture->texels.channels, &quad);
 }
 
-static void filter(const struct target *target, const double at[3], const int32_t offset[3], uint32_t value[4]) {
-    const bool linear = target->view->texture->sampler.filter_mode == CU_TR_FILTER_MODE_LINEAR &&
-                        channel_is_float(target->view->channel);
-    int64_t index[3] = {0};
-    if (!linear) {
-        for (uint32_t i = 0; i < target->dimensions; i++) index[i] = below(at[i]) + offset[i];
-        read_index(target, index, value);
-        return;
+/* The common case. */
+static void mix_slices(const struct target *target, const struct pair pairs[3], struct part part) {
+    const struct cpu_texture *texture = target->view->texture;
+    const struct cpu_image *image = target->image;
+    const uint32_t *modes = texture->sampler.address_mode, extents[2] = {image->width, image->height};
+    struct pair flat[2];
+    int32_t index[2][2];
+    for (int i = 0; i < 2; i++) {
+        flat[i] = clamped(pairs[i], extents[i], modes[i]);
+        for (int second = 0; second < 2; second++) index[i][second] = address(flat[i].first + second, extents[i], modes[i]);
     }
+    const bool deep = target->dimensions > 2;
+    const struct pair depth = deep ? clamped(pairs[2], image->depth, modes[2]) : (struct pair){0, 0};
+    /* Of two levels the first rounds what is between two down: so its first slice has the more. */
+    const uint32_t behind = (part.whole * depth.weight + CPU_WHOLE / 2 - part.is_first) / CPU_WHOLE;
+    for (int second = 0; second < 2; second++) {
+        const uint32_t whole = second ? behind : part.whole - behind;
+        if (!whole) continue;
+        const int32_t slice = deep ? address(depth.first + second, image->depth, modes[2]) : (int32_t)target->layer;
+        struct quad quad;
+        cpu_quad_weights(&quad, flat[0].weight, flat[1].weight, whole);
+        for (int corner = 0; corner < 4; corner++)
+            quad.texel[corner] =
+                find_texel(target->view, image, (struct place){index[0][corner & 1], index[1][corner >> 1], slice});
+        cpu_mix(part.mixture, target->view->channel, texture->texels.channels, &quad);
+    }
+}
+
+/* The texels around a position, to a mixture. Returns the channel that it is of. */
+static enum channel mix_around(const struct target *target, const double at[3], const int32_t offset[3], struct part part) {
     struct pair pairs[3] = {{0, 0}, {0, 0}, {0, 0}};
-    for (uint32_t i = 0; i < target->dimensions; i++) pairs[i] = neighbours(at[i]);
-    if (target->face < 0 && !target->compare) {
-        mix(target, pairs, offset, value);
-        return;
+    const bool linear = target->view->texture->sampler.filter_mode == CU_TR_FILTER_MODE_LINEAR;
+    for (uint32_t i = 0; i < target->dimensions; i++) {
+        pairs[i] = linear ? neighbours(at[i]) : (struct pair){below(at[i]), 0};
+        pairs[i].first += offset[i];
     }
-    float sum[4] = {0};
-    for (uint32_t corner = 0; corner < 1u << target->dimensions; corner++) {
-        float weight = 1;
-        for (uint32_t i = 0; i < target->dimensions; i++) {
-            const uint32_t second = corner >> i & 1;
-            index[i] = pairs[i].first + offset[i] + second;
-            weight *= (float)(second ? pairs[i].weight : FRACTION - pairs[i].weight) / FRACTION;
-        }
-        if (weight == 0) continue; /* what does not count may be infinite */
-        read_index(target, index, value);
-        for (int c = 0; c < 4; c++) sum[c] += weight * float_of(value[c]);
+    if (target->compare) {
+        mix_comparisons(target, pairs, part);
+        return CHANNEL_FLOAT;
     }
-    for (int c = 0; c < 4; c++) value[c] = bits_of(sum[c]);
+    if (target->face >= 0) mix_face(target, pairs, part);
+    else mix_slices(target, pairs, part);
+    return target->view->channel;
 }
 
 /* "tld4": a component of the four texels that LINEAR would mix, counter-clockwise from (first, second). */
@@ -306,85 +333,107 @@ static void gather(const struct target *target, const double at[3], const int32_
 
 /* ---- levels ------------------------------------------------------------------------------------------------------ */
 
-/* The level, in 1/256, from 0 to the last one. */
-static uint32_t fixed_level(const struct cpu_texture *texture, float level) {
+/* A level, in 1/256, within the limits of the texture; the lower one counts more. `given`: with the bias. */
+static uint32_t fixed_level(const struct cpu_texture *texture, float level, bool given) {
     const struct cpu_sampler *sampler = &texture->sampler;
-    const float last = (float)(texture->texels.level_count - 1);
-    if (!(level == level)) level = 0;
-    level += sampler->mipmap_level_bias;
-    if (!(level > sampler->min_mipmap_level_clamp)) level = sampler->min_mipmap_level_clamp;
-    if (level > sampler->max_mipmap_level_clamp) level = sampler->max_mipmap_level_clamp;
-    if (!(level > 0)) level = 0;
-    if (level > last) level = last;
-    return (uint32_t)floorf(level * FRACTION + 0.5f);
+    const double farthest = 1 << 16, least = sampler->min_mipmap_level_clamp, most = sampler->max_mipmap_level_clamp;
+    const int64_t last = (texture->texels.level_count - 1) * FRACTION;
+    const double bias = given ? fmin(fmax(sampler->mipmap_level_bias, -16), 16) : 0;
+    const double wanted = level == level ? fmin(fmax(level, -farthest), farthest) : 0;
+    int64_t fixed = (int64_t)floor(wanted * FRACTION) + (int64_t)(bias * FRACTION);
+    if (fixed > most * FRACTION) fixed = (int64_t)fmax(most * FRACTION, 0);
+    if (fixed < least * FRACTION) fixed = (int64_t)fmin(least * FRACTION, farthest);
+    return (uint32_t)(fixed < 0 ? 0 : fixed < last ? fixed : last);
 }
 
-/* How fast the position on the texture changes from pixel to pixel, in texels of level 0: the larger of two lengths,
- * squared. */
-static float steepness(const struct cpu_texture *texture, const struct coordinates *where, uint32_t dimensions,
-                       bool on_cube) {
+/* How long a vector is, about: the largest component, 11/32 of the next and 8/32 of the smallest. */
+static double length_of(const double vector[3]) {
+    const double a = fabs(vector[0]), b = fabs(vector[1]), c = fabs(vector[2]);
+    const double low = fmin(a, b), high = fmax(a, b);
+    return fmax(high, c) + fmax(low, fmin(high, c)) * 11 / 32 + fmin(low, c) * 8 / 32;
+}
+
+/* How fast the position on the texture changes, in texels of level 0 a pixel: about the longest axis of the ellipse that
+ * two gradients make of a circle, from them and their diagonals. */
+static double steepness(const double a[3], const double b[3]) {
+    double sum[3], difference[3];
+    for (int i = 0; i < 3; i++) {
+        sum[i] = a[i] + b[i];
+        difference[i] = a[i] - b[i];
+    }
+    return fmax(fmax(length_of(a), length_of(b)), fmax(length_of(sum), length_of(difference)) * 11 / 16);
+}
+
+/* The gradients of a direction on the face of a cube: the quotient rule, for s / (2 * major) and t / (2 * major). */
+static void gradients_on_face(const struct coordinates *where, uint32_t extent, double gradients[2][3]) {
+    const uint32_t *changes[2] = {where->dx, where->dy};
+    double direction[3];
+    for (int i = 0; i < 3; i++) direction[i] = float_of(where->at[i]);
+    const int8_t *axes = face_axes[face_of(direction)];
+    const double major = along(direction, axes[0]);
+    for (int g = 0; g < 2; g++) {
+        double change[3];
+        for (int i = 0; i < 3; i++) change[i] = float_of(changes[g][i]);
+        const double outward = along(change, axes[0]);
+        for (int i = 0; i < 2; i++)
+            gradients[g][i] = (along(change, axes[i + 1]) * major - along(direction, axes[i + 1]) * outward) /
+                              (2 * major * major) * extent;
+    }
+}
+
+static float level_of_gradients(const struct cpu_texture *texture, const struct coordinates *where, bool on_cube) {
     const struct cpu_image *image = &texture->texels.levels[0];
     const bool normalized = texture->sampler.flags & CU_TRSF_NORMALIZED_COORDINATES;
     const uint32_t extents[3] = {image->width, image->height, image->depth};
-    const uint32_t *gradients[2] = {where->dx, where->dy};
-    double most = 0, direction[3];
-    uint32_t face = 0;
+    const uint32_t *given[2] = {where->dx, where->dy};
+    double gradients[2][3] = {{0}};
     if (on_cube) {
-        for (int i = 0; i < 3; i++) direction[i] = float_of(where->at[i]);
-        face = face_of(direction);
+        gradients_on_face(where, extents[0], gradients);
+    } else {
+        for (int g = 0; g < 2; g++)
+            for (uint32_t i = 0; i < texture->texels.dimensions; i++)
+                gradients[g][i] = (double)float_of(given[g][i]) * (normalized ? extents[i] : 1);
     }
-    for (int g = 0; g < 2; g++) {
-        double sum = 0;
-        if (on_cube) { /* the quotient rule, for s / (2 * major) and t / (2 * major) */
-            double change[3];
-            for (int i = 0; i < 3; i++) change[i] = float_of(gradients[g][i]);
-            const double major = along(direction, face_axes[face][0]), outward = along(change, face_axes[face][0]);
-            for (int i = 1; i < 3; i++) {
-                const int8_t axis = face_axes[face][i];
-                double part = (along(change, axis) * major - along(direction, axis) * outward) / (2 * major * major);
-                sum += part * part * extents[0] * extents[0];
-            }
-        } else {
-            for (uint32_t i = 0; i < dimensions; i++) {
-                double part = (double)float_of(gradients[g][i]) * (normalized ? extents[i] : 1);
-                sum += part * part;
-            }
-        }
-        if (sum > most) most = sum;
-    }
-    return (float)most;
+    return (float)(floor(log2(steepness(gradients[0], gradients[1])) * FRACTION + 0.5) / FRACTION);
 }
 
 /* ---- fetches ----------------------------------------------------------------------------------------------------- */
 
-/* By integer coordinates: no filter, no address modes, and zeros outside. */
-static void fetch(const struct view *view, struct lookup lookup, const struct coordinates *where, uint32_t dimensions,
-                  uint32_t layer, uint32_t value[4]) {
+/* By integer coordinates: no filter, no address modes. Outside there are zeros, or, when a level is given, the nearest texels. */
+static void fetch(const struct view *view, struct lookup lookup, const struct coordinates *where, uint32_t value[4]) {
     const struct cpu_texels *texels = &view->texture->texels;
-    const uint32_t level = lookup.level == LEVEL_GIVEN ? where->level : 0;
+    const bool given = lookup.level == LEVEL_GIVEN, layered = lookup.geometry >= GEOMETRY_A1D;
+    const uint32_t level = given ? where->level : 0;
     memset(value, 0, 4 * sizeof *value);
     if (level >= texels->level_count) return;
     const struct cpu_image *image = &texels->levels[level];
-    const uint32_t extents[3] = {image->width, image->height, image->depth};
+    const int64_t extents[3] = {image->width, image->height, image->depth};
     int64_t at[3] = {0};
-    for (uint32_t i = 0; i < dimensions; i++) {
+    for (uint32_t i = 0; i < texels->dimensions; i++) {
         at[i] = (int64_t)(int32_t)where->at[i] + where->offset[i];
-        if (outside(at[i], extents[i])) return;
+        if (at[i] >= 0 && at[i] < extents[i]) continue;
+        if (!given) return;
+        at[i] = at[i] < 0 ? 0 : extents[i] - 1;
     }
-    struct place place = {(int32_t)at[0], (int32_t)at[1], dimensions > 2 ? (int32_t)at[2] : (int32_t)layer};
-    read_place(view, image, place, value);
+    if (layered) {
+        at[2] = where->layer;
+        if (at[2] >= image->layers) {
+            if (!given) return;
+            at[2] = image->layers - 1;
+        }
+    }
+    read_place(view, image, (struct place){(int32_t)at[0], (int32_t)at[1], (int32_t)at[2]}, value);
 }
 
-static void sample_level(const struct view *view, struct lookup lookup, const struct coordinates *where,
-                         uint32_t level, uint32_t layer, uint32_t value[4]) {
-    const struct cpu_texture *texture = view->texture;
-    const struct cpu_sampler *sampler = &texture->sampler;
-    const struct cpu_image *image = &texture->texels.levels[level];
+/* Where a fetch looks in a level: at which position, of what. */
+static struct target aim(const struct view *view, struct lookup lookup, const struct coordinates *where, uint32_t level,
+                         uint32_t layer, double at[3]) {
+    const struct cpu_sampler *sampler = &view->texture->sampler;
+    const struct cpu_image *image = &view->texture->texels.levels[level];
     const bool on_cube = lookup.geometry >= GEOMETRY_CUBE;
     const uint32_t extents[3] = {image->width, image->height, image->depth};
-    const float reference = float_of(where->compare);
-    struct target target = {view, image, lookup.flags & LOOKUP_COMPARE ? &reference : NULL, texture->texels.dimensions,
-                            layer, -1};
+    struct target target = {view, image, lookup.flags & LOOKUP_COMPARE ? &where->compare : NULL,
+                            view->texture->texels.dimensions, layer, -1};
     float coordinate[3];
     for (int i = 0; i < 3; i++) coordinate[i] = float_of(where->at[i]);
     if (on_cube) {
@@ -392,55 +441,70 @@ static void sample_level(const struct view *view, struct lookup lookup, const st
         if (sampler->flags & CU_TRSF_SEAMLESS_CUBEMAP) target.face = (int32_t)face;
         else target.layer += face;
     }
-    double at[3] = {0};
     for (uint32_t i = 0; i < target.dimensions; i++) {
-        /* The coordinates on a face are between 0 and 1, and 1 itself does not come round again. */
-        const uint32_t mode = on_cube ? CU_TR_ADDRESS_MODE_CLAMP : sampler->address_mode[i];
+        const uint32_t mode = target.face >= 0 ? CU_TR_ADDRESS_MODE_CLAMP : sampler->address_mode[i];
         const bool normalized = on_cube || sampler->flags & CU_TRSF_NORMALIZED_COORDINATES;
         at[i] = position(coordinate[i], extents[i], normalized, mode);
-        if (on_cube && at[i] >= extents[i]) at[i] = nextafter(extents[i], 0);
+        if (target.face >= 0 && at[i] >= extents[i]) at[i] = nextafter(extents[i], 0); /* on the face's edge */
     }
-    if (lookup.gather) gather(&target, at, where->offset, lookup.gather - 1u, value);
-    else filter(&target, at, where->offset, value);
+    if (lookup.geometry == GEOMETRY_1D && sampler->filter_mode == CU_TR_FILTER_MODE_LINEAR &&
+        sampler->address_mode[1] == CU_TR_ADDRESS_MODE_BORDER)
+        target.dimensions = 2; /* at y = 0 */
+    return target;
+}
+
+/* One texel, without a filter. */
+static void pick(const struct target *target, const double at[3], const int32_t offset[3], uint32_t value[4]) {
+    int64_t index[3] = {0};
+    for (uint32_t i = 0; i < target->dimensions; i++) index[i] = below(at[i]) + offset[i];
+    read_index(target, index, value);
+}
+
+/* Two levels, or one with all of the weight. */
+static void filter(const struct view *view, struct lookup lookup, const struct coordinates *where, uint32_t layer,
+                   uint32_t level, uint32_t weight, uint32_t value[4]) {
+    struct mixture mixture = {{0}, {0}, 0, 0};
+    enum channel channel = view->channel;
+    for (uint32_t i = 0; i <= (weight != 0); i++) {
+        double at[3] = {0};
+        const struct target target = aim(view, lookup, where, level + i, layer, at);
+        channel = mix_around(&target, at, where->offset, (struct part){&mixture, i ? weight : CPU_WHOLE - weight, !i && weight});
+    }
+    cpu_mixed(&mixture, channel, channel == view->channel ? view->texture->texels.channels : CPU_MAX_CHANNELS, value);
 }
 
 void cpu_sample(const struct view *view, struct lookup lookup, const struct coordinates *where, uint32_t value[4]) {
     const struct cpu_texture *texture = view->texture;
     const struct cpu_texels *texels = &texture->texels;
     const bool on_cube = lookup.geometry >= GEOMETRY_CUBE;
-    uint32_t layer = 0;
+    const bool linear = texture->sampler.filter_mode == CU_TR_FILTER_MODE_LINEAR;
+    if (!(lookup.flags & LOOKUP_FLOAT)) {
+        fetch(view, lookup, where, value);
+        return;
+    }
+    if (!texels->levels[0].size) { /* memory without a texel */
+        memset(value, 0, CPU_MAX_CHANNELS * sizeof *value);
+        return;
+    }
+    uint32_t layer = 0, level = 0, weight = 0;
     if (lookup.geometry >= GEOMETRY_A1D && lookup.geometry != GEOMETRY_CUBE) {
         const uint32_t faces = on_cube ? 6 : 1, layers = texels->levels[0].layers / faces;
         layer = (where->layer < layers ? where->layer : layers - 1) * faces;
     }
-    if (!(lookup.flags & LOOKUP_FLOAT)) {
-        fetch(view, lookup, where, texels->dimensions, layer, value);
+    if (texels->level_count > 1) {
+        float wanted = lookup.level == LEVEL_GIVEN ? float_of(where->level) : 0;
+        if (lookup.level == LEVEL_GRADIENT) wanted = level_of_gradients(texture, where, on_cube);
+        const uint32_t fixed = fixed_level(texture, wanted, lookup.level != LEVEL_BASE);
+        const bool between = texture->sampler.mipmap_filter_mode == CU_TR_FILTER_MODE_LINEAR && !lookup.gather;
+        level = (fixed + (between ? 0 : FRACTION / 2)) / FRACTION;
+        weight = between ? fixed % FRACTION : 0;
+    }
+    if (!lookup.gather && (linear || weight)) {
+        filter(view, lookup, where, layer, level, weight, value);
         return;
     }
-    if (texels->linear) { /* has nothing but texels */
-        double at = position(float_of(where->at[0]), 1, false, CU_TR_ADDRESS_MODE_CLAMP);
-        struct coordinates whole = *where;
-        whole.at[0] = (uint32_t)(int32_t)floor(at);
-        fetch(view, lookup, &whole, 1, 0, value);
-        return;
-    }
-    if (texels->level_count == 1) {
-        sample_level(view, lookup, where, 0, layer, value);
-        return;
-    }
-    float level = lookup.level == LEVEL_GIVEN ? float_of(where->level) : 0;
-    if (lookup.level == LEVEL_GRADIENT)
-        level = 0.5f * log2f(steepness(texture, where, texels->dimensions, on_cube));
-    const uint32_t fixed = fixed_level(texture, level);
-    const bool between = texture->sampler.mipmap_filter_mode == CU_TR_FILTER_MODE_LINEAR && fixed % FRACTION &&
-                         channel_is_float(view->channel) && !lookup.gather;
-    if (!between) {
-        sample_level(view, lookup, where, (fixed + FRACTION / 2) / FRACTION, layer, value);
-        return;
-    }
-    uint32_t next[4];
-    const float part = (float)(fixed % FRACTION) / FRACTION;
-    sample_level(view, lookup, where, fixed / FRACTION, layer, value);
-    sample_level(view, lookup, where, fixed / FRACTION + 1, layer, next);
-    for (int c = 0; c < 4; c++) value[c] = bits_of((1 - part) * float_of(value[c]) + part * float_of(next[c]));
+    double at[3] = {0};
+    const struct target target = aim(view, lookup, where, level, layer, at);
+    if (lookup.gather) gather(&target, at, where->offset, lookup.gather - 1u, value);
+    else pick(&target, at, where->offset, value);
 }

@@ -3,6 +3,7 @@
 
 #include <cupola/driver.h>
 #include <math.h>
+#include <string.h>
 
 enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags) {
     const bool as_integer = flags & CU_TRSF_READ_AS_INTEGER;
@@ -24,14 +25,50 @@ enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags) {
     }
 }
 
-float cpu_from_srgb(float x) { return x <= 0.04045f ? x / 12.92f : powf((x + 0.055f) / 1.055f, 2.4f); }
+/* ---- sRGB -------------------------------------------------------------------------------------------------------- */
+
+/* What an H200 makes of the 256 numbers: near the formula of the standard, with mantissas of eight bits. Some of them are
+ * not normalised, which shows in mixtures. */
+static const uint8_t srgb_mantissas[256] = {
+    0,   160, 160, 240, 160, 200, 240, 140, 160, 180, 200, 220, 240, 132, 144, 156, 170, 184, 198, 214,
+    230, 246, 131, 140, 150, 159, 169, 180, 190, 201, 213, 224, 118, 125, 131, 138, 145, 152, 159, 166,
+    174, 182, 190, 198, 206, 215, 224, 233, 121, 126, 131, 136, 141, 146, 151, 156, 162, 168, 173, 179,
+    185, 191, 197, 204, 105, 108, 112, 115, 118, 122, 125, 129, 133, 136, 140, 144, 148, 152, 156, 160,
+    164, 169, 173, 177, 182, 186, 191, 195, 200, 205, 209, 214, 219, 224, 229, 234, 120, 122, 125, 128,
+    130, 133, 136, 139, 142, 145, 148, 151, 154, 157, 160, 163, 166, 169, 172, 176, 179, 182, 186, 189,
+    192, 196, 199, 203, 206, 210, 214, 217, 221, 225, 229, 232, 236, 240, 244, 248, 126, 128, 130, 132,
+    134, 136, 138, 141, 143, 145, 147, 149, 152, 154, 156, 158, 161, 163, 165, 168, 170, 173, 175, 178,
+    180, 182, 185, 188, 190, 193, 195, 198, 200, 203, 206, 209, 211, 214, 217, 219, 222, 225, 228, 231,
+    234, 237, 240, 242, 123, 124, 126, 127, 129, 130, 132, 133, 135, 137, 138, 140, 141, 143, 145, 146,
+    148, 150, 151, 153, 155, 156, 158, 160, 161, 163, 165, 167, 169, 170, 172, 174, 176, 178, 179, 181,
+    183, 185, 187, 189, 191, 193, 195, 197, 199, 201, 203, 205, 207, 209, 211, 213, 215, 217, 219, 221,
+    223, 225, 227, 229, 232, 234, 236, 238, 120, 121, 122, 123, 125, 126, 127, 128,
+};
+static const struct {
+    int16_t first, exponent;
+} srgb_exponents[] = {{248, 1},  {184, 0},  {136, -1}, {96, -2}, {64, -3}, {48, -4}, {32, -5},
+                      {22, -6}, {13, -7}, {7, -8},   {4, -9},  {2, -10}, {0, -11}};
+
+uint32_t cpu_srgb(uint8_t number, int32_t *exponent) {
+    int i = 0;
+    while (number < srgb_exponents[i].first) i++;
+    *exponent = srgb_exponents[i].exponent;
+    return srgb_mantissas[number];
+}
+
+float cpu_from_srgb(uint8_t number) {
+    int32_t exponent;
+    const uint32_t mantissa = cpu_srgb(number, &exponent);
+    return ldexpf((float)mantissa, exponent - 8);
+}
+
 static inline float to_srgb(float x) { return x <= 0.0031308f ? x * 12.92f : 1.055f * powf(x, 1 / 2.4f) - 0.055f; }
+
+/* ---- reading and writing ----------------------------------------------------------------------------------------- */
 
 void cpu_texel_read(enum channel channel, uint32_t channels, uint64_t place, uint32_t value[CPU_MAX_CHANNELS]) {
     const void *memory = (const void *)(uintptr_t)place;
-    value[1] = value[2] = 0;
-    value[3] = channel_is_float(channel) ? bits_of(1) : 1;
-    for (uint32_t i = 0; i < channels; i++) value[i] = cpu_channel_read(channel, memory, i);
+    for (uint32_t i = 0; i < CPU_MAX_CHANNELS; i++) value[i] = i < channels ? cpu_channel_read(channel, memory, i) : 0;
 }
 
 /* Not a number counts as zero. */
@@ -66,6 +103,37 @@ static inline void write_channel(enum channel channel, void *memory, uint32_t i,
 
 void cpu_texel_write(enum channel channel, uint32_t channels, uint64_t place, const uint32_t value[CPU_MAX_CHANNELS]) {
     for (uint32_t i = 0; i < channels; i++) write_channel(channel, (void *)(uintptr_t)place, i, value[i]);
+}
+
+static uint16_t half_toward_zero(float x) {
+    const float magnitude = fminf(fabsf(x), 65504);
+    const uint16_t sign = (uint16_t)(signbit(x) ? 0x8000 : 0);
+    if (magnitude < 0x1p-14f) return sign | (uint16_t)(magnitude * 0x1p24f);
+    return sign | (uint16_t)((bits_of(magnitude) - 0x38000000) >> 13);
+}
+
+/* To the nearest, but what is between two towards zero. */
+static inline int32_t border_part(float x, float most) { return (int32_t)((double)x * most + (x < 0 ? -0.4999 : 0.4999)); }
+
+void cpu_border_write(enum channel channel, uint32_t channels, const float color[4], uint8_t texel[CPU_TEXEL_BYTES]) {
+    for (uint32_t i = 0; i < channels; i++) {
+        uint16_t *u16 = (uint16_t *)texel;
+        const float x = color[i];
+        const uint32_t bits = bits_of(x);
+        switch (channel) {
+            case CHANNEL_UINT8:
+            case CHANNEL_SINT8: texel[i] = (uint8_t)bits; break;
+            case CHANNEL_UNORM8: texel[i] = (uint8_t)border_part(within(x, 0, 1), 255); break;
+            case CHANNEL_SNORM8: texel[i] = (uint8_t)border_part(within(x, -1, 1), 127); break;
+            case CHANNEL_SRGB8: write_channel(CHANNEL_SRGB8, texel, i, bits); break;
+            case CHANNEL_UINT16:
+            case CHANNEL_SINT16: u16[i] = (uint16_t)bits; break;
+            case CHANNEL_UNORM16: u16[i] = (uint16_t)border_part(within(x, 0, 1), 65535); break;
+            case CHANNEL_SNORM16: u16[i] = (uint16_t)border_part(within(x, -1, 1), 32767); break;
+            case CHANNEL_HALF: u16[i] = half_toward_zero(x); break;
+            default: memcpy(texel + 4 * i, &bits, sizeof bits); break;
+        }
+    }
 }
 
 uint32_t cpu_channel_data_type(enum channel channel) {

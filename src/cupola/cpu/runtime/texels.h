@@ -28,7 +28,9 @@ enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags);
 static inline bool channel_is_float(enum channel channel) { return channel >= CHANNEL_UNORM8; }
 static inline bool channel_is_signed(enum channel channel) { return channel >= CHANNEL_SINT8 && channel <= CHANNEL_SINT32; }
 
-float cpu_from_srgb(float x);
+/* A decoded number of sRGB is the result * 2^(exponent - 8). */
+uint32_t cpu_srgb(uint8_t number, int32_t *exponent);
+float cpu_from_srgb(uint8_t number);
 
 static inline float signed_part(int value, float most) {
     float part = (float)value / most;
@@ -48,20 +50,20 @@ static inline uint32_t cpu_channel_read(enum channel channel, const void *memory
         case CHANNEL_UNORM16: return bits_of((float)u16[i] / 65535);
         case CHANNEL_SNORM8: return bits_of(signed_part((int8_t)u8[i], 127));
         case CHANNEL_SNORM16: return bits_of(signed_part((int16_t)u16[i], 32767));
-        case CHANNEL_SRGB8: {
-            float x = (float)u8[i] / 255;
-            return bits_of(i < 3 ? cpu_from_srgb(x) : x);
-        }
+        case CHANNEL_SRGB8: return bits_of(i < 3 ? cpu_from_srgb(u8[i]) : (float)u8[i] / 255);
         case CHANNEL_HALF: return bits_of(half_to_float(u16[i]));
         default: return ((const uint32_t *)memory)[i];
     }
 }
 
-/* The bits of the four numbers of a texel: integers, or floats. Channels that it lacks are 0, the fourth one 1. */
+/* The bits of the four numbers of a texel: integers, or floats. Channels that it lacks are 0, also the fourth one. */
 void cpu_texel_read(enum channel channel, uint32_t channels, uint64_t place, uint32_t value[CPU_MAX_CHANNELS]);
 
 /* The opposite; numbers that the format does not have become the nearest one that it has. */
 void cpu_texel_write(enum channel channel, uint32_t channels, uint64_t place, const uint32_t value[CPU_MAX_CHANNELS]);
+
+/* The colour of a border as a texel: numbers as near as the format has them, of integers the lowest bits. */
+void cpu_border_write(enum channel channel, uint32_t channels, const float color[4], uint8_t texel[CPU_TEXEL_BYTES]);
 
 /* What "txq" and "suq" say: the numbers of OpenCL's cl_channel_type and cl_channel_order (PTX ISA 5.3.2). */
 uint32_t cpu_channel_data_type(enum channel channel);

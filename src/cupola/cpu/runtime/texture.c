@@ -47,11 +47,25 @@ void cpu_wrong_geometry(cpu_context *context, const cpu_warp *warp, int lane, ui
                     geometry_names[geometry]);
 }
 
+/* A GPU reads zeros of arrays that it takes for linear memory, and the other way round. */
+static bool fits_coordinates(cpu_context *context, const cpu_warp *warp, int lane, uint32_t site,
+                             const struct cpu_texels *texels, struct lookup lookup) {
+    const bool whole = !(lookup.flags & LOOKUP_FLOAT);
+    if (lookup.geometry != GEOMETRY_1D || texels->linear == whole) return true;
+    cpu_fault_raise(context, warp, lane, CPU_FAULT_OBJECT, site, "%s",
+                    whole ? "the texture is of an array, which is read at positions (tex1D, a coordinate of type .f32); the "
+                            "instruction is for linear memory, for its coordinate is a whole number"
+                          : "the texture is of linear memory, which is read at whole numbers (tex1Dfetch, a coordinate of "
+                            "type .s32); the instruction is for arrays, for its coordinate is a position");
+    return false;
+}
+
 bool cpu_image_is_there(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site,
                         const struct cpu_texels *texels) {
     const cpu_site_cache *cache = &context->sites[site.index];
     for (uint32_t i = 0; i < texels->level_count; i++) {
         const struct cpu_image *image = &texels->levels[i];
+        if (!image->size) continue; /* memory without a texel */
         uint64_t offset = image->base - cache->base;
         if (offset < cache->size && cache->size - offset >= image->size) continue;
         cpu_allocation found;
@@ -103,6 +117,7 @@ CPU_HELPER uint32_t cupola_texture_sample(CPU_ACCESS_ARGUMENTS, uint64_t lookup_
                 cpu_wrong_geometry(context, warp, lane, site.index, texels, lookup.geometry, "texture");
                 return 1;
             }
+            if (!fits_coordinates(context, warp, lane, site.index, texels, lookup)) return 1;
             if (!cpu_image_is_there(context, warp, lane, site, texels)) return 1;
             view.channel = cpu_channel(texels, view.texture->sampler.flags);
         }
@@ -146,8 +161,22 @@ enum query {
     QUERY_MEMORY_LAYOUT = QUERY_ADDR_MODE + 3
 };
 
+/* Layers stand for the extent that an array does not have, but not the six faces of a cube of textures. */
+static uint32_t height_of(const struct cpu_texels *texels, const struct cpu_image *image, bool is_surface) {
+    if (texels->dimensions == 1 && texels->layered) return image->layers;
+    return texels->dimensions == 1 && (is_surface || texels->linear) ? 0 : image->height;
+}
+
+static uint32_t depth_of(const struct cpu_texels *texels, const struct cpu_image *image, bool is_surface) {
+    if (texels->dimensions == 3) return image->depth;
+    if (texels->dimensions == 1) return 0;
+    if (texels->cubemap && !is_surface) return texels->layered ? image->layers / 6 : 0;
+    return texels->layered || texels->cubemap ? image->layers : 0;
+}
+
 /* What is said of textures, which have a sampler, and of surfaces. */
-static uint32_t answer(const struct cpu_texture *texture, uint32_t flags, uint32_t query, uint32_t level) {
+static uint32_t answer(const struct cpu_texture *texture, bool is_surface, uint32_t query, uint32_t level) {
+    const uint32_t flags = is_surface ? CU_TRSF_READ_AS_INTEGER : texture->sampler.flags;
     const struct cpu_texels *texels = &texture->texels;
     const struct cpu_sampler *sampler = &texture->sampler;
     static const struct cpu_image nothing;
@@ -155,8 +184,8 @@ static uint32_t answer(const struct cpu_texture *texture, uint32_t flags, uint32
     const bool layered = texels->layered || texels->cubemap;
     switch (query) {
         case QUERY_WIDTH: return image->width;
-        case QUERY_HEIGHT: return texels->dimensions > 1 ? image->height : 0;
-        case QUERY_DEPTH: return texels->dimensions > 2 ? image->depth : 0;
+        case QUERY_HEIGHT: return height_of(texels, image, is_surface);
+        case QUERY_DEPTH: return depth_of(texels, image, is_surface);
         case QUERY_CHANNEL_DATA_TYPE: return cpu_channel_data_type(cpu_channel(texels, flags));
         case QUERY_CHANNEL_ORDER: return cpu_channel_order(texels->channels);
         case QUERY_NORMALIZED_COORDS: return (flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
@@ -182,8 +211,7 @@ CPU_HELPER uint32_t cupola_texture_query(CPU_ACCESS_ARGUMENTS, uint32_t query, u
             cpu_wrong_object(context, warp, lane, unpack_site(packed).index, object, is_surface);
             return 1;
         }
-        results[lane] = answer(texture, is_surface ? CU_TRSF_READ_AS_INTEGER : texture->sampler.flags, query,
-                               levels ? levels[lane] : 0);
+        results[lane] = answer(texture, is_surface, query, levels ? levels[lane] : 0);
     }
     return 0;
 }

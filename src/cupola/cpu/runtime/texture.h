@@ -16,7 +16,7 @@ struct cpu_image {
     uint64_t row, slice;           /* bytes from a row, and from a slice or layer, to the next */
 };
 
-enum { CPU_MAX_LEVELS = 17, CPU_MAX_CHANNELS = 4 };
+enum { CPU_MAX_LEVELS = 17, CPU_MAX_CHANNELS = 4, CPU_TEXEL_BYTES = 16 };
 
 struct cpu_texels {
     uint32_t format;     /* CUarray_format of a channel: one of the integers, HALF, FLOAT, or one of {U,S}NORM_INT{8,16}X1 */
@@ -40,8 +40,12 @@ struct cpu_sampler {
 
 struct cpu_texture {
     struct cpu_texels texels;
-    struct cpu_sampler sampler; /* of a texture */
+    struct cpu_sampler sampler;                  /* this and the next: of a texture */
+    _Alignas(4) uint8_t border[CPU_TEXEL_BYTES]; /* a texel of its colour */
 };
+
+/* To be called when the rest of a texture is known. */
+void cpu_texture_prepare(struct cpu_texture *texture);
 
 /* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no
  * lock. The result stays readable for ever, so that a kernel that races with the destruction of its texture cannot
