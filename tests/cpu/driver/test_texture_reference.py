@@ -15,7 +15,7 @@ from tests.conftest import on_cpu_device
 from tests.cpu.driver.arrays import FORMAT, SURFACE, descriptor, numbers, read, write
 from tests.cpu.driver.calls import explanation, launch, ok, status
 
-BAD, MISSING = "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NOT_FOUND"
+BAD, MISSING, HANDLE = "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_INVALID_HANDLE"
 WRAP, CLAMP, MIRROR, BORDER = driver.CUaddress_mode
 POINT, LINEAR = driver.CUfilter_mode
 OVERRIDE = 1  # CU_TRSA_OVERRIDE_FORMAT
@@ -30,13 +30,28 @@ PTX = b"""
 
 .visible .entry fetch(.param .u64 target)
 {
-    .reg .b32 %i, %x, %y, %z;
+    .reg .b32 %i;
     .reg .f32 %a, %b, %c, %d;
     .reg .b64 %to, %at;
     ld.param.u64 %to, [target];
     cvta.to.global.u64 %to, %to;
     mov.u32 %i, %tid.x;
     tex.1d.v4.f32.s32 {%a, %b, %c, %d}, [picture, {%i}];
+    mad.wide.u32 %at, %i, 4, %to;
+    st.global.f32 [%at], %a;
+    ret;
+}
+
+.visible .entry sample(.param .u64 target)
+{
+    .reg .b32 %i;
+    .reg .f32 %a, %b, %c, %d, %x;
+    .reg .b64 %to, %at;
+    ld.param.u64 %to, [target];
+    cvta.to.global.u64 %to, %to;
+    mov.u32 %i, %tid.x;
+    cvt.rn.f32.u32 %x, %i;
+    tex.1d.v4.f32.f32 {%a, %b, %c, %d}, [picture, {%x}];
     mad.wide.u32 %at, %i, 4, %to;
     st.global.f32 [%at], %a;
     ret;
@@ -128,24 +143,36 @@ def test_what_a_texture_is_bound_to(texture, array, buffer):
 
 
 @pytest.mark.cpu_only
+def test_mistakes_that_drivers_let_pass(texture, buffer):
+    for call, text in (
+        (lambda: driver.cuTexRefSetAddress(texture, buffer, 8192), "past the end"),
+        (lambda: driver.cuTexRefDestroy(texture), "is a module's"),
+    ):
+        result = call()
+        assert status(result) == BAD and text in explanation(result)
+
+
 def test_mistakes(texture, array, buffer):
     plain = ok(driver.cuArray3DCreate(descriptor(8)))
     shape = driver.CUDA_ARRAY_DESCRIPTOR()
     shape.Width, shape.Height, shape.NumChannels, shape.Format = 8, 4, 1, FORMAT.CU_AD_FORMAT_FLOAT
     cases = [
-        (lambda: driver.cuTexRefSetArray(texture, array, 0), "Flags must be CU_TRSA_OVERRIDE_FORMAT"),
-        (lambda: driver.cuTexRefSetAddressMode(texture, 3, WRAP), "dim is 3"),
-        (lambda: driver.cuTexRefSetFlags(texture, 0x100), "unknown bits: 0x100"),
-        (lambda: driver.cuTexRefSetFormat(texture, FORMAT.CU_AD_FORMAT_FLOAT, 3), "not 3"),
-        (lambda: driver.cuTexRefSetAddress(texture, buffer, 8192), "past the end"),
-        (lambda: driver.cuTexRefSetAddress2D(texture, shape, buffer, 33), "pitchInBytes is 33"),
-        (lambda: driver.cuTexRefDestroy(texture), "is a module's"),
+        (lambda: driver.cuTexRefSetArray(texture, array, 2), BAD, "Flags may be CU_TRSA_OVERRIDE_FORMAT"),
+        (lambda: driver.cuTexRefSetArray(texture, 0, OVERRIDE), HANDLE, "the CUDA array is null"),
+        (lambda: driver.cuTexRefSetMipmappedArray(texture, 0, OVERRIDE), HANDLE, "array is null"),
+        (lambda: driver.cuTexRefSetAddressMode(texture, 3, WRAP), BAD, "dim is 3"),
+        (lambda: driver.cuTexRefSetFlags(texture, 0x100), BAD, "unknown bits: 0x100"),
+        (lambda: driver.cuTexRefSetFormat(texture, FORMAT.CU_AD_FORMAT_FLOAT, 3), BAD, "not 3"),
+        (lambda: driver.cuTexRefSetAddress2D(texture, shape, buffer, 33), BAD, "pitchInBytes is 33"),
     ]
-    for call, text in cases:
-        result = call()
-        assert status(result) == BAD and text in explanation(result), explanation(result)
     ok(driver.cuTexRefSetAddress2D(texture, shape, buffer, 64))
-    assert int(ok(driver.cuTexRefGetAddress(texture))) == buffer
+    for call, expected, text in cases:
+        result = call()
+        assert status(result) == expected
+        assert not on_cpu_device() or text in explanation(result), explanation(result)
+        assert int(ok(driver.cuTexRefGetAddress(texture))) == buffer, "it is bound to what it was"
+    ok(driver.cuTexRefSetAddress(texture, 0, 0))
+    assert status(driver.cuTexRefGetAddress(texture)) == BAD, "it is bound to nothing"
     ok(driver.cuArrayDestroy(plain))
 
 
@@ -187,17 +214,18 @@ def run(function, *arguments):
 
 def test_kernels_read_through_references(module, texture, array, buffer):
     """Of an array, then of memory, then of the array again."""
-    fetch, back = ok(driver.cuModuleGetFunction(module, b"fetch")), np.zeros(32, np.float32)
+    fetch, sample = (ok(driver.cuModuleGetFunction(module, name)) for name in (b"fetch", b"sample"))
+    back = np.zeros(32, np.float32)
     other = numbers((32,), start=3)
     ok(driver.cuMemcpyHtoD(buffer + 2048, other.ctypes.data, other.nbytes))
     ok(driver.cuTexRefSetFormat(texture, FORMAT.CU_AD_FORMAT_FLOAT, 1))
-    for bind, wanted in (
-        (lambda: driver.cuTexRefSetArray(texture, array, OVERRIDE), numbers((32,))),
-        (lambda: driver.cuTexRefSetAddress(texture, buffer + 2048, 128), other),
-        (lambda: driver.cuTexRefSetArray(texture, array, OVERRIDE), numbers((32,))),
+    for bind, function, wanted in (
+        (lambda: driver.cuTexRefSetArray(texture, array, OVERRIDE), sample, numbers((32,))),
+        (lambda: driver.cuTexRefSetAddress(texture, buffer + 2048, 128), fetch, other),
+        (lambda: driver.cuTexRefSetArray(texture, array, 0), sample, numbers((32,))),
     ):
         ok(bind())
-        run(fetch, ctypes.c_uint64(buffer))
+        run(function, ctypes.c_uint64(buffer))
         ok(driver.cuMemcpyDtoH(back.ctypes.data, buffer, 128))
         assert (back == wanted).all()
 

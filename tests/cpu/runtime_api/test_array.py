@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cupola.bindings import driver, runtime
+from tests.conftest import on_cpu_device
 from tests.cpu.runtime_api.calls import ok, status
 
 KIND = runtime.cudaMemcpyKind
@@ -115,6 +116,7 @@ def test_matrices(make_array, stream, asynchronous):
     zeros = np.zeros((6, 10), np.float32)
     for array in (a, b):
         ok(runtime.cudaMemcpy2DToArray(array, 0, 0, zeros, 40, 40, 6, KIND.cudaMemcpyHostToDevice))
+    ok(runtime.cudaDeviceSynchronize())  # before what the stream does
     source, target = data.ctypes.data + 48 + 8, back.ctypes.data
     if asynchronous:
         ok(runtime.cudaMemcpy2DToArrayAsync(a, 4, 1, source, 48, 24, 4, KIND.cudaMemcpyHostToDevice, stream))
@@ -153,6 +155,7 @@ def test_bytes_that_go_on_from_row_to_row(make_array, stream, x, y, count, async
     a, data, back = make_array(10, 6), numbers(60), np.zeros(60, np.float32)
     ok(runtime.cudaMemcpyToArray(a, 0, 0, np.zeros(60, np.float32), 240, KIND.cudaMemcpyHostToDevice))
     if asynchronous:
+        ok(runtime.cudaDeviceSynchronize())
         ok(runtime.cudaMemcpyToArrayAsync(a, x, y, data, count, KIND.cudaMemcpyHostToDevice, stream))
         ok(runtime.cudaMemcpyFromArrayAsync(back, a, 0, 0, 240, KIND.cudaMemcpyDeviceToHost, stream))
         ok(runtime.cudaStreamSynchronize(stream))
@@ -187,6 +190,7 @@ def pitched(data):
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_boxes_count_texels(make_array, stream, asynchronous):
+    """Also of memory, when there is an array at the other end."""
     a, b = make_array(8, 6, 5, channels(32, 32)), make_array(6, 6, 4, channels(32, 32))
     data, back = numbers(5, 6, 16), np.zeros((4, 6, 12), np.float32)
     copy = runtime.cudaMemcpy3DParms()
@@ -201,7 +205,7 @@ def test_boxes_count_texels(make_array, stream, asynchronous):
     clear.kind = KIND.cudaMemcpyHostToDevice
     out = runtime.cudaMemcpy3DParms()
     out.srcArray, out.dstPtr, out.extent = b, pitched(back), runtime.make_cudaExtent(5, 6, 4)
-    out.srcPos, out.dstPos = runtime.make_cudaPos(1, 0, 0), runtime.make_cudaPos(8, 0, 0)
+    out.srcPos, out.dstPos = runtime.make_cudaPos(1, 0, 0), runtime.make_cudaPos(1, 0, 0)
     out.kind = KIND.cudaMemcpyDeviceToHost
     for parameters in (clear, copy, between, out):
         if asynchronous:
@@ -212,6 +216,17 @@ def test_boxes_count_texels(make_array, stream, asynchronous):
     wanted = np.zeros((4, 6, 12), np.float32)
     wanted[0:4, 2:5, 2:10] = data[1:5, 1:4, 4:12]
     assert (back == wanted).all()
+
+
+def test_bad_boxes(make_array):
+    a, b, data = make_array(8, 6, 5, channels(32, 32)), make_array(8, 6, 5), numbers(5, 6, 16)
+    past_the_row, other_texels = runtime.cudaMemcpy3DParms(), runtime.cudaMemcpy3DParms()
+    past_the_row.srcPtr, past_the_row.dstArray = pitched(data), a
+    past_the_row.srcPos, past_the_row.extent = runtime.make_cudaPos(4, 0, 0), runtime.make_cudaExtent(5, 6, 5)
+    other_texels.srcArray, other_texels.dstArray, other_texels.extent = a, b, runtime.make_cudaExtent(4, 6, 5)
+    past_the_row.kind, other_texels.kind = KIND.cudaMemcpyHostToDevice, KIND.cudaMemcpyDeviceToDevice
+    for parameters in (past_the_row, other_texels):
+        assert status(runtime.cudaMemcpy3D(parameters)) == "cudaErrorInvalidValue"
 
 
 def test_an_end_is_one_thing(make_array):
@@ -259,9 +274,10 @@ def test_textures(make_array, memory):
     texture = ok(runtime.cudaCreateTextureObject(resource("Array", array_array=array), wanted, None))
     found = ok(runtime.cudaGetTextureObjectTextureDesc(texture))
     for field in ("addressMode", "filterMode", "readMode", "sRGB", "normalizedCoords", "maxAnisotropy", "borderColor"):
-        assert getattr(found, field) == getattr(wanted, field), field
+        if on_cpu_device() or field != "borderColor":  # of which drivers tell zeros
+            assert getattr(found, field) == getattr(wanted, field), field
     assert int(ok(runtime.cudaGetTextureObjectResourceDesc(texture)).res.array.array) == int(array)
-    assert status(runtime.cudaGetTextureObjectResourceViewDesc(texture)) == "cudaErrorInvalidValue"
+    assert ok(runtime.cudaGetTextureObjectResourceViewDesc(texture)).width == 0, "it has no view"
     ok(runtime.cudaDestroyTextureObject(texture))
     view = runtime.cudaResourceViewDesc()
     view.format, view.width, view.height = runtime.cudaResourceViewFormat.cudaResViewFormatFloat1, 8, 4
@@ -300,4 +316,4 @@ def test_surfaces(make_array):
     assert int(ok(runtime.cudaGetSurfaceObjectResourceDesc(surface)).res.array.array) == int(array)
     ok(runtime.cudaDestroySurfaceObject(surface))
     plain = resource("Array", array_array=make_array(8, 4))
-    assert status(runtime.cudaCreateSurfaceObject(plain)) == "cudaErrorInvalidValue"
+    ok(runtime.cudaDestroySurfaceObject(ok(runtime.cudaCreateSurfaceObject(plain))))

@@ -94,15 +94,17 @@ static CUresult check_extents(const CUDA_ARRAY3D_DESCRIPTOR *d, enum shape shape
 
 static CUresult check_flags(unsigned flags, enum shape shape) {
     const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                           CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
-    const unsigned missing = CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
-                             CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
-    if (flags & ~(known | missing))
-        return fail(CUDA_ERROR_INVALID_VALUE, "Flags has unknown bits: %#x.", flags & ~(known | missing));
+                           CUDA_ARRAY3D_TEXTURE_GATHER;
+    const unsigned graphics = CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
+    const unsigned missing = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+    if (flags & ~(known | graphics | missing))
+        return fail(CUDA_ERROR_INVALID_VALUE, "Flags has unknown bits: %#x.", flags & ~(known | graphics | missing));
+    if (flags & graphics)
+        return fail(CUDA_ERROR_INVALID_VALUE, "Flags has %#x: depth textures and colour attachments are made by the "
+                    "libraries of graphics.", flags & graphics);
     if (flags & missing)
         return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "Flags has %#x: the CPU device has no depth textures, no sparse arrays, no memory to be mapped "
-                    "later and no video.",
+                    "Flags has %#x: the CPU device has no sparse arrays, no memory to be mapped later and no video.",
                     flags & missing);
     if (flags & CUDA_ARRAY3D_TEXTURE_GATHER && shape != SHAPE_2D)
         return fail(CUDA_ERROR_INVALID_VALUE, "CUDA_ARRAY3D_TEXTURE_GATHER is for 2D arrays, this is a %s.",
@@ -224,8 +226,7 @@ CUresult cuArrayDestroy(CUarray hArray) {
     RETURN_IF(enter());
     RETURN_IF(capture_check_thread("cuArrayDestroy"));
     RETURN_IF(array_check(hArray));
-    if (hArray->levels)
-        return fail(CUDA_ERROR_INVALID_HANDLE, "the array is a level of a mipmapped array, and goes with that.");
+    if (hArray->levels) return CUDA_SUCCESS; /* it goes with its mipmapped array */
     memory_wait_for_users(hArray->context);
     if (!handle_kill(hArray)) return fail_handle("CUDA array", hArray, HANDLE_ARRAY);
     (void)cpu_memory_free(hArray->image.base);

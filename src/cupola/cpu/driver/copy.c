@@ -114,8 +114,6 @@ CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *co
         resolve(&source, form, planned, &from, &copy->source_pitch, &copy->source_slice, source_pageable));
     RETURN_IF(
         resolve(&target, form, planned, &to, &copy->target_pitch, &copy->target_slice, target_pageable));
-    if (source.type == CU_MEMORYTYPE_ARRAY && target.type == CU_MEMORYTYPE_ARRAY)
-        RETURN_IF(arrays_check_pair(source.array, target.array));
     copy->source = (const char *)from;
     copy->target = (char *)to;
     return CUDA_SUCCESS;

@@ -1,5 +1,6 @@
-/* Copies from and to CUDA arrays (CUDA Driver API, "Memory Management": cuMemcpyHtoA and its like, and the sides of
- * type CU_MEMORYTYPE_ARRAY of cuMemcpy2D and cuMemcpy3D). A layer counts as a slice, the face of a cube as a layer. */
+/* Copies from and to CUDA arrays (CUDA Driver API, "Memory Management": cuMemcpyHtoA and its like, and the sides of type
+ * CU_MEMORYTYPE_ARRAY of cuMemcpy2D and cuMemcpy3D). A layer counts as a slice, the face of a cube as a layer. Bytes are
+ * copied, whatever texels they are of: also parts of them, and from texels of one size to those of another. */
 #include "array.h"
 
 CUresult array_texel(CUarray array, size_t *bytes) {
@@ -19,12 +20,9 @@ CUresult array_place_check(const struct array_place *place, const CUDA_MEMCPY3D 
                            size_t *slice) {
     CUarray array = place->array;
     const char *role = place->role;
+    if (!array) return fail(CUDA_ERROR_INVALID_VALUE, "the array of %s is null.", role);
     RETURN_IF(array_check(array));
     const struct cpu_image *image = &array->image;
-    if (place->x % array->texel || form->WidthInBytes % array->texel)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "%zu bytes from byte %zu on are not whole texels of %s, an array with texels of %u bytes.",
-                    form->WidthInBytes, place->x, role, array->texel);
     RETURN_IF(check_within(role, "bytes of a row", place->x, form->WidthInBytes, image->row));
     RETURN_IF(check_within(role, "rows", place->y, form->Height, image->height));
     RETURN_IF(check_within(role, "slices or layers", place->z, form->Depth, (size_t)image->depth * image->layers));
@@ -32,12 +30,6 @@ CUresult array_place_check(const struct array_place *place, const CUDA_MEMCPY3D 
     *slice = image->slice;
     *start = image->base + place->z * image->slice + place->y * image->row + place->x;
     return CUDA_SUCCESS;
-}
-
-CUresult arrays_check_pair(CUarray source, CUarray target) {
-    if (source->texel == target->texel) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "the source has texels of %u bytes, the target of %u: they must be the same.",
-                source->texel, target->texel);
 }
 
 /* ---- one row ------------------------------------------------------------------------------------------ */

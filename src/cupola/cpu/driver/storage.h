@@ -43,7 +43,6 @@ struct array_place {
 };
 CUresult array_place_check(const struct array_place *place, const CUDA_MEMCPY3D *form, uint64_t *start, size_t *pitch,
                            size_t *slice);
-CUresult arrays_check_pair(CUarray source, CUarray target); /* of a copy from array to array */
 CUresult array_texel(CUarray array, size_t *bytes);
 
 /* Check a fill, and bring it into its one form. */

@@ -49,7 +49,6 @@ static struct reference *reference_new(enum handle_kind kind, CUcontext context,
     reference->variable = variable;
     reference->format = CU_AD_FORMAT_FLOAT;
     reference->channels = 1;
-    reference->sampler.maxAnisotropy = 1;
     for (int i = 0; i < 3; i++) reference->sampler.addressMode[i] = CU_TR_ADDRESS_MODE_CLAMP;
     return reference;
 }
@@ -127,8 +126,8 @@ static CUresult check(struct reference *reference, enum handle_kind kind) {
 
 /* ---- binding --------------------------------------------------------------------------------------------------- */
 
-/* Make the object anew from what is set. A texture of levels waits for cuTexRefSetFlags to normalise its
- * coordinates. */
+/* Make the object anew from what is set; the last one stays when that fails. A texture of levels waits for cuTexRefSetFlags
+ * to normalise its coordinates. */
 static CUresult refresh(CUtexref texture) {
     struct reference *reference = &texture->reference;
     struct texture *object = NULL;
@@ -138,25 +137,30 @@ static CUresult refresh(CUtexref texture) {
     pthread_mutex_lock(&lock);
     if (reference->is_bound && !waits)
         status = texture_make(reference->context, &reference->resource, &reference->sampler, NULL, &object);
-    set_object(reference, HANDLE_TEXTURE, object);
+    if (!status) set_object(reference, HANDLE_TEXTURE, object);
     pthread_mutex_unlock(&lock);
     return status;
 }
 
 static CUresult bind(CUtexref texture, const CUDA_RESOURCE_DESC *resource) {
-    texture->reference.is_bound = resource != NULL;
-    if (resource) texture->reference.resource = *resource;
+    struct reference *reference = &texture->reference;
+    const CUDA_RESOURCE_DESC last = reference->resource;
+    const bool was_bound = reference->is_bound;
+    reference->is_bound = resource != NULL;
+    if (resource) reference->resource = *resource;
     CUresult status = refresh(texture);
-    if (status) texture->reference.is_bound = false;
+    if (!status) return CUDA_SUCCESS;
+    reference->is_bound = was_bound;
+    reference->resource = last;
     return status;
 }
 
 static CUresult check_texture(CUtexref texture) { return check(&texture->reference, HANDLE_TEXTURE_REFERENCE); }
 
 static CUresult check_override(unsigned flags) {
-    return flags == CU_TRSA_OVERRIDE_FORMAT
-               ? CUDA_SUCCESS
-               : fail(CUDA_ERROR_INVALID_VALUE, "Flags must be CU_TRSA_OVERRIDE_FORMAT, not %#x", flags);
+    return flags & ~(unsigned)CU_TRSA_OVERRIDE_FORMAT
+               ? fail(CUDA_ERROR_INVALID_VALUE, "Flags may be CU_TRSA_OVERRIDE_FORMAT, not %#x", flags)
+               : CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name) {
@@ -183,7 +187,6 @@ CUresult cuTexRefDestroy(CUtexref hTexRef) {
 CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) {
     RETURN_IF(check_texture(hTexRef));
     RETURN_IF(check_override(Flags));
-    if (!hArray) return bind(hTexRef, NULL);
     RETURN_IF(array_check(hArray));
     hTexRef->reference.format = hArray->descriptor.Format;
     hTexRef->reference.channels = (int)hArray->descriptor.NumChannels;
@@ -195,7 +198,6 @@ CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) 
 CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags) {
     RETURN_IF(check_texture(hTexRef));
     RETURN_IF(check_override(Flags));
-    if (!hMipmappedArray) return bind(hTexRef, NULL);
     RETURN_IF(mipmapped_array_check(hMipmappedArray));
     hTexRef->reference.format = hMipmappedArray->descriptor.Format;
     hTexRef->reference.channels = (int)hMipmappedArray->descriptor.NumChannels;
@@ -394,6 +396,9 @@ CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flag
     if (Flags) return fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %#x", Flags);
     CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
     resource.res.array.hArray = hArray;
+    RETURN_IF(array_check(hArray));
+    if (!(hArray->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST))
+        return fail(CUDA_ERROR_INVALID_VALUE, "the array was not made for surfaces: give it CUDA_ARRAY3D_SURFACE_LDST");
     RETURN_IF(surface_make(reference->context, &resource, &object));
     pthread_mutex_lock(&lock);
     set_object(reference, HANDLE_SURFACE, object);

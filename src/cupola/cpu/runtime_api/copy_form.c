@@ -28,7 +28,8 @@ static enum cudaMemcpyKind kind_of(CUmemorytype source, CUmemorytype target) {
                      : cudaMemcpyDeviceToDevice;
 }
 
-/* One end of a copy: memory at an address, where positions count bytes, or an array, where they count its texels. */
+/* One end of a copy: memory at an address, or an array. Positions count bytes, but the array's texels when there is one at
+ * either end. */
 static CUresult check_end(const char *role, cudaArray_t array, const struct cudaPitchedPtr *end, size_t width,
                           const struct cudaExtent *extent) {
     bool several = extent->height > 1 || extent->depth > 1;
@@ -48,12 +49,16 @@ static CUresult in_bytes(size_t count, size_t texel, size_t *bytes) {
 CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form) {
     if (!copy) return fail_null("p");
     RETURN_IF(check_kind(copy->kind));
-    size_t from_texel = 1, to_texel = 1, from_x, to_x, width;
-    if (copy->srcArray) RETURN_IF(texel_of(copy->srcArray, &from_texel));
+    size_t texel = 1, to_texel, from_x, to_x, width;
+    if (copy->srcArray) RETURN_IF(texel_of(copy->srcArray, &texel));
+    to_texel = texel;
     if (copy->dstArray) RETURN_IF(texel_of(copy->dstArray, &to_texel));
-    RETURN_IF(in_bytes(copy->srcPos.x, from_texel, &from_x));
+    if (copy->srcArray && texel != to_texel)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the source has texels of %zu bytes, the target of %zu: they must be the same",
+                    texel, to_texel);
+    RETURN_IF(in_bytes(copy->srcPos.x, to_texel, &from_x));
     RETURN_IF(in_bytes(copy->dstPos.x, to_texel, &to_x));
-    RETURN_IF(in_bytes(copy->extent.width, copy->srcArray ? from_texel : to_texel, &width));
+    RETURN_IF(in_bytes(copy->extent.width, to_texel, &width));
     RETURN_IF(check_end("source", copy->srcArray, &copy->srcPtr, width, &copy->extent));
     RETURN_IF(check_end("target", copy->dstArray, &copy->dstPtr, width, &copy->extent));
     *form = (CUDA_MEMCPY3D){
@@ -94,23 +99,23 @@ CUresult form_of_row(void *target, const void *source, size_t bytes, enum cudaMe
 
 void copy_of_form(const CUDA_MEMCPY3D *form, struct cudaMemcpy3DParms *copy) {
     bool from_host = form->srcMemoryType == CU_MEMORYTYPE_HOST, to_host = form->dstMemoryType == CU_MEMORYTYPE_HOST;
-    size_t from_texel = 1, to_texel = 1; /* stays 1 for an array that is gone */
-    if (form->srcArray) (void)texel_of((cudaArray_t)form->srcArray, &from_texel);
-    if (form->dstArray) (void)texel_of((cudaArray_t)form->dstArray, &to_texel);
+    size_t texel = 1; /* stays 1 for an array that is gone */
+    if (form->srcArray || form->dstArray)
+        (void)texel_of((cudaArray_t)(form->srcArray ? form->srcArray : form->dstArray), &texel);
     *copy = (struct cudaMemcpy3DParms){
         .srcArray = (cudaArray_t)form->srcArray,
         .dstArray = (cudaArray_t)form->dstArray,
-        .srcPos = {form->srcXInBytes / from_texel, form->srcY, form->srcZ},
+        .srcPos = {form->srcXInBytes / texel, form->srcY, form->srcZ},
         .srcPtr = {.ptr = from_host ? (void *)form->srcHost : (void *)form->srcDevice,
                    .pitch = form->srcPitch,
                    .xsize = form->srcPitch,
                    .ysize = form->srcHeight},
-        .dstPos = {form->dstXInBytes / to_texel, form->dstY, form->dstZ},
+        .dstPos = {form->dstXInBytes / texel, form->dstY, form->dstZ},
         .dstPtr = {.ptr = to_host ? form->dstHost : (void *)form->dstDevice,
                    .pitch = form->dstPitch,
                    .xsize = form->dstPitch,
                    .ysize = form->dstHeight},
-        .extent = {form->WidthInBytes / (form->srcArray ? from_texel : to_texel), form->Height, form->Depth},
+        .extent = {form->WidthInBytes / texel, form->Height, form->Depth},
         .kind = kind_of(form->srcMemoryType, form->dstMemoryType),
     };
 }

@@ -151,9 +151,11 @@ static CUresult choose(int *device, const struct cudaDeviceProp *wanted) {
 }
 
 static CUresult linear_width(size_t *width, const struct cudaChannelFormatDesc *format, int device) {
+    CUarray_format kind;
+    unsigned channels;
     if (!format) return fail_null("fmtDesc");
-    unsigned channels = !!format->x + !!format->y + !!format->z + !!format->w;
-    return cuDeviceGetTexture1DLinearMaxWidth(width, CU_AD_FORMAT_UNSIGNED_INT8, channels, device);
+    RETURN_IF(format_of_channels(format, &kind, &channels));
+    return cuDeviceGetTexture1DLinearMaxWidth(width, kind, channels, device);
 }
 
 static CUresult enable_peer(int peer, unsigned flags) {
