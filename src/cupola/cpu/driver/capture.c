@@ -229,7 +229,7 @@ static void inherit(CUstream stream, struct op *op) {
 CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode *node) {
     if (!stream_is_capturing(stream)) {
         op_free(op);
-        return fail(CUDA_ERROR_INVALID_VALUE,
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "nodes that kernels can change exist in graphs only, and the stream is not capturing");
     }
     inherit(stream, op);

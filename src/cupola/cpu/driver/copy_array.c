@@ -1,6 +1,7 @@
-/* Copies from and to CUDA arrays (CUDA Driver API, "Memory Management": cuMemcpyHtoA and its like, and the sides of type
- * CU_MEMORYTYPE_ARRAY of cuMemcpy2D and cuMemcpy3D). A layer counts as a slice, the face of a cube as a layer. Bytes are
- * copied, whatever texels they are of: also parts of them, and from texels of one size to those of another. */
+/* Copies from and to CUDA arrays (CUDA Driver API, "Memory Management": cuMemcpyHtoA and its like, and the sides of
+ * type CU_MEMORYTYPE_ARRAY of cuMemcpy2D and cuMemcpy3D). A layer counts as a slice, the face of a cube as a layer.
+ * Bytes are copied, whatever texels they are of: also parts of them, and from texels of one size to those of another.
+ * */
 #include "array.h"
 
 CUresult array_texel(CUarray array, size_t *bytes) {

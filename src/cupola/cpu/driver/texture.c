@@ -52,8 +52,8 @@ static CUresult memory_texel(CUarray_format format, unsigned channels, struct cp
     if (texel_is_integer(texels->format) || texels->format == CU_AD_FORMAT_HALF || texels->format == CU_AD_FORMAT_FLOAT)
         return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE,
-                "format 0x%x is for arrays; in memory, texels are integers, half or float: read integers of 8 or 16 bits "
-                "without CU_TRSF_READ_AS_INTEGER instead, which makes floats of them.",
+                "format 0x%x is for arrays; in memory, texels are integers, half or float: read integers of 8 or 16 "
+                "bits without CU_TRSF_READ_AS_INTEGER instead, which makes floats of them.",
                 (unsigned)format);
 }
 
@@ -81,11 +81,11 @@ static CUresult pitched(CUcontext context, const CUDA_RESOURCE_DESC *r, struct c
     size_t unit = (size_t)limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT);
     RETURN_IF(memory_texel(r->res.pitch2D.format, r->res.pitch2D.numChannels, texels));
     if (width > widest || height > highest)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the texture has %zu x %zu texels; there may be %zu x %zu at most.", width,
-                    height, widest, highest);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the texture has %zu x %zu texels; there may be %zu x %zu at most.",
+                    width, height, widest, highest);
     if (pitch % unit || pitch > longest)
-        return fail(CUDA_ERROR_INVALID_VALUE, "pitchInBytes is %zu; it must be a multiple of %zu, %zu at most.", pitch, unit,
-                    longest);
+        return fail(CUDA_ERROR_INVALID_VALUE, "pitchInBytes is %zu; it must be a multiple of %zu, %zu at most.", pitch,
+                    unit, longest);
     uint64_t size = width && height ? (height - 1) * pitch + width * texels->bytes : 0;
     RETURN_IF(check_texture_address(context, r->res.pitch2D.devPtr, size));
     texels->dimensions = 2;
@@ -133,7 +133,8 @@ static CUresult view_format(const CUDA_RESOURCE_VIEW_DESC *v, struct cpu_texels 
         CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32, CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
     uint32_t bytes = texels->bytes, index = (uint32_t)v->format - CU_RES_VIEW_FORMAT_UINT_1X8;
     if (v->format == CU_RES_VIEW_FORMAT_NONE)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the format of the view is NONE; give it one with texels of %u bytes.", bytes);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the format of the view is NONE; give it one with texels of %u bytes.",
+                    bytes);
     if (v->format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1 && v->format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device does not decode block compressed textures.");
     if (index / 3 >= sizeof formats / sizeof *formats)
@@ -159,8 +160,8 @@ static CUresult apply_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
     const bool mipmapped = r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (v->firstMipmapLevel > v->lastMipmapLevel || v->firstMipmapLevel >= texels->level_count ||
         (!mipmapped && v->lastMipmapLevel))
-        return fail(CUDA_ERROR_INVALID_VALUE, "the view has levels %u to %u; the array has 0 to %u.", v->firstMipmapLevel,
-                    v->lastMipmapLevel, texels->level_count - 1);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the view has levels %u to %u; the array has 0 to %u.",
+                    v->firstMipmapLevel, v->lastMipmapLevel, texels->level_count - 1);
     const uint32_t count = texels->layered ? whole->layers : 1, unit = texels->cubemap ? 6 : 1;
     if (v->firstLayer > v->lastLayer || v->firstLayer >= count || (!texels->layered && v->lastLayer))
         return fail(CUDA_ERROR_INVALID_VALUE, "the view has layers %u to %u; the array has 0 to %u.", v->firstLayer,
@@ -190,7 +191,8 @@ static CUresult check_filter(CUfilter_mode mode, const char *name) {
     return fail(CUDA_ERROR_INVALID_VALUE, "%s is %d; it must be POINT or LINEAR.", name, (int)mode);
 }
 
-static CUresult check_sampler(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *t, const struct cpu_texels *texels) {
+static CUresult check_sampler(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *t,
+                              const struct cpu_texels *texels) {
     const unsigned unused = 0x4 | 0x8; /* which drivers let pass */
     const unsigned known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                            CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP | unused;
@@ -247,7 +249,8 @@ CUresult texture_make(CUcontext context, const CUDA_RESOURCE_DESC *resource, con
                       const CUDA_RESOURCE_VIEW_DESC *view, struct texture **made) {
     struct cpu_texels texels = {0};
     RETURN_IF(describe_resource(context, resource, &texels));
-    const bool is_memory = resource->resType != CU_RESOURCE_TYPE_ARRAY && resource->resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    const CUresourcetype type = resource->resType;
+    const bool is_memory = type != CU_RESOURCE_TYPE_ARRAY && type != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (view && !is_memory) RETURN_IF(apply_view(resource, view, &texels)); /* memory has none, whatever is given */
     RETURN_IF(check_sampler(resource, sampler, &texels));
     struct texture *object = object_new(HANDLE_TEXTURE, context, resource, &texels);

@@ -126,8 +126,8 @@ static CUresult check(struct reference *reference, enum handle_kind kind) {
 
 /* ---- binding --------------------------------------------------------------------------------------------------- */
 
-/* Make the object anew from what is set; the last one stays when that fails. A texture of levels waits for cuTexRefSetFlags
- * to normalise its coordinates. */
+/* Make the object anew from what is set; the last one stays when that fails. A texture of levels waits for
+ * cuTexRefSetFlags to normalise its coordinates. */
 static CUresult refresh(CUtexref texture) {
     struct reference *reference = &texture->reference;
     struct texture *object = NULL;

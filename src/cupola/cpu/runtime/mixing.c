@@ -1,15 +1,16 @@
 /* What the LINEAR filter makes of texels (CUDA C++ Programming Guide, "Linear Filtering").
  *
- * The guide has a formula with real numbers; this is what an H200 computes for it, found by comparing results bit for bit.
+ * The guide has a formula with real numbers; this is what an H200 computes for it, found by comparing results bit for
+ * bit.
  *
  * Weights have eight bits of fraction, also those of several dimensions: the whole, 256, is split between the slices or
- * levels, the part of each between the columns, and the part of each column between the rows. A part that is not whole is
- * rounded to the nearest, and what is between two goes to the second column, in that to the second row, and in the first
- * column to the first row. So the weights of a mixture add up to 256 always.
+ * levels, the part of each between the columns, and the part of each column between the rows. A part that is not whole
+ * is rounded to the nearest, and what is between two goes to the second column, in that to the second row, and in the
+ * first column to the first row. So the weights of a mixture add up to 256 always.
  *
- * Integers of 8 and 16 bits are mixed as they are, and the sum is rounded to the nearest, half up; integers of 32 bits are
- * rounded down. Parts of 255 or 65535 are mixed as parts of 65535, those of 127 and 32767 as parts of 32767; parts of 127
- * become such behind the sum, by repeating their bits.
+ * Integers of 8 and 16 bits are mixed as they are, and the sum is rounded to the nearest, half up; integers of 32 bits
+ * are rounded down. Parts of 255 or 65535 are mixed as parts of 65535, those of 127 and 32767 as parts of 32767; parts
+ * of 127 become such behind the sum, by repeating their bits.
  *
  * Floats are first aligned to the largest exponent in their quad, that is in their slice or level, and lose what is
  * below four more bits than their mantissa has; the sums are exact, and rounded once, half away from zero: of floats to
@@ -47,7 +48,7 @@ enum { BITS_BELOW = 4 };
 /* What brings a mantissa times a weight to the value of the number. */
 enum { HALF_BIAS = 15 + 10 + BITS_BELOW + 8, SRGB_BIAS = 8 + 8 };
 
-static inline __attribute__((always_inline)) struct parts take_apart(enum channel channel, const void *texel, uint32_t c) {
+static inline struct parts take_apart(enum channel channel, const void *texel, uint32_t c) {
     struct parts parts = {0};
     if (channel == CHANNEL_SRGB8) {
         parts.mantissa = cpu_srgb(((const uint8_t *)texel)[c], &parts.exponent);
@@ -77,7 +78,8 @@ static void mix_special(struct mixture *mixture, enum channel channel, uint32_t 
     }
 }
 
-static inline void mix_parts(struct mixture *mixture, enum channel channel, uint32_t channels, const struct quad *quad) {
+static inline void mix_parts(struct mixture *mixture, enum channel channel, uint32_t channels,
+                             const struct quad *quad) {
     enum { SPECIAL = 31 };
     const int bias = channel == CHANNEL_HALF ? HALF_BIAS : SRGB_BIAS;
     for (uint32_t c = 0; c < channels; c++) {
@@ -223,7 +225,10 @@ static inline uint32_t result(const struct mixture *mixture, enum channel channe
     return channel == CHANNEL_FLOAT ? rounded_float(mixture->sum[c]) : rounded_half(mixture->sum[c]);
 }
 
-void cpu_mixed(const struct mixture *mixture, enum channel channel, uint32_t channels, uint32_t value[CPU_MAX_CHANNELS]) {
-    for (uint32_t c = 0; c < CPU_MAX_CHANNELS; c++)
-        value[c] = c >= channels ? 0 : result(mixture, channel == CHANNEL_SRGB8 && c == 3 ? CHANNEL_UNORM8 : channel, c);
+void cpu_mixed(const struct mixture *mixture, enum channel channel, uint32_t channels,
+               uint32_t value[CPU_MAX_CHANNELS]) {
+    for (uint32_t c = 0; c < CPU_MAX_CHANNELS; c++) {
+        const enum channel own = channel == CHANNEL_SRGB8 && c == 3 ? CHANNEL_UNORM8 : channel;
+        value[c] = c < channels ? result(mixture, own, c) : 0;
+    }
 }

@@ -6,8 +6,8 @@
 
 enum { CPU_WHOLE = 256 }; /* the sum of the weights of a mixture */
 
-/* Two neighbours in x, or two and two in x and y, of one slice or level: (x, y) is at x + 2 * y. Weights are 0 for those that
- * are not read. */
+/* Two neighbours in x, or two and two in x and y, of one slice or level: (x, y) is at x + 2 * y. Weights are 0 for
+ * those that are not read. */
 struct quad {
     const void *texel[4];
     uint32_t weight[4];
@@ -26,6 +26,7 @@ void cpu_quad_weights(struct quad *quad, uint32_t x, uint32_t y, uint32_t whole)
 void cpu_mix(struct mixture *mixture, enum channel channel, uint32_t channels, const struct quad *quad);
 
 /* The bits of the four numbers of a mixture, as those of a texel. */
-void cpu_mixed(const struct mixture *mixture, enum channel channel, uint32_t channels, uint32_t value[CPU_MAX_CHANNELS]);
+void cpu_mixed(const struct mixture *mixture, enum channel channel, uint32_t channels,
+               uint32_t value[CPU_MAX_CHANNELS]);
 
 #endif

@@ -1,9 +1,10 @@
 /* Texture fetches (CUDA C++ Programming Guide, "Texture Fetching"; PTX ISA, "tex", "tld4").
  *
  * Coordinates become texels in three steps. The level of detail, from the instruction or from the gradients of the
- * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbours. In a level,
- * each coordinate becomes the index of a texel (POINT) or those of two with a weight (LINEAR); address modes bring an
- * index beyond the edge back, or leave it outside, where the border's colour is. The texels are then mixed (mixing.c).
+ * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbours. In a
+ * level, each coordinate becomes the index of a texel (POINT) or those of two with a weight (LINEAR); address modes
+ * bring an index beyond the edge back, or leave it outside, where the border's colour is. The texels are then mixed
+ * (mixing.c).
  *
  * What the guide leaves open is as on an H200, where it was measured. Normalised coordinates are cut off at 1/2^21,
  * positions are rounded to 1/256 of a texel, levels cut off at 1/256 of a level. The level of gradients comes from
@@ -247,8 +248,8 @@ static void mix_comparisons(const struct target *target, const struct pair pairs
     cpu_mix(part.mixture, CHANNEL_FLOAT, CPU_MAX_CHANNELS, &quad);
 }
 
-/* Where three faces meet, the fourth texel of a quad is missing: the others share its weight. What is left of three equal
- * shares goes to the one that faces it, or to the two beside it. */
+/* Where three faces meet, the fourth texel of a quad is missing: the others share its weight. What is left of three
+ * equal shares goes to the one that faces it, or to the two beside it. */
 static void share_weight(struct quad *quad, uint32_t missing) {
     const uint32_t weight = quad->weight[missing], left = weight % 3;
     for (uint32_t i = 0; i < 4; i++) quad->weight[i] += weight / 3 + (left && (i == (missing ^ 3)) == (left == 1));
@@ -283,7 +284,8 @@ static void mix_slices(const struct target *target, const struct pair pairs[3], 
     int32_t index[2][2];
     for (int i = 0; i < 2; i++) {
         flat[i] = clamped(pairs[i], extents[i], modes[i]);
-        for (int second = 0; second < 2; second++) index[i][second] = address(flat[i].first + second, extents[i], modes[i]);
+        for (int second = 0; second < 2; second++)
+            index[i][second] = address(flat[i].first + second, extents[i], modes[i]);
     }
     const bool deep = target->dimensions > 2;
     const struct pair depth = deep ? clamped(pairs[2], image->depth, modes[2]) : (struct pair){0, 0};
@@ -303,7 +305,8 @@ static void mix_slices(const struct target *target, const struct pair pairs[3], 
 }
 
 /* The texels around a position, to a mixture. Returns the channel that it is of. */
-static enum channel mix_around(const struct target *target, const double at[3], const int32_t offset[3], struct part part) {
+static enum channel mix_around(const struct target *target, const double at[3], const int32_t offset[3],
+                               struct part part) {
     struct pair pairs[3] = {{0, 0}, {0, 0}, {0, 0}};
     const bool linear = target->view->texture->sampler.filter_mode == CU_TR_FILTER_MODE_LINEAR;
     for (uint32_t i = 0; i < target->dimensions; i++) {
@@ -353,8 +356,8 @@ static double length_of(const double vector[3]) {
     return fmax(high, c) + fmax(low, fmin(high, c)) * 11 / 32 + fmin(low, c) * 8 / 32;
 }
 
-/* How fast the position on the texture changes, in texels of level 0 a pixel: about the longest axis of the ellipse that
- * two gradients make of a circle, from them and their diagonals. */
+/* How fast the position on the texture changes, in texels of level 0 a pixel: about the longest axis of the ellipse
+ * that two gradients make of a circle, from them and their diagonals. */
 static double steepness(const double a[3], const double b[3]) {
     double sum[3], difference[3];
     for (int i = 0; i < 3; i++) {
@@ -399,7 +402,8 @@ static float level_of_gradients(const struct cpu_texture *texture, const struct 
 
 /* ---- fetches ----------------------------------------------------------------------------------------------------- */
 
-/* By integer coordinates: no filter, no address modes. Outside there are zeros, or, when a level is given, the nearest texels. */
+/* By integer coordinates: no filter, no address modes. Outside there are zeros, or, when a level is given, the nearest
+ * texels. */
 static void fetch(const struct view *view, struct lookup lookup, const struct coordinates *where, uint32_t value[4]) {
     const struct cpu_texels *texels = &view->texture->texels;
     const bool given = lookup.level == LEVEL_GIVEN, layered = lookup.geometry >= GEOMETRY_A1D;
@@ -468,7 +472,8 @@ static void filter(const struct view *view, struct lookup lookup, const struct c
     for (uint32_t i = 0; i <= (weight != 0); i++) {
         double at[3] = {0};
         const struct target target = aim(view, lookup, where, level + i, layer, at);
-        channel = mix_around(&target, at, where->offset, (struct part){&mixture, i ? weight : CPU_WHOLE - weight, !i && weight});
+        const struct part part = {&mixture, i ? weight : CPU_WHOLE - weight, !i && weight};
+        channel = mix_around(&target, at, where->offset, part);
     }
     cpu_mixed(&mixture, channel, channel == view->channel ? view->texture->texels.channels : CPU_MAX_CHANNELS, value);
 }

@@ -27,8 +27,8 @@ enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags) {
 
 /* ---- sRGB -------------------------------------------------------------------------------------------------------- */
 
-/* What an H200 makes of the 256 numbers: near the formula of the standard, with mantissas of eight bits. Some of them are
- * not normalised, which shows in mixtures. */
+/* What an H200 makes of the 256 numbers: near the formula of the standard, with mantissas of eight bits. Some of them
+ * are not normalised, which shows in mixtures. */
 static const uint8_t srgb_mantissas[256] = {
     0,   160, 160, 240, 160, 200, 240, 140, 160, 180, 200, 220, 240, 132, 144, 156, 170, 184, 198, 214,
     230, 246, 131, 140, 150, 159, 169, 180, 190, 201, 213, 224, 118, 125, 131, 138, 145, 152, 159, 166,
@@ -113,7 +113,9 @@ static uint16_t half_toward_zero(float x) {
 }
 
 /* To the nearest, but what is between two towards zero. */
-static inline int32_t border_part(float x, float most) { return (int32_t)((double)x * most + (x < 0 ? -0.4999 : 0.4999)); }
+static inline int32_t border_part(float x, float most) {
+    return (int32_t)((double)x * most + (x < 0 ? -0.4999 : 0.4999));
+}
 
 void cpu_border_write(enum channel channel, uint32_t channels, const float color[4], uint8_t texel[CPU_TEXEL_BYTES]) {
     for (uint32_t i = 0; i < channels; i++) {

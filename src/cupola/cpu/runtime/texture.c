@@ -53,10 +53,10 @@ static bool fits_coordinates(cpu_context *context, const cpu_warp *warp, int lan
     const bool whole = !(lookup.flags & LOOKUP_FLOAT);
     if (lookup.geometry != GEOMETRY_1D || texels->linear == whole) return true;
     cpu_fault_raise(context, warp, lane, CPU_FAULT_OBJECT, site, "%s",
-                    whole ? "the texture is of an array, which is read at positions (tex1D, a coordinate of type .f32); the "
-                            "instruction is for linear memory, for its coordinate is a whole number"
-                          : "the texture is of linear memory, which is read at whole numbers (tex1Dfetch, a coordinate of "
-                            "type .s32); the instruction is for arrays, for its coordinate is a position");
+                    whole ? "the texture is of an array, which is read at positions (tex1D, a coordinate of type .f32); "
+                            "the instruction is for linear memory, for its coordinate is a whole number"
+                          : "the texture is of linear memory, which is read at whole numbers (tex1Dfetch, a coordinate "
+                            "of type .s32); the instruction is for arrays, for its coordinate is a position");
     return false;
 }
 

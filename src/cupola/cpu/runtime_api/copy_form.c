@@ -28,8 +28,8 @@ static enum cudaMemcpyKind kind_of(CUmemorytype source, CUmemorytype target) {
                      : cudaMemcpyDeviceToDevice;
 }
 
-/* One end of a copy: memory at an address, or an array. Positions count bytes, but the array's texels when there is one at
- * either end. */
+/* One end of a copy: memory at an address, or an array. Positions count bytes, but the array's texels when there is one
+ * at either end. */
 static CUresult check_end(const char *role, cudaArray_t array, const struct cudaPitchedPtr *end, size_t width,
                           const struct cudaExtent *extent) {
     bool several = extent->height > 1 || extent->depth > 1;
@@ -54,8 +54,8 @@ CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form)
     to_texel = texel;
     if (copy->dstArray) RETURN_IF(texel_of(copy->dstArray, &to_texel));
     if (copy->srcArray && texel != to_texel)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the source has texels of %zu bytes, the target of %zu: they must be the same",
-                    texel, to_texel);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the source has texels of %zu bytes, the target of %zu: they must be the same", texel, to_texel);
     RETURN_IF(in_bytes(copy->srcPos.x, to_texel, &from_x));
     RETURN_IF(in_bytes(copy->dstPos.x, to_texel, &to_x));
     RETURN_IF(in_bytes(copy->extent.width, to_texel, &width));
