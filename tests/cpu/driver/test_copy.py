@@ -223,7 +223,11 @@ def test_boxes(buffers):
         ({"dstPitch": 12}, "CUDA_ERROR_INVALID_VALUE", "do not fit in the pitch"),
         ({"Height": 1000}, "CUDA_ERROR_INVALID_VALUE", "past the end"),
         ({"srcDevice": 0}, "CUDA_ERROR_INVALID_VALUE", "null pointer"),
-        ({"srcMemoryType": driver.CUmemorytype.CU_MEMORYTYPE_ARRAY}, "CUDA_ERROR_INVALID_VALUE", "the array of the source"),
+        (
+            {"srcMemoryType": driver.CUmemorytype.CU_MEMORYTYPE_ARRAY},
+            "CUDA_ERROR_INVALID_VALUE",
+            "the array of the source",
+        ),
     ],
 )
 def test_bad_boxes(buffers, change, expected, text):
