@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import subprocess
 import sys
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs a real GPU; this run is on the CPU device"))
         if not cpu and item.get_closest_marker("cpu_only"):
             item.add_marker(pytest.mark.skip(reason="only the CPU device does this; this run is on a GPU"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Spare the collector what is there to stay: it would go through all tests each time."""
+    gc.collect()
+    gc.freeze()
 
 
 # Of these CUDA says that the process must be relaunched. On the CPU device a reset of the context is enough.
