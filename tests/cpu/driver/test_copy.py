@@ -25,6 +25,7 @@ def buffers(context):
     made = [int(ok(driver.cuMemAlloc(SIZE))) for _ in range(2)]
     for address in made:
         ok(driver.cuMemsetD8(address, 0xEE, SIZE))
+    ok(driver.cuCtxSynchronize())  # before what streams do
     yield made
     for address in made:
         ok(driver.cuMemFree(address))

@@ -41,6 +41,7 @@ def memory(device):
     """1 KiB of zeroed device memory."""
     address = ok(runtime.cudaMalloc(1024))
     ok(runtime.cudaMemset(address, 0, 1024))
+    ok(runtime.cudaDeviceSynchronize())  # before what streams do
     yield address
     ok(runtime.cudaFree(address))
 

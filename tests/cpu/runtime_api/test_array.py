@@ -124,6 +124,7 @@ def test_matrices(make_array, stream, asynchronous):
     else:
         ok(runtime.cudaMemcpy2DToArray(a, 4, 1, source, 48, 24, 4, KIND.cudaMemcpyDefault))
     ok(runtime.cudaMemcpy2DArrayToArray(b, 12, 2, a, 4, 1, 24, 4, KIND.cudaMemcpyDeviceToDevice))
+    ok(runtime.cudaDeviceSynchronize())
     if asynchronous:
         ok(runtime.cudaMemcpy2DFromArrayAsync(target, 48, b, 0, 0, 40, 6, KIND.cudaMemcpyDeviceToHost, stream))
         ok(runtime.cudaStreamSynchronize(stream))
@@ -277,7 +278,8 @@ def test_textures(make_array, memory):
         if on_cpu_device() or field != "borderColor":  # of which drivers tell zeros
             assert getattr(found, field) == getattr(wanted, field), field
     assert int(ok(runtime.cudaGetTextureObjectResourceDesc(texture)).res.array.array) == int(array)
-    assert ok(runtime.cudaGetTextureObjectResourceViewDesc(texture)).width == 0, "it has no view"
+    if on_cpu_device():  # drivers tell nothing, with success
+        assert status(runtime.cudaGetTextureObjectResourceViewDesc(texture)) == "cudaErrorInvalidValue"
     ok(runtime.cudaDestroyTextureObject(texture))
     view = runtime.cudaResourceViewDesc()
     view.format, view.width, view.height = runtime.cudaResourceViewFormat.cudaResViewFormatFloat1, 8, 4

@@ -256,7 +256,8 @@ CUresult texture_make(CUcontext context, const CUDA_RESOURCE_DESC *resource, con
     struct texture *object = object_new(HANDLE_TEXTURE, context, resource, &texels);
     if (!object) return no_object();
     object->sampler = *sampler;
-    if (view && !is_memory) object->view = *view;
+    object->has_view = view && !is_memory;
+    if (object->has_view) object->view = *view;
     make_sampler(sampler, &object->texture.sampler);
     cpu_texture_prepare(&object->texture);
     *made = object;
@@ -330,6 +331,7 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, C
     RETURN_IF(enter());
     if (!pResViewDesc) return fail_null("pResViewDesc");
     RETURN_IF(find(texObject, HANDLE_TEXTURE, &found));
+    if (!found->has_view) return fail(CUDA_ERROR_INVALID_VALUE, "the texture object was made without a view.");
     *pResViewDesc = found->view;
     return CUDA_SUCCESS;
 }

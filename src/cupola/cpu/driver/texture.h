@@ -10,7 +10,8 @@ struct texture {
     CUcontext context;
     CUDA_RESOURCE_DESC resource; /* this and the next two as the program gave them */
     CUDA_TEXTURE_DESC sampler;
-    CUDA_RESOURCE_VIEW_DESC view; /* zero when there is none */
+    CUDA_RESOURCE_VIEW_DESC view;
+    bool has_view;
     struct cpu_texture texture;
 };
 
