@@ -40,6 +40,7 @@ def read(address: int, size: int = SIZE) -> bytes:
 def write(address: int, data: bytes) -> None:
     memory = ctypes.create_string_buffer(data, len(data))
     ok(driver.cuMemcpyHtoD(address, ctypes.addressof(memory), len(data)))
+    ok(driver.cuCtxSynchronize())  # pageable memory may have been read only, not yet copied
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
