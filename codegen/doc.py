@@ -36,6 +36,8 @@ def plain(comment: str) -> str:
     text = re.sub(r"[\\@](?:p|c|e|b|em|ref|a)\s+(?:::)?(\*{0,2}\w+(?:(?:\.|->|::)\w+)*)", r"`\1`", text)
     text = re.sub(r"[\\@]param\s+(\w+)\s*-?", r"`\1`:", text)
     text = re.sub(r"[\\@]returns?\b", "Returns", text)
+    text = re.sub(r"\b(or|zero)::", r"\1 ", text)  # where a space is missing
+    text = re.sub(r"(?<=\w)::(?=\w)", ".", text)  # fields of records
     text = re.sub(r"::(\w+)", r"\1", text)
     text = re.sub(r"<br\s*/?>|\\n\b", "", text)
     text = re.sub(r"</tr>", "\n", re.sub(r"</t[dh]>", " ", text))

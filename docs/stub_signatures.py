@@ -68,6 +68,8 @@ _OLDER = re.compile(r", \w+: dataclasses\.InitVar\[[^=]*\] = <object object>")
 def _process_signature(
     app: Any, what: str, name: str, subject: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str, str | None] | None:
+    if what in {"attribute", "property"}:  # have a stub, too, and no signature
+        return None
     stub = find_stub(subject)
     if stub is None and what == "class" and signature:
         return _NOT_CALLED.sub("", _OLDER.sub("", signature)), returns

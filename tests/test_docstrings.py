@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from docs.stub_signatures import find_stub, parameters_of
+from docs.stub_signatures import _process_signature, find_stub, parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -133,6 +133,14 @@ def test_function(path):
     returned = section(text, "Returns")
     if path.rsplit(".", 1)[1] not in PROTOCOLS:
         assert (returned is not None) == returns_something(subject), "what is returned?"
+
+
+def test_signatures_of_pages_come_from_stubs():
+    from cupola import Kernel
+
+    assert _process_signature(None, "method", "", Kernel.prepare, None, "", None)
+    assert find_stub(Kernel.attributes) is not None
+    assert _process_signature(None, "property", "", Kernel.attributes, None, None, None) is None
 
 
 @pytest.mark.parametrize("path", [path for path, subject in CALLABLES.items() if find_stub(subject)])

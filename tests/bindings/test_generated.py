@@ -44,6 +44,7 @@ def test_signatures_and_docs(name):
         section = "Raises" if library.error and plan.function.returns != "const char *" else "Returns"
         assert f"{section}\n{'-' * len(section)}\n" in function.__doc__, plan.function.name
         assert not re.search(r"[\\@](?:param|p|ref|note\w*|brief|cond)\b|&\w+;", function.__doc__), plan.function.name
+        assert not re.search(r"\bCUlaunchConfig[a-z]\w*[A-Z]", function.__doc__), "a record and its field run together"
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

@@ -195,3 +195,37 @@ def test_without_a_compiler_nothing_is_said(monkeypatch):
 def test_public_names():
     assert utils.__all__ == sorted(utils.__all__)
     assert all(callable(getattr(utils, name)) for name in utils.__all__)
+
+
+EXPLAINED = """
+import ctypes
+from cupola.bindings import driver, nvrtc, utils
+
+def ok(result):
+    assert result[0] == 0, result[0]
+    return result[-1]
+
+assert utils.explain(driver.CUresult.CUDA_ERROR_INVALID_VALUE) == ""
+ok(driver.cuInit(0))
+ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+pointer = ok(driver.cuMemAlloc(4))
+status, _ = driver.cuMemAlloc(0)
+assert "at least one byte" in utils.explain(status)
+assert utils.explain(2) == utils.explain(0) == ""
+
+source = b'extern "C" __global__ void bad(int* x) { x[1] = 1; }'
+program = ok(nvrtc.nvrtcCreateProgram(source, b"bad.cu", 0, [], []))
+ok(nvrtc.nvrtcCompileProgram(program, 2, [b"-arch=sm_90", b"-lineinfo"]))
+ptx = bytearray(ok(nvrtc.nvrtcGetPTXSize(program)))
+ok(nvrtc.nvrtcGetPTX(program, ptx))
+bad = ok(driver.cuModuleGetFunction(ok(driver.cuModuleLoadData(ptx)), b"bad"))
+ok(driver.cuLaunchKernel(bad, 1, 1, 1, 1, 1, 1, 0, 0, ((pointer,), (ctypes.c_void_p,)), 0))
+(status,) = driver.cuCtxSynchronize()
+assert "at bad.cu:1 in bad" in utils.explain(status), utils.explain(status)
+"""
+
+
+@pytest.mark.cpu_only
+def test_the_cpu_device_explains_what_failed(run_program):
+    done = run_program(EXPLAINED)
+    assert done.returncode == 0, done.stderr

@@ -262,18 +262,18 @@ class CUstreamBatchMemOpType(_Enum):
     CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: ClassVar[CUstreamBatchMemOpType]
 
 class CUstreamMemoryBarrier_flags(_Enum):
-    """Flags for CUstreamBatchMemOpParamsmemoryBarrier"""
+    """Flags for CUstreamBatchMemOpParams.memoryBarrier"""
     CU_STREAM_MEMORY_BARRIER_TYPE_SYS: ClassVar[CUstreamMemoryBarrier_flags]
     CU_STREAM_MEMORY_BARRIER_TYPE_GPU: ClassVar[CUstreamMemoryBarrier_flags]
 
 class CUstreamAtomicReductionOpType(_Enum):
-    """Atomic reduction operation types for CUstreamBatchMemOpParamsatomicReductionreductionOp"""
+    """Atomic reduction operation types for CUstreamBatchMemOpParams.atomicReduction.reductionOp"""
     CU_STREAM_ATOMIC_REDUCTION_OP_OR: ClassVar[CUstreamAtomicReductionOpType]
     CU_STREAM_ATOMIC_REDUCTION_OP_AND: ClassVar[CUstreamAtomicReductionOpType]
     CU_STREAM_ATOMIC_REDUCTION_OP_ADD: ClassVar[CUstreamAtomicReductionOpType]
 
 class CUstreamAtomicReductionDataType(_Enum):
-    """Atomic reduction data types for CUstreamBatchMemOpParamsatomicReductiondataType"""
+    """Atomic reduction data types for CUstreamBatchMemOpParams.atomicReduction.dataType"""
     CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32: ClassVar[CUstreamAtomicReductionDataType]
     CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64: ClassVar[CUstreamAtomicReductionDataType]
 
@@ -2968,7 +2968,7 @@ class CUarrayMapInfo_st(_Record):
     flags: int
 
 class CUmemLocation_st_localized(_Record):
-    """Identifier for CUmemLocationTypeCU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN."""
+    """Identifier for CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN."""
     deviceId: int
     localityDomainId: int
 

@@ -940,7 +940,7 @@ class EventDataType(_Enum):
 class GpuOperationalEventContextType(_Enum):
     """NVML-defined GPU Operational Event context classifications. These values describe the NVML
     public interpretation of a context payload. The original source-defined context type is returned
-    separately in `nvmlEventSetGetContextInfo_v1_tsourceEventContextType`."""
+    separately in `nvmlEventSetGetContextInfo_v1_t.sourceEventContextType`."""
     UNKNOWN: ClassVar[GpuOperationalEventContextType]
     LEGACY_XID: ClassVar[GpuOperationalEventContextType]
 
@@ -5790,7 +5790,7 @@ def device_get_creatable_vgpus(device: int) -> list[int]:
 
 def vgpu_type_get_class(vgpu_type_id: int) -> str:
     """Retrieve the class of a vGPU type. It will not exceed 64 characters in length (including the
-    NUL terminator). See `nvmlConstantsNVML_DEVICE_NAME_BUFFER_SIZE`."""
+    NUL terminator). See `nvmlConstants.NVML_DEVICE_NAME_BUFFER_SIZE`."""
 
 def vgpu_type_get_name(vgpu_type_id: int) -> str:
     """Retrieve the vGPU type name."""

@@ -1830,7 +1830,7 @@ class cudaFuncAttributes(_Record):
     def sharedMemoryMode(self, value: cudaSharedMemoryMode | int) -> None: ...
 
 class cudaMemLocation_localized(_Record):
-    """Identifier for cudaMemLocationTypecudaMemLocationTypeDeviceLocalityDomain."""
+    """Identifier for cudaMemLocationType.cudaMemLocationTypeDeviceLocalityDomain."""
     deviceId: int
     localityDomainId: int
 

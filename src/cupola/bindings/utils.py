@@ -1,4 +1,4 @@
-"""Small helpers around the bindings: the number behind a handle, versions of PTX, options of the NVVM compiler."""
+"""Small helpers around the bindings: reasons of failures, numbers behind handles, versions of PTX, options of NVVM."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 __all__ = [
     "check_nvvm_compiler_options",
     "envvar_bool",
+    "explain",
     "get_cuda_native_handle",
     "get_minimal_required_cuda_ver_from_ptx_ver",
     "get_ptx_ver",
@@ -201,6 +202,41 @@ def envvar_bool(name: str, default: bool = False) -> bool:
     """
     value = os.environ.get(name)
     return default if value is None else value.strip().lower() not in _OFF
+
+
+def explain(status: int) -> str:
+    """Return what the CPU device knows about the call of this thread that failed last: which argument is wrong, or
+    what a kernel did, where, with the line of the source.
+
+    CUDA's own functions have no place for that, so a helper that turns a status into an exception adds it to the text.
+
+    Parameters
+    ----------
+    status : driver.CUresult or runtime.cudaError_t
+        The status that the call returned.
+
+    Returns
+    -------
+    str
+        One or more lines; empty on a GPU, for success, and when another call has failed since.
+
+    Examples
+    --------
+    >>> from cupola.bindings import driver
+    >>> status, address = driver.cuMemAlloc(0)
+    >>> reason = explain(status)
+    """
+    cpu = sys.modules.get("cupola.cpu._driver")  # imported by the first call that runs on the CPU device
+    if cpu is None:
+        return ""
+    import ctypes
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.argtypes, pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    function = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+    text = ctypes.create_string_buffer(4096)
+    function(pointer(cpu.explain, b"cupola.cpu._driver.explain"))(int(status), text, len(text))
+    return text.value.decode(errors="replace")
 
 
 def warn_if_cuda_major_version_mismatch() -> None:

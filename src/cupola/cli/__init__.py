@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from cupola import __version__
+
 REPORTS = {
     "info": "show the device, who provides it, and which CUDA libraries were found",
     "doctor": "check the whole installation, and say what to do about each problem",
@@ -14,6 +16,7 @@ REPORTS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="cupola", description="Drive CUDA GPUs from Python, with or without a GPU.")
+    parser.add_argument("--version", action="version", version=f"cupola {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in REPORTS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
