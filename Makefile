@@ -2,6 +2,7 @@
 #
 #   make tour    install what the tour needs and run examples/tour.py
 #   make test    install the test extra and run the whole test suite
+#   make docs    build the pages of docs/ and the API reference
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
 # PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told.
@@ -16,7 +17,7 @@ PYTEST_ARGS ?=
 SOURCES := $(shell find src codegen meson.build pyproject.toml tools/private_files.py -type f \
 	-not -name '*.pyc' 2>/dev/null)
 
-.PHONY: tour test headers lint docs clean
+.PHONY: tour test headers lint asan docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -50,12 +51,20 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 
-$(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
+PROGRESS := sed -u -n -e 's/^Collecting/  collecting/p' -e 's/^ *Building/  building/p' -e '/^Successfully/p'
+
+# Built once for all the extras.
+$(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	@sh tools/check_machine.sh $(PYTHON)
-	@echo "== installing cupola[$*] into $(VENV): fetches packages and compiles, a minute or two"
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off ".[$*]" \
-		| sed -u -n -e 's/^Collecting/  collecting/p' -e 's/^ *Building/  building/p' -e '/^Successfully/p'
+	@echo "== building cupola and installing it into $(VENV): compiles, a few minutes"
+	@$(INSTALL) --no-deps . | $(PROGRESS)
 	@$(BIN)/python -c "import cupola" && touch $@
+
+$(VENV)/.installed-%: $(VENV)/.installed
+	@echo "== installing what cupola[$*] needs into $(VENV)"
+	@$(INSTALL) "cupola[$*]" | $(PROGRESS)
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist docs/_build

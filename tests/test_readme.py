@@ -75,3 +75,18 @@ def test_the_groups_of_the_driver_have_every_function():
     assert len(functions) > 500
     assert [name for name in functions if not any(fnmatch(name, pattern) for pattern in patterns)] == []
     assert [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in functions)] == []
+
+
+def test_the_variables_of_the_environment_are_listed():
+    page = (ROOT / "docs" / "cpu-device.md").read_text()
+    listed = set(re.findall(r"^\| `(CUPOLA_\w+)` \|", page, re.M))
+    read = re.compile(r"(?:getenv\(|environ\.get\(|environ\[)\"(CUPOLA_\w+)\"")
+    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in {".c", ".py", ".pyx"}]
+    assert listed == {name for path in sources for name in read.findall(path.read_text())}
+
+
+def test_every_example_has_a_line_in_the_readme():
+    table = README[README.index("## Examples") :]
+    named = set(re.findall(r"`(\w+)/?`", re.split("^## ", table, flags=re.M)[1]))
+    there = {path.stem for path in (ROOT / "examples").iterdir() if not path.name.startswith(("_", "."))}
+    assert there - {"arrays"} == named  # arrays is what the others share

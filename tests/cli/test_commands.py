@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import cupola
 from cupola.cli import main, smoke
 
 
@@ -51,6 +52,12 @@ def test_info(capsys):
     assert main(["info", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["device"]["list"] and facts["libraries"]["nvrtc"]["version"]
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert not caught.value.code and capsys.readouterr().out == f"cupola {cupola.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["doctor", "--nonsense"]])
