@@ -131,10 +131,11 @@ import subprocess, sys
 program = "from cuda.core import Device; import ctypes; print(Device.__module__, ctypes.CDLL('libcuda.so.1').cuInit(0))"
 print(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout, end="")
 """)
-    done = run("--device", "cpu", path, PYTHONPATH="somewhere")
+    folders = os.pathsep.join(["somewhere", *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = run("--device", "cpu", path, PYTHONPATH=folders)
     assert done.stdout == "cupola.core._device 0\n", done.stderr
     printed = script("import os; print(os.environ['PYTHONPATH'])")
-    assert run(printed, PYTHONPATH="somewhere").stdout.strip().endswith(f"_alias_packages{os.pathsep}somewhere")
+    assert run(printed, PYTHONPATH=folders).stdout.strip().endswith(f"_alias_packages{os.pathsep}{folders}")
 
 
 @pytest.mark.parametrize("source, status, message", [
