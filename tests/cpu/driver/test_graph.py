@@ -418,6 +418,7 @@ def test_memory_that_outlives_the_launch(graph, make_stream):
     ok(driver.cuGraphExecDestroy(executable))
     ok(driver.cuGraphDestroy(graph))
     ok(driver.cuMemsetD8(address, 2, 4096))  # the allocation outlives its graph, too
+    ok(driver.cuCtxSynchronize())  # for which freeing it and trimming do not wait
     ok(driver.cuMemFree(address))
     assert graph_memory("USED_MEM_CURRENT") == 0 or not on_cpu_device()
     ok(driver.cuDeviceGraphMemTrim(0))  # a GPU's driver keeps what is free until then
