@@ -65,47 +65,43 @@ static CUDA_MEMCPY3D array_to_host(void *host, CUarray array, size_t offset, siz
     return form;
 }
 
-CUresult cuMemcpyHtoA(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount) {
+static CUresult copy_now(const char *call, const CUDA_MEMCPY3D *form) {
     CUstream stream;
+    RETURN_IF(enter_synchronous(call, &stream));
+    return copy_submit_form(stream, form, true);
+}
+
+CUresult cuMemcpyHtoA(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount) {
     CUDA_MEMCPY3D form = host_to_array(dstArray, dstOffset, srcHost, ByteCount);
-    RETURN_IF(enter_synchronous("cuMemcpyHtoA", &stream));
-    return copy_submit_form(stream, &form, true);
+    return copy_now("cuMemcpyHtoA", &form);
 }
 
 CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-    CUstream stream;
     CUDA_MEMCPY3D form = array_to_host(dstHost, srcArray, srcOffset, ByteCount);
-    RETURN_IF(enter_synchronous("cuMemcpyAtoH", &stream));
-    return copy_submit_form(stream, &form, true);
+    return copy_now("cuMemcpyAtoH", &form);
 }
 
 CUresult cuMemcpyDtoA(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
-    CUstream stream;
     CUDA_MEMCPY3D form = row(ByteCount);
     form.srcMemoryType = CU_MEMORYTYPE_DEVICE;
     form.srcDevice = srcDevice;
     to_array(&form, dstArray, dstOffset);
-    RETURN_IF(enter_synchronous("cuMemcpyDtoA", &stream));
-    return copy_submit_form(stream, &form, true);
+    return copy_now("cuMemcpyDtoA", &form);
 }
 
 CUresult cuMemcpyAtoD(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-    CUstream stream;
     CUDA_MEMCPY3D form = row(ByteCount);
     form.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     form.dstDevice = dstDevice;
     from_array(&form, srcArray, srcOffset);
-    RETURN_IF(enter_synchronous("cuMemcpyAtoD", &stream));
-    return copy_submit_form(stream, &form, true);
+    return copy_now("cuMemcpyAtoD", &form);
 }
 
 CUresult cuMemcpyAtoA(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-    CUstream stream;
     CUDA_MEMCPY3D form = row(ByteCount);
     from_array(&form, srcArray, srcOffset);
     to_array(&form, dstArray, dstOffset);
-    RETURN_IF(enter_synchronous("cuMemcpyAtoA", &stream));
-    return copy_submit_form(stream, &form, true);
+    return copy_now("cuMemcpyAtoA", &form);
 }
 
 CUresult cuMemcpyHtoAAsync(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
