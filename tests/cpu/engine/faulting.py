@@ -62,12 +62,13 @@ def explanations(
         The arguments behind them, ``int``.
     """
     shapes = {name: {"grid": 1, "block": 32, **shape} for name, shape in launches.items()}
+    return printed(_PROGRAM, json.dumps([shapes, buffers, numbers]), given=source)
+
+
+def printed(program: str, *arguments: str, given: str = "") -> dict[str, str]:
+    """The errors that a program of Python prints as JSON in its last line; what is given it reads."""
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, json.dumps([shapes, buffers, numbers])],
-        input=source,
-        capture_output=True,
-        text=True,
-        timeout=120,
+        [sys.executable, "-c", program, *arguments], input=given, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

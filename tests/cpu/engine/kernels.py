@@ -66,7 +66,22 @@ def run(
 
     With a cluster, the grid counts clusters.
     """
-    kernel, stream = compile_kernel(source, name), _stream()
+    run_kernel(
+        compile_kernel(source, name), grid, block, *arguments, shared=shared, cooperative=cooperative, cluster=cluster
+    )
+
+
+def run_kernel(
+    kernel: Kernel,
+    grid: Dim,
+    block: Dim,
+    *arguments: Any,
+    shared: int = 0,
+    cooperative: bool = False,
+    cluster: Dim | None = None,
+) -> None:
+    """The same for a kernel that is there already."""
+    stream = _stream()
     device = Device(0)
     buffers, values = [], []
     for argument in arguments:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cupola import Device, LaunchConfig, ObjectCode, launch
+from cupola import Device, ObjectCode
 
-from .kernels import copy_to_device, copy_to_host
+from .kernels import run_kernel
 
 PTX = """
 .version 8.1
@@ -64,16 +64,8 @@ def test_fma(format: str, one: int, nan: int, infinity: int, relu: str, packed: 
     columns = [np.array(column, np.uint16) for column in zip(*cases, strict=True)]
     size = 4 if packed else 2
     text = PTX.format(bits=8 * size, bytes=size, instruction=f"fma.rn.oob{relu}.{format}{packed}")
-    device = Device(0)
-    device.set_current()
-    stream = device.create_stream()
-    buffers = [device.allocate(columns[0].nbytes, stream=stream) for _ in range(4)]
-    for buffer, column in zip(buffers, columns[:3], strict=False):
-        copy_to_device(buffer, column, stream)
+    Device(0).set_current()
     kernel = ObjectCode.from_ptx(text.encode()).get_kernel("k")
-    launch(stream, LaunchConfig(grid=1, block=columns[0].nbytes // size), kernel, *buffers)
     result = np.zeros_like(columns[0])
-    copy_to_host(result, buffers[3], stream)
-    for buffer in buffers:
-        buffer.close(stream=stream)
+    run_kernel(kernel, 1, result.nbytes // size, *columns[:3], result)
     assert [hex(x) for x in result] == [hex(x) for x in columns[3]]

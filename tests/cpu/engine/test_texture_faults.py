@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .faulting import printed
 
 pytestmark = pytest.mark.cpu_only
 
@@ -115,11 +115,7 @@ os._exit(0)
 def texts() -> dict[str, str]:
     """The error of each kernel."""
     root = str(Path(__file__).parents[3])
-    arguments = [sys.executable, "-c", PROGRAM, json.dumps([SOURCE, list(EXPECTED)]), root]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return printed(PROGRAM, json.dumps([SOURCE, list(EXPECTED)]), root)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

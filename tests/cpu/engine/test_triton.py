@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cupola import Device, LaunchConfig, ObjectCode, launch
+from cupola import Device, ObjectCode
 
-from .kernels import copy_to_device, copy_to_host
+from .kernels import run_kernel
 
 FOLDER = Path(__file__).parent / "triton"
 
@@ -20,26 +20,11 @@ def run(name: str, grid: int | tuple[int, int], *arguments: Any) -> None:
     text = (FOLDER / f"{name}.ptx").read_text()
     head = re.match(r"// kernel (\w+), (\d+) bytes", text)
     assert head
-    device = Device(0)
-    device.set_current()
-    stream = device.create_stream()
+    Device(0).set_current()
     kernel = ObjectCode.from_ptx(text.encode()).get_kernel(head[1])
-    buffers, values = [], []
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            buffer = device.allocate(argument.nbytes, stream=stream)
-            copy_to_device(buffer, argument, stream)
-            buffers.append((buffer, argument))
-            values.append(buffer)
-        else:
-            values.append(np.int32(argument))
+    values = [a if isinstance(a, np.ndarray) else np.int32(a) for a in arguments]
     values += [np.uint64(0)] * (kernel.num_arguments - len(values))  # scratch memory, which these kernels do not use
-    launch(stream, LaunchConfig(grid=grid, block=128, shmem_size=int(head[2])), kernel, *values)
-    stream.sync()
-    for buffer, array in buffers:
-        copy_to_host(array, buffer, stream)
-        buffer.close(stream=stream)
-    stream.close()
+    run_kernel(kernel, grid, 128, *values, shared=int(head[2]))
 
 
 @pytest.fixture
