@@ -13,6 +13,8 @@ import ctypes
 import faulthandler
 import os
 import sys
+from collections.abc import Callable
+from typing import NoReturn
 
 from .mutation import mutant
 
@@ -93,14 +95,8 @@ def tell(*words: object) -> None:
     print(*words, flush=True)
 
 
-def main() -> None:
-    faulthandler.enable()
-    import cupola.cpu
-
-    cupola.cpu.use()
-    from cupola.bindings import driver
-
-    driver.cuInit(0)
+def run_all(run: Callable[[int], str]) -> NoReturn:
+    """Run each seed of the command line, tell what came of it, and end the process."""
     for seed in map(int, sys.argv[1:]):
         try:
             outcome = run(seed)
@@ -109,6 +105,17 @@ def main() -> None:
         tell("end", seed, outcome.replace("\n", " | "))
     sys.stdout.flush()
     os._exit(0)
+
+
+def main() -> None:
+    faulthandler.enable()
+    import cupola.cpu
+
+    cupola.cpu.use()
+    from cupola.bindings import driver
+
+    driver.cuInit(0)
+    run_all(run)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
-import os
 import random
-import sys
 import tempfile
 from typing import Any
 
-from .child import explanation, tell
+from .child import explanation, run_all, tell
 from .image_mutation import CALLEE, CALLER, images, mutant, mutate
 
 ALLOWED = {"INVALID_PTX", "INVALID_IMAGE", "INVALID_VALUE", "NOT_FOUND", "NOT_SUPPORTED", "NO_BINARY_FOR_GPU"}
@@ -168,14 +166,7 @@ def main() -> None:
     bindings.cuDevicePrimaryCtxRetain(0)
     bindings.cuCtxSetCurrent(bindings.cuDevicePrimaryCtxRetain(0)[1])
     driver = Driver()
-    for seed in map(int, sys.argv[1:]):
-        try:
-            outcome = run(driver, seed)
-        except Exception as error:
-            outcome = f"ERROR {type(error).__name__}: {error}"
-        tell("end", seed, outcome.replace("\n", " | "))
-    sys.stdout.flush()
-    os._exit(0)
+    run_all(lambda seed: run(driver, seed))
 
 
 if __name__ == "__main__":
