@@ -184,6 +184,10 @@ class Round:
         if not (found == launches + 0.5).all():
             raise AssertionError(f"{launches} launches left {found[found != launches + 0.5][:4]}")
 
+    def close(self) -> None:
+        for thing in self.made:
+            thing.close()
+
     def let_go(self) -> None:
         self.choice.shuffle(self.made)
         for thing in self.made:
@@ -207,11 +211,15 @@ def work(
     result[seed] = rounds
 
 
+def add_kernel(device: Device) -> Any:
+    """The kernel, each time in a library of its own."""
+    return Program(SOURCE, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin").get_kernel("add")
+
+
 def hammer(device: Device, seconds: float) -> list[int]:
     """Let the threads work, and return how many rounds each did."""
     device.set_current()
-    # Each time a library of its own, loaded and unloaded.
-    kernel = Program(SOURCE, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin").get_kernel("add")
+    kernel = add_kernel(device)
     boxes: list[queue.Queue[Any]] = [queue.Queue() for _ in range(THREADS)]
     rounds = [0] * THREADS
     until = time.monotonic() + seconds
@@ -242,11 +250,16 @@ def used_by_pools(devices: list[Device]) -> list[int]:
     return used
 
 
-def wait_until_quiet(counts: Counts) -> None:
-    """Wait for a second without a change: the driver lets go of what graphs kept some time later, on its own thread."""
-    seen, patience = None, time.monotonic() + 20
-    while seen != (seen := counts.alive()) and time.monotonic() < patience:
-        time.sleep(1)
+def call_everything(device: Device) -> None:
+    """Call each function that is to be watched, and leave nothing for the collector to let go of later."""
+    device.set_current()
+    kernel = add_kernel(device)
+    boxes: tuple[queue.Queue[Any], queue.Queue[Any]] = (queue.Queue(), queue.Queue())
+    for seed in range(20):
+        work = Round(device, kernel, random.Random(seed))
+        work.run(*boxes)
+        work.close()
+    device.sync()
 
 
 def main(seconds: float) -> dict[str, Any]:
@@ -256,25 +269,28 @@ def main(seconds: float) -> dict[str, Any]:
     )
     devices = Device.get_all_devices()
     for device in devices:
-        hammer(device, 1)
-        gc.collect()
-        device.sync()
+        call_everything(device)
+    gc.collect()
+    time.sleep(1)  # the driver lets go of what graphs kept some time later, on its own thread
     counts = Counts()
     counts.watch()
-    wait_until_quiet(counts)
-    alive_before, before, bytes_before = counts.alive(), used_by_pools(devices), resident()
+    for device in devices:
+        hammer(device, 1)
+    gc.collect()
+    bytes_before = resident()
     rounds = [hammer(device, seconds) for device in devices]
     gc.collect()
     patience = time.monotonic() + 20
-    while counts.alive() != alive_before and time.monotonic() < patience:
+    while any(counts.alive().values()) and time.monotonic() < patience:
+        used_by_pools(devices)
         time.sleep(0.05)
-    after, alive = used_by_pools(devices), counts.alive()
+    used, alive = used_by_pools(devices), counts.alive()
     return {
         "failures": failures,
         "rounds": rounds,
         "made": counts.made(),
-        "alive": {kind: number - alive_before[kind] for kind, number in alive.items()},
-        "pool bytes": [after - before for after, before in zip(after, before, strict=True)],
+        "alive": alive,
+        "pool bytes": used,
         "resident growth": resident() - bytes_before,
     }
 
