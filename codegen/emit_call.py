@@ -287,6 +287,11 @@ class Call:
         if self.plan.function.name in self.layout.overrides["module"].get("keep_gil", []):
             yield f"    {call}"
             return
+        if self.plan.function.name in self.layout.overrides["module"].get("keep_gil_alone", []):
+            yield "    PyThreadState *others = cupola_let_others_run();"
+            yield f"    {call}"
+            yield "    cupola_take_back(others);"
+            return
         yield from ("    Py_BEGIN_ALLOW_THREADS", f"    {call}", "    Py_END_ALLOW_THREADS")
 
     # ---- what distinguishes a function that returns its status from one that raises ----

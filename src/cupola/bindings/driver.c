@@ -11204,9 +11204,9 @@ static PyObject *call_cuMemFreeAsync(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[0], 3, &c_dptr) < 0)) return bad_argument("cuMemFreeAsync()", "dptr");
     if (UNLIKELY(to_handle(args[1], 16, &c_hStream) < 0)) return bad_argument("cuMemFreeAsync()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cuMemFreeAsync((CUdeviceptr)c_dptr, (CUstream)c_hStream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 static PyObject *call_cuMemAllocAsync(CALL_PARAMETERS) {
@@ -11222,9 +11222,9 @@ static PyObject *call_cuMemAllocAsync(CALL_PARAMETERS) {
     if (UNLIKELY(to_u64(args[0], &c_bytesize) < 0)) return bad_argument("cuMemAllocAsync()", "bytesize");
     if (UNLIKELY(to_handle(args[1], 16, &c_hStream) < 0)) return bad_argument("cuMemAllocAsync()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cuMemAllocAsync(&c_dptr, (size_t)c_bytesize, (CUstream)c_hStream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
@@ -11446,9 +11446,9 @@ static PyObject *call_cuMemAllocFromPoolAsync(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[1], 27, &c_pool) < 0)) return bad_argument("cuMemAllocFromPoolAsync()", "pool");
     if (UNLIKELY(to_handle(args[2], 16, &c_hStream) < 0)) return bad_argument("cuMemAllocFromPoolAsync()", "hStream");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cuMemAllocFromPoolAsync(&c_dptr, (size_t)c_bytesize, (CUmemoryPool)c_pool, (CUstream)c_hStream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(3, (uint64_t)c_dptr));
 }
@@ -12552,9 +12552,9 @@ static PyObject *call_cuStreamWaitEvent(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[1], 15, &c_hEvent) < 0)) return bad_argument("cuStreamWaitEvent()", "hEvent");
     if (UNLIKELY(to_u32(args[2], &c_Flags) < 0)) return bad_argument("cuStreamWaitEvent()", "Flags");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cuStreamWaitEvent((CUstream)c_hStream, (CUevent)c_hEvent, (unsigned int)c_Flags);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 COLD static PyObject *call_cuStreamAddCallback(CALL_PARAMETERS) {
@@ -12789,7 +12789,9 @@ static PyObject *call_cuStreamQuery(CALL_PARAMETERS) {
     uint64_t c_hStream = 0;
     if (UNLIKELY(to_handle(args[0], 16, &c_hStream) < 0)) return bad_argument("cuStreamQuery()", "hStream");
     CUresult status;
+    PyThreadState *others = cupola_let_others_run();
     status = table.cuStreamQuery((CUstream)c_hStream);
+    cupola_take_back(others);
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 static PyObject *call_cuStreamSynchronize(CALL_PARAMETERS) {
@@ -12893,9 +12895,9 @@ static PyObject *call_cuEventCreate(CALL_PARAMETERS) {
     uint32_t c_Flags = 0;
     if (UNLIKELY(to_u32(args[0], &c_Flags) < 0)) return bad_argument("cuEventCreate()", "Flags");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cuEventCreate(&c_phEvent, (unsigned int)c_Flags);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(handle_new(15, (uint64_t)c_phEvent));
 }
@@ -12973,9 +12975,9 @@ static PyObject *call_cuEventDestroy(CALL_PARAMETERS) {
     uint64_t c_hEvent = 0;
     if (UNLIKELY(to_handle(args[0], 15, &c_hEvent) < 0)) return bad_argument("cuEventDestroy()", "hEvent");
     CUresult status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cuEventDestroy((CUevent)c_hEvent);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 COLD static PyObject *call_cuEventElapsedTime(CALL_PARAMETERS) {

@@ -6688,9 +6688,9 @@ static PyObject *call_cudaStreamWaitEvent(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[1], 8, &c_event) < 0)) return bad_argument("cudaStreamWaitEvent()", "event");
     if (UNLIKELY(to_u32(args[2], &c_flags) < 0)) return bad_argument("cudaStreamWaitEvent()", "flags");
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cudaStreamWaitEvent((cudaStream_t)c_stream, (cudaEvent_t)c_event, (unsigned int)c_flags);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 COLD static PyObject *call_cudaStreamAddCallback(CALL_PARAMETERS) {
@@ -6745,9 +6745,9 @@ static PyObject *call_cudaStreamQuery(CALL_PARAMETERS) {
     uint64_t c_stream = 0;
     if (UNLIKELY(to_handle(args[0], 7, &c_stream) < 0)) return bad_argument("cudaStreamQuery()", "stream");
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cudaStreamQuery((cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 COLD static PyObject *call_cudaStreamAttachMemAsync(CALL_PARAMETERS) {
@@ -6892,9 +6892,9 @@ static PyObject *call_cudaStreamIsCapturing(CALL_PARAMETERS) {
     enum cudaStreamCaptureStatus c_pCaptureStatus = 0;
     if (UNLIKELY(to_handle(args[0], 7, &c_stream) < 0)) return bad_argument("cudaStreamIsCapturing()", "stream");
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cudaStreamIsCapturing((cudaStream_t)c_stream, &c_pCaptureStatus);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(enum_value(27, c_pCaptureStatus));
 }
@@ -7028,9 +7028,9 @@ static PyObject *call_cudaEventQuery(CALL_PARAMETERS) {
     uint64_t c_event = 0;
     if (UNLIKELY(to_handle(args[0], 8, &c_event) < 0)) return bad_argument("cudaEventQuery()", "event");
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cudaEventQuery((cudaEvent_t)c_event);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
 static PyObject *call_cudaEventSynchronize(CALL_PARAMETERS) {
@@ -9467,9 +9467,9 @@ static PyObject *call_cudaMallocAsync(CALL_PARAMETERS) {
     if (UNLIKELY(to_u64(args[0], &c_size) < 0)) return bad_argument("cudaMallocAsync()", "size");
     if (UNLIKELY(to_handle(args[1], 7, &c_hStream) < 0)) return bad_argument("cudaMallocAsync()", "hStream");
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cudaMallocAsync(&c_devPtr, (size_t)c_size, (cudaStream_t)c_hStream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_devPtr));
 }
@@ -9488,9 +9488,9 @@ static PyObject *call_cudaFreeAsync(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[1], 7, &c_hStream) < 0)) { bad_argument("cudaFreeAsync()", "hStream"); goto done; }
     if (UNLIKELY(to_address(args[0], &scratch, &c_devPtr) < 0)) { bad_argument("cudaFreeAsync()", "devPtr"); goto done; }
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cudaFreeAsync((void *)c_devPtr, (cudaStream_t)c_hStream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
@@ -9714,9 +9714,9 @@ static PyObject *call_cudaMallocFromPoolAsync(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[1], 19, &c_memPool) < 0)) return bad_argument("cudaMallocFromPoolAsync()", "memPool");
     if (UNLIKELY(to_handle(args[2], 7, &c_stream) < 0)) return bad_argument("cudaMallocFromPoolAsync()", "stream");
     cudaError_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = cupola_let_others_run();
     status = table.cudaMallocFromPoolAsync(&c_ptr, (size_t)c_size, (cudaMemPool_t)c_memPool, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromVoidPtr((void *)c_ptr));
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cupola/gil.h"
 #include "cupola/table.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)

@@ -1,5 +1,5 @@
 from cupola.core._context cimport is_gone
-from cupola.core._cuda cimport CUcontext, CUevent
+from cupola.core._cuda cimport CUcontext, CUevent, CUstream
 
 
 cdef class SharedEvent:
@@ -30,6 +30,9 @@ cdef class Event:
 
     cdef int refuse(self) except -1
 
+
+# Record an open event in a stream, giving up the GIL as far as that may wait.
+cdef int record_event(Event event, CUstream stream) except -1
 
 # An event in `context`; NULL is the current context.
 cdef Event new_event(CUcontext context, bint timing, bint blocking)

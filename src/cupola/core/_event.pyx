@@ -2,16 +2,18 @@
 
 import warnings
 
+from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy
 
 from cupola.core._context cimport current_context, enter, is_gone, leave, primary_context, resets, wrap_context
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
-    CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUcontext, CUdevice, CUevent, CUipcEventHandle, CUresult,
+    CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUcontext, CUdevice, CUevent, CUipcEventHandle, CUresult, CUstream,
     check, closed_error, cu, driver_module,
     driver_usable, factory_error, gone_error, initialise, report
 )
+from cupola.core._gil cimport let_others_run, take_back
 
 from cupola.core._errors import CUDAError
 
@@ -89,6 +91,7 @@ cdef class Event:
         """
         cdef CUipcEventHandle handle
         cdef CUevent pointer = self.open_pointer()
+        cdef CUresult status
         if not self.ipc:
             raise RuntimeError(
                 "the Event is not shared between processes: record one with stream.record(options={'ipc_enabled': True})"
@@ -96,7 +99,9 @@ cdef class Event:
         if self.descriptor is None:
             from cupola.core._ipc import event_descriptor
 
-            check(cu.cuIpcGetEventHandle(&handle, pointer), b"cuIpcGetEventHandle")
+            with nogil:
+                status = cu.cuIpcGetEventHandle(&handle, pointer)
+            check(status, b"cuIpcGetEventHandle")
             self.descriptor = event_descriptor((<char*>&handle)[:sizeof(handle)], self.blocking)
         return self.descriptor
 
@@ -240,7 +245,6 @@ cdef Event _open(bytes payload, object descriptor):
     return event
 
 
-# With the GIL: the call waits for nothing, and takes less time than letting other threads run.
 cdef void _destroy(Event event) noexcept:
     cdef CUevent pointer = event.pointer
     event.pointer = NULL
@@ -248,17 +252,20 @@ cdef void _destroy(Event event) noexcept:
         event.shared = None
         return
     if pointer != NULL and driver_usable() and not is_gone(event.context, event.born):
-        report(cu.cuEventDestroy(pointer), b"cuEventDestroy")
+        _destroy_native(pointer)
+
+
+cdef void _destroy_native(CUevent pointer) noexcept:
+    cdef PyThreadState* others = let_others_run()
+    cdef CUresult status = cu.cuEventDestroy(pointer)
+    take_back(others)
+    report(status, b"cuEventDestroy")
 
 
 cdef class SharedEvent:
     def __dealloc__(self):
-        cdef CUevent pointer = self.pointer
-        cdef CUresult status
         if driver_usable() and not is_gone(self.context, self.born):
-            with nogil:
-                status = cu.cuEventDestroy(pointer)
-            report(status, b"cuEventDestroy")
+            _destroy_native(self.pointer)
 
 
 cdef object share_event(Event event):
@@ -308,6 +315,21 @@ cdef object _elapsed(Event start, Event end):
     return milliseconds
 
 
+cdef int record_event(Event event, CUstream stream) except -1:
+    cdef CUevent pointer = event.pointer
+    cdef CUresult status
+    cdef PyThreadState* others
+    if event.timing or event.ipc or event.shared is not None:
+        # To note the time takes a place in the stream's queue, which may be full; a foreign event may have timing.
+        with nogil:
+            status = cu.cuEventRecord(pointer, stream)
+    else:
+        others = let_others_run()
+        status = cu.cuEventRecord(pointer, stream)
+        take_back(others)
+    return check(status, b"cuEventRecord")
+
+
 cdef Event new_event(CUcontext context, bint timing, bint blocking):
     return _create(
         context, timing, blocking,
@@ -321,6 +343,7 @@ cdef Event _create(CUcontext context, bint timing, bint blocking, unsigned int f
     cdef CUdevice device = 0
     cdef int pushed = 0
     cdef CUresult status
+    cdef PyThreadState* others
     if context == NULL:
         context = current_context()
         if context == NULL:
@@ -329,7 +352,9 @@ cdef Event _create(CUcontext context, bint timing, bint blocking, unsigned int f
         pushed = enter(context)
     try:
         check(cu.cuCtxGetDevice(&device), b"cuCtxGetDevice")
+        others = let_others_run()
         status = cu.cuEventCreate(&pointer, flags)
+        take_back(others)
     finally:
         leave(pushed)
     check(status, b"cuEventCreate")

@@ -5,6 +5,7 @@ release waits for the work ahead of it, so neither synchronises. A destroyed poo
 freed, which is why a resource may be closed while its buffers are in use.
 """
 
+from cpython.pystate cimport PyThreadState
 from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
@@ -26,6 +27,7 @@ from cupola.core._cuda cimport (
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise, report,
 )
+from cupola.core._gil cimport let_others_run, take_back
 from cupola.core._memory_resource cimport MemoryResource, byte_count
 from cupola.core._stream cimport Stream, StreamHandle, older_stream, stream_argument
 
@@ -229,6 +231,7 @@ cdef class PoolMemoryResource(MemoryResource):
         cdef CUdeviceptr pointer = 0
         cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
         cdef CUresult status
+        cdef PyThreadState* others
         cdef Buffer buffer
         if self.pool is None:
             raise closed_error(self)
@@ -245,10 +248,11 @@ cdef class PoolMemoryResource(MemoryResource):
             fill_buffer(buffer, 0, 0, self)
             return buffer
         pool = self.pool.pointer
-        with nogil:
-            status = cu.cuStreamIsCapturing(native, &capture)
-            if status == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
-                status = cu.cuMemAllocFromPoolAsync(&pointer, count, pool, native)
+        others = let_others_run()
+        status = cu.cuStreamIsCapturing(native, &capture)
+        if status == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
+            status = cu.cuMemAllocFromPoolAsync(&pointer, count, pool, native)
+        take_back(others)
         if capture != CU_STREAM_CAPTURE_STATUS_NONE:
             raise RuntimeError(
                 f"{type(self).__name__} cannot allocate on a stream that is being captured into a graph; "
@@ -380,12 +384,14 @@ cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
     cdef CUresult status
     cdef CUcontext context = NULL
     cdef int pushed
+    cdef PyThreadState* others
     if pointer == 0 or (stream is not None and stream.is_gone()):
         return 0
-    with nogil:
-        status = cu.cuStreamIsCapturing(native, &capture)
-        if capture == CU_STREAM_CAPTURE_STATUS_NONE and status != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
-            status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)
+    others = let_others_run()
+    status = cu.cuStreamIsCapturing(native, &capture)
+    if capture == CU_STREAM_CAPTURE_STATUS_NONE and status != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+        status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)
+    take_back(others)
     if capture != CU_STREAM_CAPTURE_STATUS_NONE or status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
         _deferred.append((pointer, stream))
         return 0

@@ -3,6 +3,7 @@
 import sys
 import warnings
 
+from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv, strtol
 
@@ -12,7 +13,8 @@ from cupola.core._cuda cimport (
     check, closed_error, cu, driver_module, driver_usable, factory_error, gone_error,
     report
 )
-from cupola.core._event cimport Event, event_from_options, new_event
+from cupola.core._event cimport Event, event_from_options, new_event, record_event
+from cupola.core._gil cimport let_others_run, take_back
 
 cimport cython
 
@@ -210,8 +212,6 @@ cdef class Stream:
         """
         cdef CUstream pointer = self.open_pointer()
         cdef Event recorded
-        cdef CUevent target
-        cdef CUresult status
         cdef dict keywords = None       # not from Python, which would make one for each call
         if event is None:
             if timing_enabled is not False or blocking_sync is not False or ipc_enabled is not False:
@@ -225,10 +225,8 @@ cdef class Stream:
                 raise TypeError("an event that processes share is recorded once: record a new one")
         else:
             raise TypeError(f"event must be an Event or None, not {type(event).__name__}")
-        target = recorded.open_pointer()
-        with nogil:
-            status = cu.cuEventRecord(target, pointer)
-        check(status, b"cuEventRecord")
+        recorded.open_pointer()
+        record_event(recorded, pointer)
         return recorded
 
     def wait(self, event_or_stream):
@@ -252,8 +250,8 @@ cdef class Stream:
         cdef Event event
         cdef Stream other
         cdef CUevent target
-        cdef CUstream source
         cdef CUresult status
+        cdef PyThreadState* others
         if isinstance(event_or_stream, Event):
             event = <Event>event_or_stream
             target = event.open_pointer()
@@ -267,14 +265,13 @@ cdef class Stream:
                     "wait() takes an Event, a Stream or an object with __cuda_stream__(), "
                     f"not {type(event_or_stream).__name__}"
                 )
-            source = other.open_pointer()
+            other.open_pointer()
             event = new_event(other.find_context(), False, False)
             target = event.pointer
-            with nogil:
-                status = cu.cuEventRecord(target, source)
-            check(status, b"cuEventRecord")
-        with nogil:
-            status = cu.cuStreamWaitEvent(pointer, target, 0)
+            record_event(event, other.pointer)
+        others = let_others_run()
+        status = cu.cuStreamWaitEvent(pointer, target, 0)
+        take_back(others)
         check(status, b"cuStreamWaitEvent")
 
     def create_graph_builder(self):

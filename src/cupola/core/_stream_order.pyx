@@ -1,11 +1,13 @@
 """One stream waiting for another, with events that are kept for the next time."""
 
+from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t
 
 from cupola.core._context cimport current_context, enter, is_gone, leave, resets, when_reset
 from cupola.core._cuda cimport (
     CU_EVENT_DISABLE_TIMING, CUDA_SUCCESS, CUcontext, CUevent, CUresult, CUstream, check, cu, initialise,
 )
+from cupola.core._gil cimport let_others_run, take_back
 
 cdef enum:
     MOST_IDLE = 32
@@ -36,8 +38,11 @@ cdef CUevent _take(CUcontext context) noexcept:
 
 cdef void _put_back(CUcontext context, CUevent event) noexcept:
     global _count
+    cdef PyThreadState* others
     if _count == MOST_IDLE:
+        others = let_others_run()
         cu.cuEventDestroy(event)
+        take_back(others)
     else:
         _idle[_count].context, _idle[_count].event = context, event
         _count += 1
@@ -57,6 +62,7 @@ cdef int wait_for(CUstream producer, CUstream consumer) except -1:
     cdef CUresult status
     cdef unsigned long born
     cdef const char* call = b"cuEventRecord"
+    cdef PyThreadState* others
     if producer == consumer:
         return 0
     initialise()
@@ -65,11 +71,12 @@ cdef int wait_for(CUstream producer, CUstream consumer) except -1:
     event = _take(context)
     if event == NULL:
         event = _new_event(context)
-    with nogil:
-        status = cu.cuEventRecord(event, producer)
-        if status == CUDA_SUCCESS:
-            call = b"cuStreamWaitEvent"
-            status = cu.cuStreamWaitEvent(consumer, event, 0)
+    others = let_others_run()
+    status = cu.cuEventRecord(event, producer)
+    if status == CUDA_SUCCESS:
+        call = b"cuStreamWaitEvent"
+        status = cu.cuStreamWaitEvent(consumer, event, 0)
+    take_back(others)
     if status != CUDA_SUCCESS:
         cu.cuEventDestroy(event)
         return check(status, call)
@@ -95,7 +102,9 @@ cdef CUcontext _context_of(CUstream stream) except NULL:
 cdef CUevent _new_event(CUcontext context) except NULL:
     cdef CUevent event = NULL
     cdef int pushed = enter(context)
+    cdef PyThreadState* others = let_others_run()
     cdef CUresult status = cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)
+    take_back(others)
     leave(pushed)
     check(status, b"cuEventCreate")
     return event

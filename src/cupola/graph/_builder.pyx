@@ -61,7 +61,7 @@ cdef class GraphBuilder:
         cdef CUgraph graph = NULL
         # A capture nobody can end any more. Its errors were already raised by the calls that caused them.
         if self.state == CAPTURING and self.kind != FORKED and driver_usable() and self.has_stream():
-            if cu.cuStreamEndCapture(self.queue.pointer, &graph) == 0 and graph != NULL and self.kind == PRIMARY:
+            if _end_capture(self.queue.pointer, &graph) == 0 and graph != NULL and self.kind == PRIMARY:
                 cu.cuGraphDestroy(graph)
             if self.kind == PRIMARY and self.hierarchy is not None:
                 self.hierarchy.gone = True
@@ -505,7 +505,7 @@ cdef class GraphBuilder:
             return
         status = self.end_bodies()
         if self.state == CAPTURING and self.kind != FORKED and self.has_stream():
-            status = cu.cuStreamEndCapture(self.queue.pointer, &graph) or status
+            status = _end_capture(self.queue.pointer, &graph) or status
             if graph != NULL and self.kind == PRIMARY:
                 cu.cuGraphDestroy(graph)
             if self.kind == PRIMARY:
@@ -553,7 +553,7 @@ cdef class GraphBuilder:
             status = body.end_bodies() or status
             if body.state == CAPTURING and body.has_stream():
                 body.state = ENDED
-                status = cu.cuStreamEndCapture(body.queue.pointer, &graph) or status
+                status = _end_capture(body.queue.pointer, &graph) or status
         self.bodies = None
         return status
 
@@ -619,6 +619,11 @@ cdef class GraphBuilder:
         status = cu.cuStreamUpdateCaptureDependencies(native, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES)
         check(status, b"cuStreamUpdateCaptureDependencies")
         return node
+
+
+cdef CUresult _end_capture(CUstream stream, CUgraph* graph) noexcept:
+    with nogil:
+        return cu.cuStreamEndCapture(stream, graph)
 
 
 cdef int _hand_over_bodies(GraphBuilder branch, GraphBuilder root) except -1:

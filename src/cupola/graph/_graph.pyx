@@ -19,7 +19,7 @@ from cupola.core._cuda cimport (
     CUresult, CUstream, CUstreamCaptureStatus, CUuserObject, check, closed_error, cu,
     driver_usable, factory_error, gone_error, report,
 )
-from cupola.core._event cimport Event, new_event
+from cupola.core._event cimport Event, new_event, record_event
 from cupola.core._stream cimport Stream, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
@@ -261,7 +261,7 @@ cdef int _mark_launch(Attachments attachments, Stream queue) except -1:
         return 0
     if event is None or attachments.shared or event.context != context:
         event = new_event(context, False, False)
-    check(cu.cuEventRecord(event.pointer, queue.pointer), b"cuEventRecord")
+    record_event(event, queue.pointer)
     attachments.launched, attachments.shared = event, False
     return 0
 
@@ -328,7 +328,8 @@ cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
     detach(graph, native)
     if parameters.result_out != CUDA_GRAPH_INSTANTIATE_SUCCESS and parameters.result_out != CUDA_GRAPH_INSTANTIATE_ERROR:
         if status == CUDA_SUCCESS and pointer != NULL:
-            cu.cuGraphExecDestroy(pointer)
+            with nogil:
+                cu.cuGraphExecDestroy(pointer)
         reason = _REFUSALS.get(<int>parameters.result_out, f"for an unknown reason ({<int>parameters.result_out})")
         where = f", at {_describe(handle, parameters.hErrNode_out)}" if parameters.hErrNode_out != NULL else ""
         raise RuntimeError(f"the graph cannot be made executable: {reason}{where}")

@@ -1,0 +1,13 @@
+"""Giving up the GIL for calls that wait for another thread at most: where there is none, it is kept (cupola/gil.h).
+
+    others = let_others_run()
+    status = cu.cuStreamWaitEvent(stream, event, 0)
+    take_back(others)
+"""
+
+from cpython.pystate cimport PyThreadState
+
+
+cdef extern from "cupola/gil.h" nogil:
+    PyThreadState* let_others_run "cupola_let_others_run"() noexcept
+    void take_back "cupola_take_back"(PyThreadState* others) noexcept

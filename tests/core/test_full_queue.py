@@ -1,0 +1,101 @@
+"""Calls while the queue of a stream is full behind a host function written in Python: nothing may wait with the GIL.
+
+On a GPU a stream takes some thousand launches and then makes the next one wait; the CPU device's queues have no end, so
+there the programs only show that the calls work.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+START = """
+import ctypes, threading, time
+from cupola import Device, EventOptions, LaunchConfig, Program, launch
+from cupola.bindings import driver
+
+dev = Device(0)
+dev.set_current()
+stream, other = dev.create_stream(), dev.create_stream()
+code = Program('extern "C" __global__ void k() {}', "c++", {"arch": f"sm_{dev.arch}"}).compile("cubin")
+kernel, config = code.get_kernel("k"), LaunchConfig(grid=1, block=1)
+launch(stream, config, kernel)
+event, timed = stream.record(), stream.record(timing_enabled=True)
+buffers = [dev.allocate(64, stream=stream) for _ in range(8)]
+stream.sync()
+raw = int(stream.handle)
+go_on = threading.Event()
+hold = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: go_on.wait() and None)
+assert int(driver.cuLaunchHostFunc(raw, ctypes.cast(hold, ctypes.c_void_p).value, 0)[0]) == 0
+"""
+
+# Another thread fills the queue and waits in a launch; a third lets the host function return a while later.
+BESIDE_A_LAUNCH = """
+count = 0
+def fill():
+    global count
+    dev.set_current()
+    for count in range(1100):
+        launch(stream, config, kernel)
+filling = threading.Thread(target=fill)
+filling.start()
+seen = -1
+while filling.is_alive() and seen != count:
+    seen = count
+    time.sleep(0.1)
+threading.Timer(0.3, go_on.set).start()
+{call}
+filling.join()
+stream.sync()
+print("done")
+"""
+
+CALLS = {
+    "record": "stream.record(event)",
+    "record with timing": "stream.record(timed)",
+    "record a new event": "stream.record().close()",
+    "make and destroy an event": "dev.create_event().close()",
+    "wait": "stream.wait(event)",
+    "wait for another stream": "stream.wait(other)",
+    "other waits for the stream": "other.wait(stream)",
+    "allocate": "dev.allocate(64, stream=stream)",
+    "free": "buffers.pop().close()",
+    "free what is forgotten": "buffers.clear()",
+    "launch": "launch(stream, config, kernel)",
+    "a stream": "dev.create_stream().close()",
+    "synchronise": "stream.sync()",
+    "a pool": "from cupola import DeviceMemoryResource; DeviceMemoryResource(dev, {}).close()",
+    "a host allocation": "from cupola import LegacyPinnedMemoryResource; LegacyPinnedMemoryResource().allocate(64).close()",
+    "a capture": "b = other.create_graph_builder().begin_building(); launch(b, config, kernel); b.end_building().complete()",
+    "a capture that nobody ends": "b = other.create_graph_builder().begin_building(); launch(b, config, kernel); del b",
+    "a view": "from cupola.utils import StridedMemoryView as V; V.from_dlpack(buffers[0], stream_ptr=raw)",
+    "bindings: query": "driver.cuStreamQuery(raw)",
+    "bindings: record": "driver.cuEventRecord(int(event.handle), raw)",
+    "bindings: wait": "driver.cuStreamWaitEvent(raw, int(event.handle), 0)",
+    "bindings: event": "driver.cuEventDestroy(driver.cuEventCreate(0)[1])",
+    "bindings: free": "driver.cuMemFreeAsync(driver.cuMemAllocAsync(64, raw)[1], raw)",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_beside_a_thread_that_waits_in_a_launch(run_python, call):
+    done = run_python(START + BESIDE_A_LAUNCH.format(call=CALLS[call]))
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+
+
+# One Python thread: the host function is the only other code that needs the GIL, and it comes on a thread of the driver.
+ALONE = {
+    "record": "stream.record(event)",
+    "record with timing": "stream.record(timed)",
+    "new events": "stream.record().close()",
+    "wait": "other.record(event); stream.wait(event)",
+    "memory": "dev.allocate(64, stream=stream).close()",
+    "launch": "launch(stream, config, kernel)",
+    "fill": "buffers[0].fill(0, stream=stream)",
+}
+
+
+@pytest.mark.parametrize("call", ALONE)
+def test_alone(run_python, call):
+    program = START.replace("go_on.wait() and None", "time.sleep(0.2)")
+    done = run_python(program + f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n")
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
