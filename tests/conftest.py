@@ -83,6 +83,26 @@ def stream(device):
     stream.close()
 
 
+def need_devices(count: int) -> None:
+    """Skip the test where there are fewer GPUs. Of the CPU device, CUPOLA_CPU_DEVICES makes as many as are wanted."""
+    from cupola import Device
+
+    there = len(Device.get_all_devices())
+    if not on_cpu_device() and there < count:
+        pytest.skip(f"needs {count} GPUs; there {'is' if there == 1 else 'are'} {there}")
+
+
+@pytest.fixture
+def run_on_devices(run_python) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a program in a process of its own that sees several devices: ``run_on_devices(2, source)``."""
+
+    def run(count: int, source: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        need_devices(count)
+        return run_python(source, CUPOLA_CPU_DEVICES=str(count), **environment)
+
+    return run
+
+
 @pytest.fixture
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a program in a process of its own: for errors that a context does not survive, and for exit itself."""

@@ -202,23 +202,6 @@ class TestCurrent:
         with pytest.raises(TypeError):
             pickle.dumps(device.context)
 
-    def test_other_device(self, device):
-        if len(Device.get_all_devices()) < 2:
-            pytest.skip("one device only")
-        other = Device(1)
-        other.set_current()
-        try:
-            assert Device() is other
-            with pytest.raises(RuntimeError, match="belongs to device 0"):
-                other.set_current(device.context)
-            # Things are made on the device that is asked, not on the current one.
-            assert device.create_stream().device is device
-            assert device.create_event().device is device
-            device.sync()
-            assert Device() is other
-        finally:
-            device.set_current()
-
 
 class TestMemory:
     def test_default_resource(self, device, stream):

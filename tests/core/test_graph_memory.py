@@ -235,12 +235,11 @@ def test_attributes(resource, builder, stream):
     resource.trim()
 
 
-@pytest.mark.cpu_only
-def test_other_devices(run_python):
+def test_other_devices(run_on_devices):
     program = """
 import numpy as np, cupola
 from cupola import *
-d0, d1 = Device.get_all_devices()
+d0, d1 = Device.get_all_devices()[:2]
 d1.set_current()
 stream = d1.create_stream()
 resource = GraphMemoryResource(1)
@@ -250,11 +249,11 @@ buffer.fill(3, stream=builder)
 graph = builder.end_building().complete()
 graph.launch(stream)
 stream.sync()
-assert (resource.attributes.used_mem_current, GraphMemoryResource(0).attributes.used_mem_current) == (4096, 0)
+assert resource.attributes.used_mem_current >= 4096 and GraphMemoryResource(0).attributes.used_mem_current == 0
 assert Buffer.from_handle(buffer.handle, 4096).device_id == buffer.device_id == 1
 buffer.close(stream)
 stream.sync()
 assert resource.attributes.used_mem_current == 0
 """
-    done = run_python(program, CUPOLA_CPU_DEVICES="2")
+    done = run_on_devices(2, program)
     assert done.returncode == 0, done.stderr

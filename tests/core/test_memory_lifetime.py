@@ -169,15 +169,14 @@ def test_exit_with_live_objects(run_python, ending, cuda_13):
     assert (done.returncode, done.stdout, done.stderr) == (0, "made\n", "")
 
 
-@pytest.mark.cpu_only
-def test_memory_of_device_1_stays_there(run_python):
+def test_memory_of_device_1_stays_there(run_on_devices):
     program = """
 import warnings
 from cupola import *
 from cupola.bindings import driver
 from cupola.core._unpooled import SynchronousMemoryResource
 warnings.simplefilter("error")
-d0, d1, d2 = Device.get_all_devices()
+d0, d1 = Device.get_all_devices()[:2]
 d1.set_current()
 stream = d1.create_stream()
 d0.set_current()
@@ -199,9 +198,9 @@ for name, (resource, queue) in makers.items():
         copy = buffer.copy_to(stream=queue)
         assert copy.device_id == Buffer.from_handle(copy.handle, 1).device_id == 1
         copy.close(queue)
-    d2.set_current()
+    d0.set_current()
     del buffer
-    for device in (d0, d1, d2):
+    for device in (d0, d1):
         device.set_current()
         device.sync()
     if hasattr(resource, "attributes"):
@@ -211,16 +210,16 @@ for name, (resource, queue) in makers.items():
 managed = ManagedMemoryResource({"preferred_location": 1})
 assert managed.device_id == 1
 with managed.allocate(1 << 20, stream=stream) as buffer:
-    buffer.prefetch(d2, stream=stream)
+    buffer.prefetch(d0, stream=stream)
 status, address = driver.cuMemAllocManaged(64, 1)
 buffer = ManagedBuffer.from_handle(address, 64)
-buffer.preferred_location = d2
-buffer.accessed_by = {d0, d2}
-assert buffer.preferred_location == d2 and buffer.accessed_by == {d0, d2}
+buffer.preferred_location = d0
+buffer.accessed_by = {d0, d1}
+assert buffer.preferred_location == d0 and buffer.accessed_by == {d0, d1}
 driver.cuMemFree(address)
 print("ok")
 """
-    done = run_python(program, CUPOLA_CPU_DEVICES="3")
+    done = run_on_devices(2, program)
     assert done.stdout == "ok\n", done.stderr
 
 

@@ -1,13 +1,11 @@
-"""Access of other devices to a pool, on three CPU devices in a process of their own."""
+"""Access of other devices to a pool, in processes that see several."""
 
 from __future__ import annotations
-
-import pytest
 
 PROGRAM = """
 import cupola
 cupola.Device(0).set_current()
-d0, d1, d2 = cupola.Device.get_all_devices()
+d0, d1, *others = cupola.Device.get_all_devices()
 pool = cupola.DeviceMemoryResource(d0, {})
 peers = pool.peer_accessible_by
 """
@@ -39,19 +37,17 @@ FAILURES = {
 }
 
 
-@pytest.mark.cpu_only
-def test_the_set(run_python):
-    program = PROGRAM + "".join(f"{check}\npeers.clear()\n" for check in CHECKS.values())
+def test_the_set(run_on_devices):
+    program = PROGRAM + "d2 = others[0]\n" + "".join(f"{check}\npeers.clear()\n" for check in CHECKS.values())
     for statement, error in FAILURES.values():
         program += "pool = cupola.DeviceMemoryResource(d0, {}); peers = pool.peer_accessible_by\n"
         body = statement.replace("; ", "\n    ")
         program += f"try:\n    {body}\nexcept {error}:\n    pass\nelse:\n    raise AssertionError({statement!r})\n"
-    done = run_python(program, CUPOLA_CPU_DEVICES="3")
+    done = run_on_devices(3, program)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.cpu_only
-def test_a_copy_between_devices(run_python):
+def test_a_copy_between_devices(run_on_devices):
     program = (
         PROGRAM
         + """
@@ -70,5 +66,5 @@ stream.sync()
 assert (np.from_dlpack(host) == 7).all() and (a.device_id, b.device_id) == (0, 1)
 """
     )
-    done = run_python(program, CUPOLA_CPU_DEVICES="3")
+    done = run_on_devices(2, program)
     assert done.returncode == 0, done.stderr

@@ -187,7 +187,7 @@ def test_allocations(definition, stream, bytes16, given, memory_type):
     assert fill.is_valid and fill.pred == {node} and fill.element_size == 1
 
 
-def test_memory_for_other_devices(run_python):
+def test_memory_for_other_devices(run_on_devices):
     source = """
 import numpy as np
 from cupola import Device
@@ -206,9 +206,7 @@ graph = definition.instantiate()
 graph.launch(stream)
 stream.sync()
 """
-    if len(Device.get_all_devices()) < 2 and not Device(0).name.startswith("cupola"):
-        pytest.skip("there is one GPU")
-    done = run_python(source, CUPOLA_CPU_DEVICES="2")
+    done = run_on_devices(2, source)
     assert done.stdout == "1 (0,) (1,)\n", done.stderr
 
 

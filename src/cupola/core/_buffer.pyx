@@ -11,7 +11,7 @@ from cupola.core._context cimport current_context, enter, leave, resets, was_res
 from cupola.core._cuda cimport (
     CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
     CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUdeviceptr, CUpointer_attribute, CUresult, CUstream,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdeviceptr, CUpointer_attribute, CUresult, CUstream,
     check, closed_error, cu, driver_usable, factory_error, gone_error, initialise,
 )
 from cupola.core._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
@@ -528,7 +528,10 @@ cdef class Buffer:
                 status = cu.cuMemsetD16Async(pointer, <unsigned short>pattern, count, native)
             else:
                 status = cu.cuMemsetD32Async(pointer, pattern, count, native)
-        check(status, b"cuMemsetD8Async" if width == 1 else b"cuMemsetD16Async" if width == 2 else b"cuMemsetD32Async")
+        if status != CUDA_SUCCESS:
+            from cupola.core import _access
+
+            _access.fill(pointer, pattern, width, count, queue, status)
 
     # --- exchange -------------------------------------------------------------------------------------
 
@@ -651,7 +654,11 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     native, to, frm = queue.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
     with nogil:
         status = cu.cuMemcpyAsync(to, frm, size, native)
-    return check(status, b"cuMemcpyAsync")
+    if status != CUDA_SUCCESS:
+        from cupola.core import _access
+
+        _access.copy(to, frm, size, queue, status)
+    return 0
 
 
 cdef int fill_pattern(object value, uint32_t* pattern) except -1:

@@ -19,13 +19,14 @@ from cupola.core._buffer cimport Allocation, Buffer, graph_operand
 from cupola.core._cuda cimport (
     CU_MEMCPY_FLAG_DEFAULT, CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE, CU_MEMCPY_SRC_ACCESS_ORDER_ANY,
     CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUdeviceptr, CUmemcpyAttributes, CUresult,
+    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUdeviceptr, CUmemcpyAttributes, CUresult,
     CUstream, CUstreamCaptureStatus, check, cu, forget_missing,
 )
 from cupola.core._keep cimport drop_released, keep, release_kept
 from cupola.core._migration cimport as_location, buffers_argument
 from cupola.core._stream cimport Stream, keep_for_graph, stream_argument
 
+from cupola.core import _access
 from cupola.core._copy_options import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder
 
 
@@ -146,25 +147,49 @@ def copy(dst, src, stream, options):
     to, frm = <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
     if source.size == 0:
         return
-    if options is not None:
-        status = _copy_with_attributes(to, frm, source.size, &attributes, native)
-        if status != CUDA_ERROR_NOT_FOUND:
-            check(status, b"cuMemcpyWithAttributesAsync")
-        else:
-            _without_options(&attributes, -1)
-            options = None
     if options is None:
-        _copy_plainly(to, frm, source.size, native)
+        _copy_plainly(to, frm, source.size, queue)
+    else:
+        status = _copy_with_attributes(to, frm, source.size, &attributes, native)
+        if status == CUDA_ERROR_NOT_FOUND:
+            _without_options(&attributes, -1)
+            _copy_plainly(to, frm, source.size, queue)
+        elif status == CUDA_ERROR_INVALID_VALUE and _is_apart(to, frm, queue):
+            _copy_as_told(to, frm, source.size, &attributes, queue)
+        elif status != CUDA_SUCCESS:
+            status = _copy_with_attributes(to, frm, source.size, &attributes, native)   # says again what is wrong
+            check(status, b"cuMemcpyWithAttributesAsync")
     if capture == CU_STREAM_CAPTURE_STATUS_NONE:
         _keep_until_done(target, native)
         _keep_until_done(source, native)
 
 
-cdef int _copy_plainly(CUdeviceptr to, CUdeviceptr frm, size_t size, CUstream stream) except -1:
+cdef int _copy_plainly(CUdeviceptr to, CUdeviceptr frm, size_t size, Stream queue) except -1:
+    cdef CUstream stream = queue.pointer
     cdef CUresult status
     with nogil:
         status = cu.cuMemcpyAsync(to, frm, size, stream)
-    return check(status, b"cuMemcpyAsync")
+    if status != CUDA_SUCCESS:
+        _access.copy(to, frm, size, queue, status)
+    return 0
+
+
+cdef bint _is_apart(CUdeviceptr to, CUdeviceptr frm, Stream queue):
+    return _access.is_apart(to, queue) or _access.is_apart(frm, queue)
+
+
+cdef int _copy_as_told(
+    CUdeviceptr to, CUdeviceptr frm, size_t size, const CUmemcpyAttributes* attributes, Stream queue
+) except -1:
+    """Copy plainly what a copy with attributes cannot: those need that the stream's device has access."""
+    cdef CUstream stream = queue.pointer
+    cdef CUresult status
+    _copy_plainly(to, frm, size, queue)
+    if attributes.srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL and not _is_pageable(frm):
+        with nogil:
+            status = cu.cuStreamSynchronize(stream)     # the source is to be read when the call returns
+        check(status, b"cuStreamSynchronize")
+    return 0
 
 
 cdef CUresult _copy_with_attributes(
@@ -271,7 +296,7 @@ def copy_batch(stream, srcs, dsts, *, options=None):
                 f"the sizes of pair {i} differ: the source has {sources[i].size} bytes, "
                 f"the destination {targets[i].size}"
             )
-    _run_batch(queue.pointer, sources, targets, _options_argument(options, len(sources)))
+    _run_batch(queue, sources, targets, _options_argument(options, len(sources)))
 
 
 cdef list _options_argument(object options, Py_ssize_t count):
@@ -288,9 +313,10 @@ cdef list _options_argument(object options, Py_ssize_t count):
     return found
 
 
-cdef int _run_batch(CUstream stream, list sources, list targets, list options) except -1:
+cdef int _run_batch(Stream queue, list sources, list targets, list options) except -1:
     cdef Py_ssize_t count = len(sources), i
     cdef size_t groups = 0
+    cdef CUstream stream = queue.pointer
     cdef CUresult status
     cdef CUmemcpyAttributes now
     cdef CUdeviceptr* frm = <CUdeviceptr*>malloc(count * sizeof(CUdeviceptr))
@@ -311,14 +337,21 @@ cdef int _run_batch(CUstream stream, list sources, list targets, list options) e
                 groups += 1
         with nogil:
             status = cu.cuMemcpyBatchAsync(to, frm, sizes, count, attributes, first, groups, stream)
-        if status != CUDA_ERROR_NOT_FOUND:
-            return check(status, b"cuMemcpyBatchAsync")
-        forget_missing()
-        for i in range(count):
-            _read_options(options[i], &now)
-            _without_options(&now, i)
-        for i in range(count):
-            _copy_plainly(to[i], frm[i], sizes[i], stream)
+        if status == CUDA_ERROR_NOT_FOUND:
+            forget_missing()
+            for i in range(count):
+                _read_options(options[i], &now)
+                _without_options(&now, i)
+            for i in range(count):
+                _copy_plainly(to[i], frm[i], sizes[i], queue)
+        elif status == CUDA_ERROR_INVALID_VALUE and any([_is_apart(to[i], frm[i], queue) for i in range(count)]):
+            for i in range(count):
+                _read_options(options[i], &now)
+                _copy_as_told(to[i], frm[i], sizes[i], &now, queue)
+        elif status != CUDA_SUCCESS:
+            with nogil:
+                status = cu.cuMemcpyBatchAsync(to, frm, sizes, count, attributes, first, groups, stream)    # as above
+            check(status, b"cuMemcpyBatchAsync")
     finally:
         free(frm)
         free(to)

@@ -345,12 +345,10 @@ IN_CONTEXT_0 = "ok(driver.cuCtxSetCurrent(contexts[0]))\n"
         (ALLOCATED_ON_1 + IN_CONTEXT_0 + "ok(driver.cuCtxEnablePeerAccess(contexts[1], 0))", 2, "CUDA_SUCCESS"),
     ],
 )
-def test_kernels_need_access(run_python, setup, devices, expected):
+def test_kernels_need_access(run_on_devices, setup, devices, expected):
     cpu = on_cpu_device()
-    if not cpu and devices > ok(driver.cuDeviceGetCount()):
-        pytest.skip("one device only")
     program = f"CPU = {cpu}\n" + WRITE.replace("{SETUP}", setup)
-    done = run_python(program, CUPOLA_CPU_DEVICES=str(devices))
+    done = run_on_devices(devices, program)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == expected
     if cpu and expected != "CUDA_SUCCESS":

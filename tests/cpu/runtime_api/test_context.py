@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -61,32 +62,31 @@ def test_threads_start_with_the_first_device(device):
     assert seen == [0, ()]
 
 
-@pytest.mark.cpu_only
-def test_several_devices(run_python):
+def test_several_devices(run_on_devices):
     source = """
 import threading
 ok = lambda result: (result[1] if len(result) == 2 else result[1:]) if result[0] == 0 else 1 / 0
-assert ok(r.cudaGetDeviceCount()) == 3
+assert ok(r.cudaGetDeviceCount()) >= 2
 a = ok(r.cudaMalloc(64))
-ok(r.cudaSetDevice(2))
+ok(r.cudaSetDevice(1))
 b = ok(r.cudaMalloc(64))
-assert ok(r.cudaPointerGetAttributes(a)).device == 0 and ok(r.cudaPointerGetAttributes(b)).device == 2
+assert ok(r.cudaPointerGetAttributes(a)).device == 0 and ok(r.cudaPointerGetAttributes(b)).device == 1
 seen = []
 thread = threading.Thread(target=lambda: seen.append(r.cudaGetDevice()[1]))
 thread.start(), thread.join()
 assert seen == [0]
-assert ok(r.cudaDeviceCanAccessPeer(0, 2)) == 1 and ok(r.cudaDeviceCanAccessPeer(1, 1)) == 0
+assert ok(r.cudaDeviceCanAccessPeer(0, 1)) == 1 and ok(r.cudaDeviceCanAccessPeer(1, 1)) == 0
 assert ok(r.cudaDeviceGetP2PAttribute(r.cudaDeviceP2PAttr.cudaDevP2PAttrAccessSupported, 0, 1)) == 1
 ok(r.cudaDeviceEnablePeerAccess(0, 0))
 assert r.cudaDeviceEnablePeerAccess(0, 0)[0] == r.cudaError_t.cudaErrorPeerAccessAlreadyEnabled
 ok(r.cudaMemset(a, 7, 64))
-ok(r.cudaMemcpyPeer(b, 2, a, 0, 64))
+ok(r.cudaMemcpyPeer(b, 1, a, 0, 64))
 stream = ok(r.cudaStreamCreate())
-assert ok(r.cudaStreamGetDevice(stream)) == 2
+assert ok(r.cudaStreamGetDevice(stream)) == 1
 ok(r.cudaMemset(a, 9, 32))
-ok(r.cudaMemcpyPeerAsync(b, 2, a, 0, 16, stream))
+ok(r.cudaMemcpyPeerAsync(b, 1, a, 0, 16, stream))
 extent = r.make_cudaExtent(8, 1, 1)
-copy = r.cudaMemcpy3DPeerParms(srcDevice=0, dstDevice=2, extent=extent)
+copy = r.cudaMemcpy3DPeerParms(srcDevice=0, dstDevice=1, extent=extent)
 copy.srcPtr, copy.dstPtr = r.make_cudaPitchedPtr(a, 8, 8, 1), r.make_cudaPitchedPtr(b + 24, 8, 8, 1)
 ok(r.cudaMemcpy3DPeerAsync(copy, stream))
 ok(r.cudaStreamSynchronize(stream))
@@ -97,12 +97,21 @@ ok(r.cudaDeviceDisablePeerAccess(0))
 assert r.cudaDeviceDisablePeerAccess(0)[0] == r.cudaError_t.cudaErrorPeerAccessNotEnabled
 ok(r.cudaDeviceReset())
 assert r.cudaPointerGetAttributes(a)[1].device == 0
-ok(r.cudaSetValidDevices([1, 0], 2))
+"""
+    run(partial(run_on_devices, 2), source)
+
+
+@pytest.mark.cpu_only  # a GPU's runtime may ignore it once a context is there
+def test_the_order_of_devices(run_python):
+    source = """
+import threading
+seen = []
+assert r.cudaSetValidDevices([1, 0], 2)[0] == 0
 thread = threading.Thread(target=lambda: seen.append(r.cudaGetDevice()[1]))
 thread.start(), thread.join()
-assert seen == [0, 1]
+assert seen == [1]
 """
-    run(run_python, source, CUPOLA_CPU_DEVICES="3")
+    run(run_python, source, CUPOLA_CPU_DEVICES="2")
 
 
 def test_limits_and_preferences(device):

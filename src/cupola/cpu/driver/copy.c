@@ -57,8 +57,8 @@ struct side { /* one side of a CUDA_MEMCPY3D */
 };
 
 /* The address where a side's box begins and its distances, checked. */
-static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool planned, uint64_t *start,
-                        size_t *pitch, size_t *slice, bool *pageable) {
+static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool planned, const struct accessor *accessor,
+                        bool is_write, uint64_t *start, size_t *pitch, size_t *slice, bool *pageable) {
     bool is_host = side->type == CU_MEMORYTYPE_HOST;
     if (!is_host && side->type != CU_MEMORYTYPE_ARRAY && side->type != CU_MEMORYTYPE_DEVICE &&
         side->type != CU_MEMORYTYPE_UNIFIED)
@@ -89,12 +89,12 @@ static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool
     *start = base + side->z * *slice + skipped + side->x;
     enum range_rule rule = side->type == CU_MEMORYTYPE_DEVICE ? (planned ? RANGE_PLANNED : RANGE_DEVICE)
                                                               : (planned ? RANGE_PLANNED_ANY : RANGE_ANY);
-    return memory_check(*start, extent(form->WidthInBytes, form->Height, form->Depth, *pitch, *slice), rule,
-                        side->role, pageable);
+    return memory_check_access(*start, extent(form->WidthInBytes, form->Height, form->Depth, *pitch, *slice), rule,
+                               side->role, pageable, accessor, is_write);
 }
 
-CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *copy, bool *source_pageable,
-                        bool *target_pageable) {
+CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, const struct accessor *accessor, struct copy *copy,
+                        bool *source_pageable, bool *target_pageable) {
     *copy = (struct copy){.width = form->WidthInBytes, .height = form->Height, .depth = form->Depth};
     *source_pageable = *target_pageable = false;
     if (!form->WidthInBytes || !form->Height || !form->Depth) {
@@ -111,9 +111,9 @@ CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *co
                           form->dstPitch,  form->dstHeight};
     uint64_t from, to;
     RETURN_IF(
-        resolve(&source, form, planned, &from, &copy->source_pitch, &copy->source_slice, source_pageable));
+        resolve(&source, form, planned, accessor, false, &from, &copy->source_pitch, &copy->source_slice, source_pageable));
     RETURN_IF(
-        resolve(&target, form, planned, &to, &copy->target_pitch, &copy->target_slice, target_pageable));
+        resolve(&target, form, planned, accessor, true, &to, &copy->target_pitch, &copy->target_slice, target_pageable));
     copy->source = (const char *)from;
     copy->target = (char *)to;
     return CUDA_SUCCESS;
@@ -221,15 +221,28 @@ static CUresult submit(CUstream stream, struct copy *copy, const CUDA_MEMCPY3D *
     return wait ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
 }
 
-static CUresult plain(CUstream stream, uint64_t target, enum range_rule to, uint64_t source,
+static const struct accessor anybody = {.device = ANYBODY};
+
+static struct accessor by_stream(CUstream stream) {
+    return (struct accessor){stream->context->device->ordinal, "the stream's"};
+}
+
+/* Where no context is current, the stream's stands for it. */
+static struct accessor by_current(CUstream stream) {
+    CUcontext context = current_context();
+    if (likely(context == NULL || context == stream->context)) return by_stream(stream);
+    return (struct accessor){context->device->ordinal, "the current context's"};
+}
+
+static CUresult plain(CUstream stream, struct accessor accessor, uint64_t target, enum range_rule to, uint64_t source,
                       enum range_rule from, size_t size, enum when when) {
     bool source_pageable = false, target_pageable = false;
     if (stream_is_capturing(stream)) {
         to = to == RANGE_ANY ? RANGE_PLANNED_ANY : RANGE_PLANNED;
         from = from == RANGE_ANY ? RANGE_PLANNED_ANY : RANGE_PLANNED;
     }
-    RETURN_IF(memory_check(source, size, from, "the source", &source_pageable));
-    RETURN_IF(memory_check(target, size, to, "the target", &target_pageable));
+    RETURN_IF(memory_check_access(source, size, from, "the source", &source_pageable, &accessor, false));
+    RETURN_IF(memory_check_access(target, size, to, "the target", &target_pageable, &accessor, true));
     struct copy copy = {.source = (const char *)source,
                         .target = (char *)target,
                         .width = size,
@@ -242,15 +255,15 @@ static CUresult plain(CUstream stream, uint64_t target, enum range_rule to, uint
     return submit(stream, &copy, NULL, source_pageable, target_pageable, when);
 }
 
-static CUresult shaped(CUstream stream, const CUDA_MEMCPY3D *form, enum when when) {
+static CUresult shaped(CUstream stream, struct accessor accessor, const CUDA_MEMCPY3D *form, enum when when) {
     struct copy copy;
     bool source_pageable, target_pageable;
-    RETURN_IF(copy_from_form(form, stream_is_capturing(stream), &copy, &source_pageable, &target_pageable));
+    RETURN_IF(copy_from_form(form, stream_is_capturing(stream), &accessor, &copy, &source_pageable, &target_pageable));
     return submit(stream, &copy, form, source_pageable, target_pageable, when);
 }
 
 CUresult copy_submit_form(CUstream stream, const CUDA_MEMCPY3D *form, bool wait) {
-    return shaped(stream, form, wait ? WHEN_DONE : WHEN_QUEUED);
+    return shaped(stream, by_current(stream), form, wait ? WHEN_DONE : WHEN_QUEUED);
 }
 
 CUresult enter_synchronous(const char *call, CUstream *stream) {
@@ -263,25 +276,25 @@ CUresult enter_synchronous(const char *call, CUstream *stream) {
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpy", &stream));
-    return plain(stream, dst, RANGE_ANY, src, RANGE_ANY, ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), dst, RANGE_ANY, src, RANGE_ANY, ByteCount, WHEN_DONE);
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyHtoD", &stream));
-    return plain(stream, dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount, WHEN_DONE);
 }
 
 CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyDtoH", &stream));
-    return plain(stream, (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyDtoD", &stream));
-    return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
 }
 
 /* The addresses tell where the memory is. So a GPU's driver accepts null in place of a context. */
@@ -296,31 +309,31 @@ CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr s
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyPeer", &stream));
     RETURN_IF(check_peers(dstContext, srcContext));
-    return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
+    return plain(stream, anybody, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, dst, RANGE_ANY, src, RANGE_ANY, ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), dst, RANGE_ANY, src, RANGE_ANY, ByteCount, WHEN_QUEUED);
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount, WHEN_QUEUED);
 }
 
 CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
@@ -328,7 +341,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     RETURN_IF(check_peers(dstContext, srcContext));
-    return plain(stream, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
+    return plain(stream, anybody, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
 }
 
 /* ---- entry points: boxes ------------------------------------------------------------------------------ */
@@ -338,7 +351,7 @@ CUresult cuMemcpy2D(const CUDA_MEMCPY2D *pCopy) {
     RETURN_IF(enter_synchronous("cuMemcpy2D", &stream));
     if (pCopy == NULL) return fail_null("pCopy");
     CUDA_MEMCPY3D form = form_of_2d(pCopy);
-    return shaped(stream, &form, WHEN_DONE);
+    return shaped(stream, by_current(stream), &form, WHEN_DONE);
 }
 
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy) {
@@ -350,19 +363,19 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
     RETURN_IF(enter_stream(hStream, &stream));
     if (pCopy == NULL) return fail_null("pCopy");
     CUDA_MEMCPY3D form = form_of_2d(pCopy);
-    return shaped(stream, &form, WHEN_QUEUED);
+    return shaped(stream, by_current(stream), &form, WHEN_QUEUED);
 }
 
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D *pCopy) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpy3D", &stream));
-    return pCopy ? shaped(stream, pCopy, WHEN_DONE) : fail_null("pCopy");
+    return pCopy ? shaped(stream, by_current(stream), pCopy, WHEN_DONE) : fail_null("pCopy");
 }
 
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return pCopy ? shaped(stream, pCopy, WHEN_QUEUED) : fail_null("pCopy");
+    return pCopy ? shaped(stream, by_current(stream), pCopy, WHEN_QUEUED) : fail_null("pCopy");
 }
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
@@ -370,7 +383,7 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
     RETURN_IF(enter_synchronous("cuMemcpy3DPeer", &stream));
     if (pCopy == NULL) return fail_null("pCopy");
     CUDA_MEMCPY3D form = form_of_peer(pCopy);
-    return shaped(stream, &form, WHEN_DONE);
+    return shaped(stream, anybody, &form, WHEN_DONE);
 }
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
@@ -378,7 +391,7 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) 
     RETURN_IF(enter_stream(hStream, &stream));
     if (pCopy == NULL) return fail_null("pCopy");
     CUDA_MEMCPY3D form = form_of_peer(pCopy);
-    return shaped(stream, &form, WHEN_QUEUED);
+    return shaped(stream, anybody, &form, WHEN_QUEUED);
 }
 
 /* ---- entry points: with attributes -------------------------------------------------------------------- */
@@ -420,14 +433,15 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
             return fail(CUDA_ERROR_INVALID_VALUE,
                         "attrsIdxs must begin with 0, increase, and stay below count.");
     }
+    struct accessor accessor = by_stream(stream);
     for (size_t i = 0; i < count; i++) {
-        RETURN_IF(memory_check(srcs[i], sizes[i], RANGE_ANY, "a source of the batch", NULL));
-        RETURN_IF(memory_check(dsts[i], sizes[i], RANGE_ANY, "a target of the batch", NULL));
+        RETURN_IF(memory_check_access(srcs[i], sizes[i], RANGE_ANY, "a source of the batch", NULL, &accessor, false));
+        RETURN_IF(memory_check_access(dsts[i], sizes[i], RANGE_ANY, "a target of the batch", NULL, &accessor, true));
     }
     for (size_t i = 0, a = 0; i < count; i++) {
         while (a + 1 < numAttrs && attrsIdxs[a + 1] <= i) a++;
         RETURN_IF(when_of(attrs[a].srcAccessOrder, attrs[a].flags, &when));
-        RETURN_IF(plain(stream, dsts[i], RANGE_ANY, srcs[i], RANGE_ANY, sizes[i], when));
+        RETURN_IF(plain(stream, accessor, dsts[i], RANGE_ANY, srcs[i], RANGE_ANY, sizes[i], when));
     }
     return CUDA_SUCCESS;
 }
@@ -439,7 +453,7 @@ CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t si
     RETURN_IF(enter_batch("cuMemcpyWithAttributesAsync", hStream, &stream));
     if (attr == NULL) return fail_null("attr");
     RETURN_IF(when_of(attr->srcAccessOrder, attr->flags, &when));
-    return plain(stream, dst, RANGE_ANY, src, RANGE_ANY, size, when);
+    return plain(stream, by_stream(stream), dst, RANGE_ANY, src, RANGE_ANY, size, when);
 }
 
 /* An operand in the terms of a form: `texel` is the size of an element, which counts what operands count. */
@@ -534,13 +548,14 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, uns
     if (opList == NULL) return fail_null("opList");
     if (numOps == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a batch must have at least one copy.");
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu.", flags);
+    struct accessor accessor = by_stream(stream);
     for (size_t i = 0; i < numOps; i++) { /* all are checked before any is queued */
         RETURN_IF(form_of_operands(&opList[i], &form, &when));
-        RETURN_IF(copy_from_form(&form, false, &copy, &pageable, &pageable));
+        RETURN_IF(copy_from_form(&form, false, &accessor, &copy, &pageable, &pageable));
     }
     for (size_t i = 0; i < numOps; i++) {
         RETURN_IF(form_of_operands(&opList[i], &form, &when));
-        RETURN_IF(shaped(stream, &form, when));
+        RETURN_IF(shaped(stream, accessor, &form, when));
     }
     return CUDA_SUCCESS;
 }
@@ -554,7 +569,7 @@ CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long
     if (op == NULL) return fail_null("op");
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu.", flags);
     RETURN_IF(form_of_operands(op, &form, &when));
-    return shaped(stream, &form, when);
+    return shaped(stream, by_stream(stream), &form, when);
 }
 
 PER_THREAD(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n))

@@ -33,7 +33,7 @@ CUresult fill_execute(const struct fill *fill) {
 
 /* ---- checking ----------------------------------------------------------------------------------------- */
 
-CUresult fill_check(struct fill *fill, bool planned) {
+CUresult fill_check(struct fill *fill, bool planned, const struct accessor *accessor) {
     uint64_t address = (uint64_t)fill->target;
     size_t row, bytes;
     if (fill->element != 1 && fill->element != 2 && fill->element != 4)
@@ -57,7 +57,8 @@ CUresult fill_check(struct fill *fill, bool planned) {
                     "the pitch is %zu bytes; it must hold a row of %zu bytes and be a multiple of the "
                     "element size, %u.",
                     fill->pitch, row, fill->element);
-    return memory_check(address, bytes, planned ? RANGE_PLANNED : RANGE_DEVICE, "the target", NULL);
+    return memory_check_access(address, bytes, planned ? RANGE_PLANNED : RANGE_DEVICE, "the target", NULL, accessor,
+                               true);
 }
 
 /* ---- submitting --------------------------------------------------------------------------------------- */
@@ -65,9 +66,9 @@ CUresult fill_check(struct fill *fill, bool planned) {
 static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_t element, size_t width,
                        size_t height, size_t pitch, bool synchronous) {
     struct fill fill = {(char *)target, value, element, width, height, pitch};
-    RETURN_IF(fill_check(&fill, stream_is_capturing(stream)));
+    struct accessor accessor = {stream->context->device->ordinal, "the stream's"};
+    RETURN_IF(fill_check(&fill, stream_is_capturing(stream), &accessor));
     if (fill.width == 0) return capture_check(stream);
-    RETURN_IF(check_device_writes(target, stream->context->device->ordinal, "the target"));
     struct op *op = op_new(OP_FILL, stream->context);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a fill.");
     op->fill = fill;

@@ -25,7 +25,8 @@ static CUresult make_copy(const CUDA_MEMCPY3D *form, CUcontext handle, struct op
     struct copy copy;
     bool source_pageable, target_pageable;
     RETURN_IF(context_find(handle, &context));
-    RETURN_IF(copy_from_form(form, true, &copy, &source_pageable, &target_pageable));
+    struct accessor accessor = {context->device->ordinal, "the node's"};
+    RETURN_IF(copy_from_form(form, true, &accessor, &copy, &source_pageable, &target_pageable));
     if (copy.width == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a memcpy node must copy at least one byte");
     CUDA_MEMCPY3D *kept = malloc(sizeof *kept);
     *op = kept ? op_new(OP_COPY, context) : NULL;
@@ -43,8 +44,8 @@ static CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle, st
     CUcontext context;
     struct fill fill = {(char *)p->dst, p->value, p->elementSize, p->width, p->height, p->pitch};
     RETURN_IF(context_find(handle, &context));
-    RETURN_IF(fill_check(&fill, true));
-    RETURN_IF(check_device_writes((uint64_t)fill.target, context->device->ordinal, "the target"));
+    struct accessor accessor = {context->device->ordinal, "the node's"};
+    RETURN_IF(fill_check(&fill, true, &accessor));
     if (fill.width == 0)
         return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
     *op = op_new(OP_FILL, context);

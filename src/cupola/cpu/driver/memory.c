@@ -71,6 +71,11 @@ static CUresult explain_stray(uint64_t address, size_t size, const char *role) {
 }
 
 CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable) {
+    return memory_check_access(address, size, rule, role, pageable, &(struct accessor){.device = ANYBODY}, false);
+}
+
+CUresult memory_check_access(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable,
+                             const struct accessor *accessor, bool is_write) {
     bool planned = rule == RANGE_PLANNED || rule == RANGE_PLANNED_ANY;
     uint64_t at = address, end = address + size;
     if (pageable) *pageable = false;
@@ -91,6 +96,9 @@ CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const
                 return CUDA_SUCCESS;
             }
         }
+        if (unlikely(accessor->device != ANYBODY &&
+                     (found.device != accessor->device || found.flags & MEMORY_VIRTUAL)))
+            RETURN_IF(access_check(&found, at, accessor, is_write, role));
         at = found.base + found.size; /* mapped virtual memory may continue in the next mapping */
     } while (at < end);
     return CUDA_SUCCESS;

@@ -1,6 +1,8 @@
 /* Memory pools and stream-ordered allocation (CUDA Driver API, "Stream Ordered Memory Allocator"). */
 #include "storage.h"
 
+#include <stdio.h>
+
 /* ---- the pools of locations --------------------------------------------------------------------------- */
 
 /* The default and the current pool of each location and allocation type, made when first asked for. */
@@ -340,21 +342,21 @@ static bool pool_admits(const cpu_allocation *found, int device, bool is_write) 
     return pool->access[device] == CU_MEM_ACCESS_FLAGS_PROT_READ && !is_write;
 }
 
-CUresult check_device_writes(uint64_t address, int device, const char *role) {
-    cpu_allocation found;
-    if (!cpu_memory_find(address, &found)) return CUDA_SUCCESS;
-    if (found.flags & MEMORY_VIRTUAL) {
-        if (virtual_admits(found.base, device, true)) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "%s, 0x%llx, is mapped memory that device %d may not write to: give it access with cuMemSetAccess.",
-                    role, (unsigned long long)address, device);
-    }
-    if (found.device == device || !handle_was_live(found.owner, HANDLE_POOL) || pool_admits(&found, device, true))
-        return CUDA_SUCCESS;
+CUresult access_check(const cpu_allocation *found, uint64_t address, const struct accessor *accessor, bool is_write,
+                      const char *role) {
+    bool is_virtual = found->flags & MEMORY_VIRTUAL;
+    bool admitted = is_virtual ? virtual_admits(found->base, accessor->device, is_write)
+                               : found->device == accessor->device || !handle_was_live(found->owner, HANDLE_POOL) ||
+                                     pool_admits(found, accessor->device, is_write);
+    if (admitted) return CUDA_SUCCESS;
+    char where[32] = "the host";
+    if (found->device >= 0) snprintf(where, sizeof where, "device %d", found->device);
     return fail(CUDA_ERROR_INVALID_VALUE,
-                "%s, 0x%llx, is memory of a pool that device %d may not write to: give it access with "
-                "cuMemPoolSetAccess.",
-                role, (unsigned long long)address, device);
+                "%s, 0x%llx, is %s of %s that device %d, %s, may not %s: use a stream and a context of a device that may, "
+                "give this one access with %s, or copy between devices with cuMemcpyPeerAsync.",
+                role, (unsigned long long)address, is_virtual ? "mapped memory" : "memory of a pool", where,
+                accessor->device, accessor->whose, is_write ? "write to" : "read",
+                is_virtual ? "cuMemSetAccess" : "cuMemPoolSetAccess");
 }
 
 int cpu_driver_permits(const cpu_launch *launch, const cpu_allocation *found, int is_write) {

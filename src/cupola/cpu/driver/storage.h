@@ -26,9 +26,21 @@ enum range_rule {
  * range in the explanation ("the source"). */
 CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable);
 
+/* Whose access rights a call needs. Memory of a device's pools and mapped memory have such rights; what cuMemAlloc gave,
+ * managed and host memory is copied for every device. Two H200s with driver 580 tell which device counts: for single
+ * copies that of the current context, whatever the stream is; for batches that of the stream; copies that name the
+ * contexts of their sides need no rights. Rights that contexts give (cuCtxEnablePeerAccess) do not count here. */
+struct accessor {
+    int device;        /* or ANYBODY */
+    const char *whose; /* "the current context's" */
+};
+enum { ANYBODY = -1 };
+CUresult memory_check_access(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable,
+                             const struct accessor *accessor, bool is_write);
+
 /* The box of bytes of a CUDA_MEMCPY3D. planned: for a graph. An empty one has width 0. */
-CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, struct copy *copy, bool *source_pageable,
-                        bool *target_pageable);
+CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, const struct accessor *accessor, struct copy *copy,
+                        bool *source_pageable, bool *target_pageable);
 
 /* Queue the copy of a form; `wait`: and wait until it is done, as the synchronous calls do. */
 CUresult copy_submit_form(CUstream stream, const CUDA_MEMCPY3D *form, bool wait);
@@ -46,7 +58,7 @@ CUresult array_place_check(const struct array_place *place, const CUDA_MEMCPY3D 
 CUresult array_texel(CUarray array, size_t *bytes);
 
 /* Check a fill, and bring it into its one form. */
-CUresult fill_check(struct fill *fill, bool planned);
+CUresult fill_check(struct fill *fill, bool planned, const struct accessor *accessor);
 
 /* A function that has the symbol NAME_v2 and, as the newest meaning, the name NAME in the function table. */
 #define ENTRY_V2(name) ENTRY(name), ENTRY_AS(name##_v2, name)
@@ -93,8 +105,9 @@ void pool_free_now(const cpu_allocation *allocation);
 /* Queue a free of memory from a pool or from cuMemAlloc. */
 CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream);
 
-/* INVALID_VALUE when the address is in a pool or a mapping that the device may not write to. */
-CUresult check_device_writes(uint64_t address, int device, const char *role);
+/* INVALID_VALUE when the memory is of a pool, or mapped, and the device has no right to access it. */
+CUresult access_check(const cpu_allocation *found, uint64_t address, const struct accessor *accessor, bool is_write,
+                      const char *role);
 
 void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
 void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */

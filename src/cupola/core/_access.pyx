@@ -1,0 +1,141 @@
+"""Copies and fills that the driver refuses because of a device's access rights, done in another way.
+
+Memory of pools and mapped memory can be accessed by its own device and by those that were given access. Which device
+a call needs access for is not documented; two H200s with driver 580 say: a copy (``cuMemcpyAsync``) that of the *current*
+context, whatever the stream is; a batch of copies and a fill that of the *stream's* context; and a copy that names the
+contexts of its sides (``cuMemcpyPeerAsync``) needs none. The refusal is CUDA_ERROR_INVALID_VALUE, as for all else that may
+be wrong: so this is tried and, when it fails in turn, something else was wrong.
+"""
+
+from libc.stdint cimport uint32_t, uintptr_t
+
+from cupola.core._context cimport enter, leave, primary_context
+from cupola.core._cuda cimport (
+    CU_MEMORYTYPE_DEVICE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_CONTEXT,
+    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUpointer_attribute, CUresult, CUstream,
+    CUstreamCaptureStatus, check, cu, fail_because,
+)
+from cupola.core._stream cimport Stream
+
+
+def copy(uintptr_t to, uintptr_t frm, size_t size, Stream queue, int refused):
+    """Copy what ``cuMemcpyAsync`` refused with the status `refused`, or raise CUDAError."""
+    cdef CUresult status = <CUresult>refused
+    cdef int device, target, source
+    if _may_depend_on_context(status):
+        status = _copy_in(queue.find_context(), to, frm, size, queue.pointer)
+    if status == CUDA_ERROR_INVALID_VALUE:
+        device, target, source = queue.find_device(), device_of(to), device_of(frm)
+        if is_elsewhere(target, device) or is_elsewhere(source, device):
+            _copy_of_other_device(to, frm, size, queue, device, target, source)
+            return
+    check(status, b"cuMemcpyAsync")
+
+
+def fill(uintptr_t pointer, uint32_t pattern, int width, size_t count, Stream queue, int refused):
+    """Fill what ``cuMemsetD8Async`` (D16, D32 by `width` in bytes) refused with the status `refused`, or raise CUDAError."""
+    cdef CUresult status = <CUresult>refused
+    cdef CUstream stream = queue.pointer
+    cdef const char* call = (
+        b"cuMemsetD8Async" if width == 1 else b"cuMemsetD16Async" if width == 2 else b"cuMemsetD32Async"
+    )
+    cdef int device, owner, pushed
+    if _may_depend_on_context(status):
+        pushed = enter(queue.find_context())
+        try:
+            device, owner = queue.find_device(), device_of(pointer)     # first: a failing call forgets why others failed
+            with nogil:
+                if width == 1:
+                    status = cu.cuMemsetD8Async(pointer, <unsigned char>pattern, count, stream)
+                elif width == 2:
+                    status = cu.cuMemsetD16Async(pointer, <unsigned short>pattern, count, stream)
+                else:
+                    status = cu.cuMemsetD32Async(pointer, pattern, count, stream)
+        finally:
+            leave(pushed)
+        if status == CUDA_ERROR_INVALID_VALUE and is_elsewhere(owner, device):
+            fail_because(status, call, advice(owner, device, stream))
+    check(status, call)
+
+
+cdef bint _may_depend_on_context(CUresult status) noexcept:
+    return status == CUDA_ERROR_INVALID_VALUE or status == CUDA_ERROR_INVALID_CONTEXT
+
+
+cdef int device_of(uintptr_t pointer) noexcept:
+    """The device that memory is on; -1 for host, managed and unknown memory."""
+    cdef CUpointer_attribute attributes[3]
+    cdef void* values[3]
+    cdef unsigned int kind = 0, managed = 0
+    cdef int device = -1
+    attributes[0], values[0] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &kind
+    attributes[1], values[1] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
+    attributes[2], values[2] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed
+    if cu.cuPointerGetAttributes(3, attributes, values, pointer) != CUDA_SUCCESS:
+        return -1
+    return device if kind == CU_MEMORYTYPE_DEVICE and not managed else -1
+
+
+def is_apart(uintptr_t pointer, Stream queue):
+    """Whether memory is on another device than a stream."""
+    return is_elsewhere(device_of(pointer), queue.find_device())
+
+
+cdef bint is_elsewhere(int owner, int device) noexcept:
+    return owner >= 0 and owner != device
+
+
+cdef bint _is_default(CUstream stream) noexcept:
+    return <uintptr_t>stream <= 2       # another stream in each context
+
+
+cdef CUresult _copy_in(CUcontext context, CUdeviceptr to, CUdeviceptr frm, size_t size, CUstream stream) except *:
+    cdef CUresult status
+    cdef int pushed = enter(context)
+    with nogil:
+        status = cu.cuMemcpyAsync(to, frm, size, stream)
+    leave(pushed)
+    return status
+
+
+cdef int _copy_of_other_device(
+    CUdeviceptr to, CUdeviceptr frm, size_t size, Stream queue, int device, int target, int source
+) except -1:
+    """Copy where a side is memory of another device than the stream's; a side that is not on a device has number -1."""
+    cdef CUstream stream = queue.pointer
+    cdef CUcontext of_target, of_source
+    cdef CUresult status
+    cdef int owner = target if is_elsewhere(target, device) else source
+    cdef int pushed
+    if target >= 0 and source >= 0 and (target != source or _is_default(stream)):
+        of_target, of_source = primary_context(target), primary_context(source)
+        pushed = enter(queue.find_context())
+        with nogil:
+            status = cu.cuMemcpyPeerAsync(to, of_target, frm, of_source, size, stream)
+        leave(pushed)
+        if status != CUDA_SUCCESS and _is_captured(stream):
+            fail_because(status, b"cuMemcpyPeerAsync", advice(owner, device, stream))
+        return check(status, b"cuMemcpyPeerAsync")
+    if _is_default(stream):
+        fail_because(CUDA_ERROR_INVALID_VALUE, b"cuMemcpyAsync", advice(owner, device, stream))
+    return check(_copy_in(primary_context(owner), to, frm, size, stream), b"cuMemcpyAsync")
+
+
+cdef bint _is_captured(CUstream stream) noexcept:
+    cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
+    return cu.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS or capture != CU_STREAM_CAPTURE_STATUS_NONE
+
+
+cdef str advice(int owner, int device, CUstream stream):
+    """What is to be done where `device`, the stream's, has no access to memory of the device `owner`."""
+    if _is_default(stream):
+        where = f"the default stream is that of the current device, {device},"
+        use = f"call Device({owner}).set_current() first, or use a stream of that device"
+    else:
+        where = f"the stream is of device {device},"
+        use = f"use a stream of device {owner}"
+    return (
+        f"The memory is of device {owner}; {where} which has no access to it: {use}, or give device {device} access "
+        "(peer_accessible_by of the buffer's memory resource, or the peers of a VirtualMemoryResource)."
+    )
