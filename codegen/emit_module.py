@@ -306,7 +306,7 @@ def _field(
             count = resolved.count
             element = layout.types.resolve(resolved.target)
             shape = "BYTES" if element.kind == "scalar" and element.size == 1 else "ARRAY"
-            if layout.names.raising and element.name == "I8" and not layout.is_binary(whole, item):
+            if element.name == "I8" and not layout.is_binary(whole, item):
                 shape = "TEXT"
             value = layout.value_type(resolved.target)
         elif resolved.kind == "pointer":

@@ -29,7 +29,7 @@ def test_records():
     for misuse in (lambda: nvml.Memory_v2(5), lambda: len(memory), lambda: hash(memory), lambda: pickle.dumps(memory)):
         with pytest.raises(TypeError):
             misuse()
-    with pytest.raises(AttributeError):
+    with pytest.raises(TypeError):
         nvml.Memory_v2(missing=1)
 
 

@@ -6,7 +6,7 @@ import gc
 import numpy as np
 import pytest
 
-from cupola.bindings import driver, nvrtc, runtime
+from cupola.bindings import driver, nvml, nvrtc, runtime
 
 
 def test_a_new_record_is_zero_and_takes_fields_by_name():
@@ -182,14 +182,29 @@ def test_text():
     assert "srcHost : 0x10\n" in str(driver.CUDA_MEMCPY2D(srcHost=16))
 
 
+def test_text_ends_with_its_first_nul_and_binary_fields_are_whole():
+    properties = runtime.cudaDeviceProp(name=b"some GPU", luid=b"a\0b")
+    assert properties.name == b"some GPU" and properties.luid == b"a\0b\0\0\0\0\0"
+    properties.name = b"x" * 256
+    assert properties.name == b"x" * 256
+    with pytest.raises(TypeError, match="expected bytes, got str"):
+        properties.name = "text"
+
+
 def test_typedef_chains_are_subclass_chains():
     assert driver.CUDA_MEMCPY3D.__mro__[:3] == (driver.CUDA_MEMCPY3D, driver.CUDA_MEMCPY3D_v2, driver.CUDA_MEMCPY3D_st)
     assert driver.CUDA_MEMCPY3D().Depth == 0
 
 
 def test_constructor_errors():
-    with pytest.raises(AttributeError):
-        driver.CUlaunchConfig(nothing=1)
+    with pytest.raises(TypeError, match=r"CUmemLocation\(\) has no field 'nothing'; it has: type, id, localized"):
+        driver.CUmemLocation(nothing=1)
+    with pytest.raises(TypeError, match=r"cudaDeviceProp\(\) has no field 'warpsize'; did you mean: warpSize"):
+        runtime.cudaDeviceProp(warpsize=1)
+    with pytest.raises(TypeError, match=r"has no field 'q'; help\(cudaDeviceProp\) lists all"):
+        runtime.cudaDeviceProp(q=1)
+    with pytest.raises(TypeError, match=r"Utilization\(\) has no field 'memroy'; it has: gpu, memory"):
+        nvml.Utilization(memroy=1)
     with pytest.raises(TypeError):
         driver.CUlaunchConfig(1, 2)
     with pytest.raises(TypeError):

@@ -76,7 +76,7 @@ def test_device(device):
     ):
         assert getattr(properties, field) == check(runtime.cudaDeviceGetAttribute(member, device)), field
     assert driver.cuInit(0)[0] == 0
-    assert properties.name.rstrip(b"\0") == driver.cuDeviceGetName(256, device)[1].rstrip(b"\0")
+    assert properties.name == driver.cuDeviceGetName(256, device)[1].rstrip(b"\0")
     free, total = check(runtime.cudaMemGetInfo())
     assert 0 < free <= total and properties.totalGlobalMem
     assert runtime.cudaSetDevice(999)[0] == runtime.cudaError_t.cudaErrorInvalidDevice

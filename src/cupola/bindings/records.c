@@ -82,6 +82,44 @@ static bool repeated(PyTypeObject *type, const RecordInfo *info, PyObject *kwarg
     return false;
 }
 
+static PyObject *field_names(const RecordInfo *info) {
+    const FieldInfo *fields = record_fields(info);
+    PyObject *list = fields ? PyList_New(0) : NULL;
+    for (int i = 0; list && i < info->field_count; i++) {
+        PyObject *name = PyUnicode_FromString(fields[i].name);
+        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+/* A keyword that is no field: which there are, or of many those that may be meant. */
+static void no_such_field(PyObject *record, PyObject *name) {
+    enum { FEW = 24 };
+    PyObject *fields = field_names(((RecordObject *)record)->info);
+    bool few = fields && PyList_GET_SIZE(fields) <= FEW;
+    PyObject *difflib = fields && !few ? PyImport_ImportModule("difflib") : NULL;
+    PyObject *told = few       ? Py_NewRef(fields)
+                     : difflib ? PyObject_CallMethod(difflib, "get_close_matches", "OO", name, fields)
+                               : NULL;
+    PyObject *comma = told ? PyUnicode_FromString(", ") : NULL, *text = comma ? PyUnicode_Join(comma, told) : NULL;
+    const char *cls = short_name(Py_TYPE(record));
+    if (text && !PyList_GET_SIZE(told))
+        PyErr_Format(PyExc_TypeError, "%s() has no field %R; help(%s) lists all", cls, name, cls);
+    else if (text)
+        PyErr_Format(PyExc_TypeError, few ? "%s() has no field %R; it has: %U" : "%s() has no field %R; did you mean: %U",
+                     cls, name, text);
+    Py_XDECREF(fields), Py_XDECREF(difflib), Py_XDECREF(told), Py_XDECREF(comma), Py_XDECREF(text);
+}
+
+int record_set_named(PyObject *record, PyObject *name, PyObject *value) {
+    if (PyObject_SetAttr(record, name, value) == 0) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError) || PyObject_HasAttr((PyObject *)Py_TYPE(record), name)) return -1;
+    PyErr_Clear();
+    no_such_field(record, name);
+    return -1;
+}
+
 static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     int index = record_index(type);
     const RecordInfo *info = index < 0 ? NULL : &module_info.records[index];
@@ -122,7 +160,7 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *name, *value;
     for (Py_ssize_t i = 0; kwargs && PyDict_Next(kwargs, &i, &name, &value);) {
         if (PyUnicode_CompareWithASCIIString(name, "_ptr") == 0) continue;
-        if (PyObject_SetAttr((PyObject *)self, name, value) < 0) goto error;
+        if (record_set_named((PyObject *)self, name, value) < 0) goto error;
     }
     return (PyObject *)self;
 error:
@@ -308,13 +346,15 @@ static int set_bytes(RecordObject *self, const FieldInfo *field, PyObject *value
     return status;
 }
 
+/* Text is str where functions raise, and bytes where they return a status, as it is for functions. */
 static PyObject *get_text(RecordObject *self, const FieldInfo *field) {
     const char *text = self->data + field->offset;
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strnlen(text, field->count), "replace");
+    Py_ssize_t length = (Py_ssize_t)strnlen(text, field->count);
+    return module_info.error ? PyUnicode_DecodeUTF8(text, length, "replace") : PyBytes_FromStringAndSize(text, length);
 }
 
 static int set_text(RecordObject *self, const FieldInfo *field, PyObject *value) {
-    if (!PyUnicode_Check(value)) return set_bytes(self, field, value);
+    if (!module_info.error || !PyUnicode_Check(value)) return set_bytes(self, field, value);
     PyObject *bytes = PyUnicode_AsUTF8String(value);
     int status = bytes ? set_bytes(self, field, bytes) : -1;
     Py_XDECREF(bytes);

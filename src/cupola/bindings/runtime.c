@@ -1548,7 +1548,7 @@ static const FieldPlace places_CUuuid_st[] = {
     {{KIND_I8, 0, 1}, 0, 0, 16, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaDeviceProp[] = {
-    {{KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_BYTES, 0},
+    {{KIND_I8, 0, 1}, 0, 0, 256, -1, FIELD_TEXT, 0},
     {{KIND_RECORD, 117, 16}, 256, 256, 1, -1, FIELD_VALUE, 0},
     {{KIND_I8, 0, 1}, 272, 272, 8, -1, FIELD_BYTES, 0},
     {{KIND_U32, 0, 4}, 280, 280, 1, -1, FIELD_VALUE, 0},

@@ -92,7 +92,7 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     PyObject *self = make_zeroed(type, info, count), *name, *value;
     for (Py_ssize_t i = 0; self && kwargs && PyDict_Next(kwargs, &i, &name, &value);)
-        if (PyObject_SetAttr(self, name, value) < 0) Py_CLEAR(self);
+        if (record_set_named(self, name, value) < 0) Py_CLEAR(self);
     return self;
 }
 

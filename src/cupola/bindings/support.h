@@ -97,7 +97,7 @@ typedef enum {
     FIELD_ARRAY,   /* `count` values in place */
     FIELD_BYTES,   /* char[count] */
     FIELD_POINTER, /* pointer to as many values as the field at `count_offset` says (-1: one) */
-    FIELD_TEXT,    /* char[count], str in Python */
+    FIELD_TEXT,    /* char[count] up to the first NUL: str in modules whose functions raise, else bytes */
     FIELD_STRING,  /* char *, str in Python */
 } FieldShape;
 
@@ -391,6 +391,8 @@ PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has aske
 int record_index(PyTypeObject *type); /* of the class or the one it derives from; -1 without an exception */
 PyObject *record_new(int index);
 PyObject *record_copy(int index, const void *data);
+/* Sets a field that a constructor got by keyword. */
+int record_set_named(PyObject *record, PyObject *name, PyObject *value);
 const FieldInfo *record_fields(const RecordInfo *info); /* `field_count` of them; NULL with MemoryError set */
 size_t record_size(const RecordInfo *info); /* in the CUDA major of the loaded library, where that matters */
 PyObject *record_view(int index, void *data, Storage *storage);
