@@ -138,7 +138,7 @@ CALL(set_pool_access,
      CUmemAccessDesc d = {.location = on_device(), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
      return cuMemPoolSetAccess(pool, &d, 1);)
 CALL(export_pool, int fd; return cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);)
-CALL(export_pointer, CUmemPoolPtrExportData d; return cuMemPoolExportPointer(&d, pieces[0]);)
+CALL(export_pointer, CUmemPoolPtrExportData d; return cuMemPoolExportPointer(&d, pieces[1]);)
 CALL(create_memory, CUmemAllocationProp p = on_device_memory(); CUmemGenericAllocationHandle h;
      return cuMemCreate(&h, 2 << 20, &p, 0);)
 CALL(granularity, CUmemAllocationProp p = on_device_memory(); size_t n;
@@ -161,6 +161,8 @@ CALL(add_child, CUgraph g; CUgraphNode n; CUresult r = cuGraphCreate(&g, 0);
      return r ? r : cuGraphAddChildGraphNode(&n, graph, NULL, 0, g);)
 CALL(node_attribute, CUkernelNodeAttrValue v;
      return cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v);)
+CALL(set_node_attribute, CUkernelNodeAttrValue v = {.priority = 0};
+     return cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v);)
 CALL(node_parameters, CUDA_KERNEL_NODE_PARAMS p; return cuGraphKernelNodeGetParams(node, &p);)
 CALL(node_enabled, unsigned e; return cuGraphNodeGetEnabled(executable, node, &e);)
 CALL(enable_node, return cuGraphNodeSetEnabled(executable, node, 1);)
@@ -246,19 +248,20 @@ static const struct call {
     {"cuMemRelease", release_handle, 0},
     {"cuGraphCreate", create_graph, 0},
     {"cuGraphDestroy", destroy_graph, 0},
-    {"cuGraphAddKernelNode", add_kernel, 0},
-    {"cuGraphAddChildGraphNode", add_child, 0},
-    {"cuGraphKernelNodeGetAttribute", node_attribute, 0},
-    {"cuGraphKernelNodeGetParams", node_parameters, 0},
-    {"cuGraphConditionalHandleCreate", conditional, 0},
-    {"cuUserObjectCreate", create_object, 0},
-    {"cuUserObjectRelease", release_object, 0},
-    {"cuGraphRetainUserObject", retain_object, 0},
     {"cuGraphNodeGetEnabled", node_enabled, 0},
     {"cuGraphNodeSetEnabled", enable_node, 0},
     {"cuGraphInstantiate", instantiate, 0},
     {"cuGraphLaunch", launch_graph, 0},
     {"cuGraphExecDestroy", destroy_executable, 0},
+    {"cuGraphAddKernelNode", add_kernel, 0},
+    {"cuGraphAddChildGraphNode", add_child, 0},
+    {"cuGraphKernelNodeGetAttribute", node_attribute, 0},
+    {"cuGraphKernelNodeSetAttribute", set_node_attribute, 0},
+    {"cuGraphKernelNodeGetParams", node_parameters, 0},
+    {"cuGraphConditionalHandleCreate", conditional, 0},
+    {"cuUserObjectCreate", create_object, 0},
+    {"cuUserObjectRelease", release_object, 0},
+    {"cuGraphRetainUserObject", retain_object, 0},
     {"cuDeviceGetGraphMemAttribute", graph_memory, 0},
     {"cuKernelGetName", kernel_name, 0},
     {"cuLibraryGetKernelCount", kernel_count, 0},

@@ -112,7 +112,7 @@ def measure_bindings(options: argparse.Namespace) -> None:
         driver.cuCtxSynchronize()
 
     print(f"nanoseconds per call, best of {options.repeats}, {driver.inspect().library}")
-    print(f"{'function':34}" + "".join(f"{label:>15}" for label in layers) + f"{'cupola - C':>12}")
+    print(f"{'function':48}" + "".join(f"{label:>15}" for label in layers) + f"{'cupola - C':>12}")
     figures: dict[str, dict[str, float]] = {}
     for row in side.STATEMENTS:
         if options.names and not any(name in row for name in options.names):
@@ -122,7 +122,7 @@ def measure_bindings(options: argparse.Namespace) -> None:
         contenders = {label: layer[row] for label, layer in layers.items() if row in layer}
         figures[row] = found = best_of(contenders, settle, 400 if "Launch" in row else 1000, options.repeats)
         cells = "".join(f"{found[label]:15.0f}" if label in found else f"{'-':>15}" for label in layers)
-        print(f"{row:34}{cells}{found['cupola'] - found['C']:12.0f}", flush=True)
+        print(f"{row:48}{cells}{found['cupola'] - found['C']:12.0f}", flush=True)
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"device": driver.inspect().library, "ns": figures}, file, indent=1)
@@ -156,14 +156,14 @@ def main() -> None:
         names["dev"].sync()
 
     print(f"nanoseconds per call, best of {options.repeats}, on {names['dev'].name}")
-    print(f"{'operation':34}" + "".join(f"{label:>12}" for label in layers) + f"{'cupola - C':>12}")
+    print(f"{'operation':48}" + "".join(f"{label:>12}" for label in layers) + f"{'cupola - C':>12}")
     figures: dict[str, dict[str, float]] = {}
     for row in statements:
         if options.names and not any(name in row for name in options.names):
             continue
         contenders = {label: layer[row] for label, layer in layers.items() if row in layer}
         figures[row] = best_of(contenders, settle, NUMBER.get(row, 1000), options.repeats)
-        line = f"{row:34}" + "".join(f"{figures[row][x]:12.0f}" if x in figures[row] else f"{'-':>12}" for x in layers)
+        line = f"{row:48}" + "".join(f"{figures[row][x]:12.0f}" if x in figures[row] else f"{'-':>12}" for x in layers)
         if "C" in figures[row]:
             line += f"{figures[row]['cupola'] - figures[row]['C']:12.0f}"
         print(line, flush=True)

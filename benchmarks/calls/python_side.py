@@ -84,6 +84,11 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
 
         names["tensor"] = torch.zeros(8, device="cuda")
         rows["view of a torch tensor"] = ("SMV.from_any_interface(tensor, stream_ptr=-1)", names)
+        names["stream_number"] = int(stream.handle)
+        rows["view of a torch tensor, ordered before a stream"] = (
+            "SMV.from_any_interface(tensor, stream_ptr=stream_number)",
+            names,
+        )
     except (ImportError, RuntimeError, AssertionError):
         pass
     try:

@@ -13,14 +13,14 @@ import sys
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport INT64_MAX, INT64_MIN, uint32_t, uintptr_t
+from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from cupola.core._buffer cimport Buffer, graph_operand
 from cupola.core._context cimport resets
 from cupola.core._kernel cimport (
     FLOATING, INTEGER, LAYOUT_UNKNOWN, LAYOUT_UNREAD, TAKES_DOUBLE, TAKES_FLOAT, TAKES_INT, TAKES_POINTER, UNKNOWN,
-    Kernel, Parameter
+    Kernel, Parameter, least, most
 )
 
 cdef extern from "Python.h":
@@ -85,7 +85,7 @@ cdef tuple HANDLES = ("CUdeviceptr", "CUtexObject", "CUsurfObject", "CUgraphCond
 
 # Of drivers that do not tell, before 12.4: anything goes, and a Python number has 8 bytes.
 cdef Parameter ANYTHING = [
-    0, 0, TAKES_POINTER | TAKES_INT | TAKES_DOUBLE, UNKNOWN, False, INT64_MIN, INT64_MAX
+    0, 0, TAKES_POINTER | TAKES_INT | TAKES_DOUBLE, UNKNOWN, False, 63, 63
 ]
 
 
@@ -118,7 +118,7 @@ cdef inline int pack_as(
                 _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
         elif kind == &PyLong_Type and parameter.takes & TAKES_INT:
             # Little-endian, as every host of CUDA: the low bytes come first.
-            if not cupola_small_int(argument[0], &slot.i) or not parameter.least <= slot.i <= parameter.most:
+            if not cupola_small_int(argument[0], &slot.i) or not least(parameter) <= slot.i <= most(parameter):
                 _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
         elif kind == &PyFloat_Type and parameter.takes & TAKES_DOUBLE:
             slot.d = PyFloat_AS_DOUBLE(argument[0])
@@ -239,13 +239,13 @@ cdef uint32_t _pack_float(uint32_t size, double value, Slot* slot) except 0:
 cdef int _pack_int(
     Kernel kernel, Py_ssize_t i, uint32_t given, const Parameter* parameter, object value, Slot* slot
 ) except -1:
-    cdef object least = parameter.least
-    cdef object most = parameter.most if given < 8 or parameter.signed else 0xFFFFFFFFFFFFFFFF
+    cdef object smallest = least(parameter)
+    cdef object greatest = most(parameter) if given < 8 or parameter.signed else 0xFFFFFFFFFFFFFFFF
     number = int(value)
-    if not least <= number <= most:
+    if not smallest <= number <= greatest:
         raise OverflowError(
             f"{_where(kernel, i)} is {8 * given} bits wide: {number} does not fit, which must be within "
-            f"[{least}, {most}]"
+            f"[{smallest}, {greatest}]"
         )
     slot.u = <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
     return 0

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from cupola.core._cuda cimport CUkernel
 from cupola.core._object_code cimport Library
@@ -7,19 +7,27 @@ from cupola.core._object_code cimport Library
 # What the fast path of a launch passes for a parameter.
 cdef enum:
     TAKES_POINTER = 1
-    TAKES_INT = 2           # a Python int from `least` to `most`
+    TAKES_INT = 2           # a Python int from least() to most()
     TAKES_DOUBLE = 4        # a Python float
     TAKES_FLOAT = 8         # the same, as float
 
 
-cdef struct Parameter:
+cdef struct Parameter:      # small: a launch reads one for each argument
     uint32_t offset
     uint32_t size           # 0: not known
     uint8_t takes           # of the above
     uint8_t kind            # INTEGER, FLOATING or UNKNOWN of _signatures.py
-    bint signed             # and not unsigned: of 8 bytes, whose `most` is that of an int64 either way
-    int64_t least
-    int64_t most
+    uint8_t signed          # and not unsigned: of 8 bytes, whose most() is that of an int64 either way
+    uint8_t bits_below      # of the least number, 0 when there are none below zero
+    uint8_t bits_above      # of the greatest
+
+
+cdef inline int64_t least(const Parameter* parameter) noexcept:
+    return <int64_t>(~<uint64_t>0 << parameter.bits_below) if parameter.bits_below else 0
+
+
+cdef inline int64_t most(const Parameter* parameter) noexcept:
+    return <int64_t>((<uint64_t>1 << parameter.bits_above) - 1)
 
 
 # The kinds of _signatures.py.

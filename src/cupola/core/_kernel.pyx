@@ -3,7 +3,7 @@
 from collections import namedtuple
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t, uintptr_t
+from libc.stdint cimport uint32_t, uintptr_t
 
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUdevice,
@@ -256,15 +256,12 @@ cdef void settle_parameter(Parameter* parameter, bint signed, bint unsigned) noe
     cdef uint32_t bits = 8 * parameter.size
     parameter.takes = 0
     parameter.signed = not unsigned
-    parameter.least = parameter.most = 0
+    parameter.bits_below = parameter.bits_above = 0
     if parameter.kind != FLOATING and parameter.size in (1, 2, 4, 8):
         parameter.takes |= TAKES_INT
         if signed:
-            parameter.least = INT64_MIN >> (64 - bits)
-        if bits == 64:
-            parameter.most = INT64_MAX
-        else:
-            parameter.most = (<int64_t>1 << (bits if unsigned else bits - 1)) - 1
+            parameter.bits_below = bits - 1
+        parameter.bits_above = bits if unsigned and bits < 64 else bits - 1
         if bits == 64:
             parameter.takes |= TAKES_POINTER
     if parameter.kind != INTEGER:

@@ -56,11 +56,17 @@ cdef dict read_attributes(CUgraphNode node):
     return found
 
 
+# Both wait for a thread that is in a launch and waits there (tools/blocking_calls.c).
+cdef CUresult _get(CUgraphNode node, int number, CUlaunchAttributeValue* value) noexcept:
+    memset(value, 0, sizeof(CUlaunchAttributeValue))
+    with nogil:
+        return cu.cuGraphKernelNodeGetAttribute(node, <CUlaunchAttributeID>number, value)
+
+
 cdef bytes _read(CUgraphNode node, int number):
     """None when the driver does not know the attribute."""
     cdef CUlaunchAttributeValue value
-    memset(&value, 0, sizeof(value))
-    if cu.cuGraphKernelNodeGetAttribute(node, <CUlaunchAttributeID>number, &value) != CUDA_SUCCESS:
+    if _get(node, number, &value) != CUDA_SUCCESS:
         return None
     return (<char*>&value)[:<Py_ssize_t>_SIZES[number]]
 
@@ -69,7 +75,8 @@ cdef CUresult _set(CUgraphNode node, int number, bytes data) noexcept:
     cdef CUlaunchAttributeValue value
     memset(&value, 0, sizeof(value))
     memcpy(&value, <const char*>data, len(data))
-    return cu.cuGraphKernelNodeSetAttribute(node, <CUlaunchAttributeID>number, &value)
+    with nogil:
+        return cu.cuGraphKernelNodeSetAttribute(node, <CUlaunchAttributeID>number, &value)
 
 
 cdef int write_attributes(CUgraphNode node, dict wanted, dict has) except -1:
@@ -107,9 +114,8 @@ cdef dict rehearse(Parameters parameters, dict attributes, object numbers):
 
 cdef size_t device_node(CUgraphNode node) except? 0:
     cdef CUlaunchAttributeValue value
-    memset(&value, 0, sizeof(value))
     # A driver that does not know the attribute has no such nodes.
-    cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value)
+    _get(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value)
     if not value.deviceUpdatableKernelNode.deviceUpdatable:
         return 0
     return <size_t><uintptr_t>value.deviceUpdatableKernelNode.devNode
