@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cupola import Buffer, CUDAError, LaunchConfig, ObjectCode, Program, launch
+from cupola import Buffer, CUDAError, LaunchConfig, ObjectCode, Program, ProgramOptions, StreamOptions, launch
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -371,6 +371,31 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         lambda t: Program("", "c++", {"lineinof": True}),
         TypeError,
         ["ProgramOptions has no option 'lineinof'; did you mean 'lineinfo'?"],
+    ),
+    "a keyword of options with a slip": (
+        lambda t: ProgramOptions(fast_math=True),  # type: ignore[call-arg]
+        TypeError,
+        ["ProgramOptions has no option 'fast_math'; did you mean 'use_fast_math'?"],
+    ),
+    "a keyword of a configuration with a slip": (
+        lambda t: LaunchConfig(grid=1, block=1, shmem=64),
+        TypeError,
+        ["LaunchConfig has no field 'shmem'; did you mean 'shmem_size'?"],
+    ),
+    "options in the place of a stream": (
+        lambda t: t.device.create_stream(StreamOptions(priority=-1)),
+        TypeError,
+        ["the first argument is a stream that exists: write create_stream(options=...)"],
+    ),
+    "one name expression without a tuple": (
+        lambda t: Program("", "c++").compile("cubin", name_expressions="keep<int>"),
+        TypeError,
+        ["name_expressions is a sequence of names: write ('keep<int>',)"],
+    ),
+    "the text of PTX for its path": (
+        lambda t: ObjectCode.from_ptx(INCREMENT.decode()),
+        ValueError,
+        ["a str is the path of a file: give the code itself as bytes, code.encode()"],
     ),
     "an architecture without sm_": (
         lambda t: Program("", "c++", {"arch": t.device.arch}).compile("cubin"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cupola.core._options import naming_options
+
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from cupola.core._device import Device
@@ -26,6 +28,7 @@ class MemcpyOverlapMode(StrEnum):
     PREFER_OVERLAP_WITH_COMPUTE = "prefer_overlap_with_compute"
 
 
+@naming_options
 @dataclass(frozen=True)
 class CopyOptions:
     """Options of :meth:`.Buffer.copy_to`, :meth:`.Buffer.copy_from` and :func:`.copy_batch` (``CUmemcpyAttributes``).

@@ -308,6 +308,8 @@ cdef class Device:
         if obj is not None:
             if options is not None or nonblocking is not True or priority is not None:
                 raise ValueError("a stream that exists takes no options: give obj or options, not both")
+            if isinstance(obj, dict) or type(obj).__name__ == "StreamOptions":
+                raise TypeError("the first argument is a stream that exists: write create_stream(options=...)")
             return foreign_stream(obj)
         return create_stream(context.pointer, options, nonblocking, priority)
 

@@ -406,7 +406,8 @@ cdef dict _convert_all(dict attributes):
     from cupola.core._launch_attributes import ATTRIBUTES, convert
     unknown = [name for name in attributes if name not in ATTRIBUTES]
     if unknown:
-        raise TypeError(f"LaunchConfig has no field {min(unknown)!r}")
+        from cupola.core._options import no_such_name
+        raise no_such_name("LaunchConfig", "field", min(unknown), (*dir(LaunchConfig), *ATTRIBUTES))
     return {name: convert(name, attributes[name]) for name in ATTRIBUTES if attributes.get(name) is not None}
 
 

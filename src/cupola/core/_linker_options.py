@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cupola.core._option_flags import EACH, FLAG, SWITCH, VALUE, emit
+from cupola.core._options import naming_options
 
 _Texts = str | Sequence[str] | None
 
@@ -47,6 +48,7 @@ DRIVER_IGNORES = (
 DRIVER_REFUSES = ("time", "ptx", "ptxas_options", "split_compile", "split_compile_extended")
 
 
+@naming_options
 @dataclass
 class LinkerOptions:
     """How to link with a :class:`Linker`.

@@ -316,6 +316,8 @@ cdef bytes _read(object code):
 
 cdef ObjectCode new_object_code(object module, str code_type, str name, object symbols):
     cdef ObjectCode made = ObjectCode.__new__(ObjectCode)
+    if isinstance(module, str) and ("\n" in module or "\0" in module):
+        raise ValueError("a str is the path of a file: give the code itself as bytes, code.encode()")
     made.code = os.fspath(module) if hasattr(type(module), "__fspath__") else module
     made.code_type = code_type
     made.name = name

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import InitVar, dataclass, fields
+from functools import wraps
 
 TYPE_CHECKING = False  # so is typing
 if TYPE_CHECKING:
@@ -48,15 +49,37 @@ def as_options(cls: type[T], options: Any, keywords: dict[str, Any] | None = Non
     raise TypeError(f"options must be {cls.__name__}, a dict of its fields, or None; not {type(options).__name__}")
 
 
+def naming_options(cls: type[T]) -> type[T]:
+    """Let the constructor of a dataclass refuse unknown names as :func:`as_options` does."""
+    make = cls.__init__
+
+    @wraps(make)
+    def __init__(self: T, *args: Any, **values: Any) -> None:
+        _refuse_unknown(cls, values)
+        make(self, *args, **values)
+
+    cls.__init__ = __init__  # type: ignore[assignment]
+    return cls
+
+
+def no_such_name(whose: str, what: str, name: object, known: Iterable[str]) -> TypeError:
+    """The error for a name that is not among those which there are, with the one that may be meant."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(name), list(known), 1)
+    return TypeError(f"{whose} has no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+
 def _make(cls: type[T], values: dict[str, Any]) -> T:
+    _refuse_unknown(cls, values)
+    return cls(**values)
+
+
+def _refuse_unknown(cls: type, values: dict[str, Any]) -> None:
     known = cls.__dataclass_fields__  # type: ignore[attr-defined]
     for name in values:
         if name not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(str(name), known, 1)
-            raise TypeError(f"{cls.__name__} has no option {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    return cls(**values)
+            raise no_such_name(cls.__name__, "option", name, known)
 
 
 def _users_level() -> int:
@@ -67,6 +90,7 @@ def _users_level() -> int:
     return level
 
 
+@naming_options
 @dataclass(slots=True)
 class StreamOptions:
     """Options of :meth:`Device.create_stream`.
@@ -98,6 +122,7 @@ class StreamOptions:
 _UNSET: Any = object()
 
 
+@naming_options
 @dataclass(slots=True)
 class EventOptions:
     """Options of :meth:`Device.create_event` and :meth:`Stream.record`.
@@ -142,6 +167,7 @@ class EventOptions:
                 raise TypeError(f"{field.name} must be a bool or None, not {type(value).__name__}")
 
 
+@naming_options
 @dataclass
 class DeviceMemoryResourceOptions:
     """How to make the pool of a :class:`DeviceMemoryResource`.
@@ -158,6 +184,7 @@ class DeviceMemoryResourceOptions:
     max_size: int = 0
 
 
+@naming_options
 @dataclass
 class PinnedMemoryResourceOptions:
     """How to make the pool of a :class:`PinnedMemoryResource`.
@@ -177,6 +204,7 @@ class PinnedMemoryResourceOptions:
     numa_id: int | None = None
 
 
+@naming_options
 @dataclass
 class ManagedMemoryResourceOptions:
     """How to make the pool of a :class:`ManagedMemoryResource`.
@@ -195,6 +223,7 @@ class ManagedMemoryResourceOptions:
     preferred_location_type: ManagedMemoryLocationType | str | None = None
 
 
+@naming_options
 @dataclass
 class VirtualMemoryResourceOptions:
     """What memory a :class:`VirtualMemoryResource` makes. Spellings are checked when memory is made.

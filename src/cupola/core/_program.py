@@ -119,6 +119,8 @@ class Program:
         with self._compiling:
             if self._closed:
                 raise RuntimeError("Program has been closed")
+            if isinstance(name_expressions, (str, bytes)):
+                raise TypeError(f"name_expressions is a sequence of names: write ({name_expressions!r},)")
             if cache is not None:
                 from cupola.utils import ProgramCacheResource
 

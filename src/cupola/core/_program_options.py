@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cupola.core import _option_flags
+from cupola.core._options import naming_options
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _Macros = str | tuple[str, str] | list[str | tuple[str, str]] | None
 _Sources = Sequence[tuple[str, str | bytes | bytearray]] | None
 
 
+@naming_options
 @dataclass(repr=False)
 class ProgramOptions:
     """How to compile a :class:`Program`.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from cupola.core._options import naming_options
+
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from cupola.core._stream import Stream
 
 
+@naming_options
 @dataclass
 class GraphCompleteOptions:
     """How a graph is instantiated.
@@ -31,6 +34,7 @@ class GraphCompleteOptions:
     use_node_priority: bool = False
 
 
+@naming_options
 @dataclass
 class GraphDebugPrintOptions:
     """What the DOT file of a graph shows, each off by default.

@@ -67,6 +67,8 @@ def test_refusals_say_what_is_wrong(context):
     assert "use cuMemFreeHost" in explanation(driver.cuMemFree(pinned))
     ok(driver.cuMemFreeHost(pinned))
     assert "modelled device 0 has" in explanation(driver.cuMemAlloc(1 << 40))
+    assert "modelled device 0 has" in explanation(driver.cuMemAlloc(1 << 50))
+    assert "memory in this computer's" in explanation(driver.cuMemHostAlloc(1 << 50, 0))
 
 
 @pytest.mark.cpu_only

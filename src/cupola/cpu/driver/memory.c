@@ -21,6 +21,7 @@ static const char *bytes_text(uint64_t bytes, char text[32]) {
 CUresult memory_refused(int status, int device, size_t size) {
     char wanted[32], used[32], total[32];
     bytes_text(size, wanted);
+    if (status == CPU_MEMORY_DEVICE_FULL && device == CPU_MEMORY_HOST) status = CPU_MEMORY_HOST_FULL;
     switch (status) {
     case CPU_MEMORY_OK: return CUDA_SUCCESS;
     case CPU_MEMORY_DEVICE_FULL:

@@ -616,11 +616,12 @@ static int charged_to(int device, int kind) {
 
 int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base) {
     uint64_t room;
-    if (size >= UINT64_C(1) << 47) return CPU_MEMORY_DEVICE_FULL;
-    int status = cpu_memory_charge(charged_to(device, kind), charge_of(size));
+    int charged = charged_to(device, kind);
+    if (size >= UINT64_C(1) << 47) return charged == CPU_MEMORY_HOST ? CPU_MEMORY_HOST_FULL : CPU_MEMORY_DEVICE_FULL;
+    int status = cpu_memory_charge(charged, charge_of(size));
     if (status) return status;
     status = cpu_memory_obtain(device, kind, size, owner, base, &room);
-    if (status) cpu_memory_uncharge(charged_to(device, kind), charge_of(size));
+    if (status) cpu_memory_uncharge(charged, charge_of(size));
     return status;
 }
 
