@@ -60,11 +60,35 @@ def test_version(capsys):
     assert not caught.value.code and capsys.readouterr().out == f"cupola {cupola.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["doctor", "--nonsense"]])
-def test_wrong_arguments(arguments, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "usage"),
+    [
+        (["nonsense"], "usage: cupola [-h]"),
+        (["--nonsense"], "usage: cupola [-h]"),
+        (["doctor", "--nonsense"], "usage: cupola doctor"),
+        (["run", "-c", "1"], "usage: cupola run"),
+    ],
+)
+def test_wrong_arguments(arguments, usage, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
-    assert caught.value.code == 2 and "usage: cupola" in capsys.readouterr().err
+    assert caught.value.code == 2 and capsys.readouterr().err.startswith(usage)
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert main([]) == 2
+    assert "check the whole installation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["info", "doctor"])
+def test_a_reader_who_leaves_early(command):
+    source, target = os.pipe()
+    os.close(source)
+    with os.fdopen(target, "wb") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "cupola", command, "--json"], stdout=pipe, stderr=subprocess.PIPE, timeout=120
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,8 @@ def test_how_programs_end(source, status, message, script):
     ([], 2, "name a script"),
     (["/nowhere/script.py"], 1, "cannot read /nowhere/script.py: No such file"),
     (["/"], 1, "is a folder"),
+    (["-m", "no_such_module"], 1, "cupola run: no module named no_such_module"),
+    (["-m", "json.no_such_module"], 1, "cupola run: no module named json.no_such_module"),
     (["--device", "tpu", "x.py"], 2, "invalid choice: 'tpu'"),
     (["--device", "gpu", "--model", "t4", "x.py"], 2, "for the CPU device only"),
     (["--model", "abacus", "x.py"], 2, "model must be one of"),

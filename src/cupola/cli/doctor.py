@@ -8,6 +8,7 @@ import textwrap
 from . import smoke
 from .checks import FAIL, NOTE, OK, WARN, Check, judge
 from .installation import Facts, collect, collect_more
+from .output import show
 from .table import rows
 
 MARKS = {OK: "ok", NOTE: "note", WARN: "WARN", FAIL: "FAIL"}
@@ -19,12 +20,8 @@ def run(*, as_json: bool = False) -> int:
     facts = {**collect(), **collect_more(), "smoke_test": smoke.in_child()}
     checks = judge(facts)
     healthy = all(check.status != FAIL for check in checks)
-    if as_json:
-        print(
-            json.dumps({"healthy": healthy, "checks": [check._asdict() for check in checks], "facts": facts}, indent=2)
-        )
-    else:
-        print(as_text(facts, checks))
+    report = {"healthy": healthy, "checks": [check._asdict() for check in checks], "facts": facts}
+    show(json.dumps(report, indent=2) if as_json else as_text(facts, checks))
     return 0 if healthy else 1
 
 

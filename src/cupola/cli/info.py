@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 from .installation import Facts, collect
+from .output import show
 from .table import rows
 
 
 def run(*, as_json: bool = False) -> int:
     """Print what was found; the exit status is 1 when no device can be used."""
     facts = collect()
-    print(json.dumps(facts, indent=2) if as_json else as_text(facts))
+    show(json.dumps(facts, indent=2) if as_json else as_text(facts))
     return 1 if "error" in facts["device"] else 0
 
 

@@ -6,6 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +19,8 @@ def run(arguments: Sequence[str], *, module: str | None) -> int:
     if module is not None:
         sys.argv = [module, *arguments]
         sys.path.insert(0, os.getcwd())
+        if not _exists(module):
+            raise SystemExit(f"cupola run: no module named {module}")
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return 0
     script = Path(arguments[0])
@@ -37,6 +40,15 @@ def run(arguments: Sequence[str], *, module: str | None) -> int:
         sys.excepthook(type(own), own, own.__traceback__)
         return 1
     return 0
+
+
+def _exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return False
+        raise
 
 
 def _read(script: Path) -> bytes:
