@@ -28,6 +28,8 @@ def test_fresh(fresh_device, run):
 """
 
 FAULT = """
+import pytest
+from cupola import CUDAError
 from cuda.core import Device, LaunchConfig, Program, launch
 
 def test_fault(fresh_device):
@@ -36,6 +38,16 @@ def test_fault(fresh_device):
     launch(fresh_device.create_stream(), LaunchConfig(grid=1, block=1), kernel, 64)
 
 def test_after(fresh_device):
+    fresh_device.sync()
+
+def test_expected_fault(fresh_device):
+    stream = fresh_device.create_stream()
+    kernel = Program('extern "C" __global__ void trap() { asm("trap;"); }', "c++").compile("cubin").get_kernel("trap")
+    launch(stream, LaunchConfig(grid=1, block=1), kernel)
+    with pytest.raises(CUDAError, match="LAUNCH_FAILED"):
+        stream.sync()
+
+def test_after_that(fresh_device):
     fresh_device.sync()
 """
 
@@ -75,5 +87,5 @@ def test_the_device_is_chosen_on_the_command_line(pytest_in):
 @pytest.mark.cpu_only  # a GPU's process cannot go on after a fault
 def test_a_fault_belongs_to_its_test(pytest_in):
     done = pytest_in(FAULT, "-p", "cupola.testing")
-    assert "2 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "4 passed, 1 error" in done.stdout, done.stdout + done.stderr
     assert "ERROR at teardown of test_fault" in done.stdout and "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout

@@ -84,6 +84,17 @@ HINTS: dict[str, str] = {
         "The context was destroyed or reset, and the objects made in it are gone with it: "
         "call Device(n).set_current() and make them anew."
     ),
+    "CUDA_ERROR_DEVICE_UNAVAILABLE": (
+        "Another process has the GPU for itself, or its compute mode permits none: see `nvidia-smi -q -d COMPUTE`."
+    ),
+    "CUDA_ERROR_SYSTEM_NOT_READY": (
+        "The system is still starting: on machines with NVSwitch the fabric manager has to run "
+        "(systemctl status nvidia-fabricmanager)."
+    ),
+    "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": (
+        "A library for forward compatibility (package cuda-compat) is loaded in place of the driver's libcuda, which "
+        "this GPU does not support: take it off LD_LIBRARY_PATH."
+    ),
     "CUDA_ERROR_NO_DEVICE": "No GPU is visible: see CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.",
     "CUDA_ERROR_OUT_OF_MEMORY": (
         "Close buffers that are no longer needed, and synchronise the streams that free them, before asking for more."
@@ -126,11 +137,16 @@ HINTS: dict[str, str] = {
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "The call is not permitted while the stream is being captured.",
     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "An earlier error ended the capture: begin a new one.",
     "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": "Join every forked builder before the capture is ended.",
+    "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT": (
+        "The default stream cannot be captured, nor used while a blocking stream is: work in device.create_stream()."
+    ),
+    "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD": "A capture ends on the thread that began it.",
     "CUDA_ERROR_LAUNCH_TIMEOUT": "The kernel ran longer than the display's watchdog permits.",
     "CUDA_ERROR_ILLEGAL_ADDRESS": _FAULT,
     "CUDA_ERROR_MISALIGNED_ADDRESS": _FAULT,
     "CUDA_ERROR_ILLEGAL_INSTRUCTION": _FAULT,
     "CUDA_ERROR_LAUNCH_FAILED": _FAULT,
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": _FAULT,
     "CUDA_ERROR_ASSERT": (
         "An assert() in a kernel failed; its text is on stderr. CUDA cannot be used in this process any more: "
         "restart it."
