@@ -10,8 +10,9 @@ import pytest
 
 START = """
 import ctypes, threading, time
-from cupola import Device, EventOptions, LaunchConfig, Program, launch
+from cupola import Device, DeviceMemoryResource, LaunchConfig, LegacyPinnedMemoryResource, Program, launch
 from cupola.bindings import driver
+from cupola.utils import StridedMemoryView
 
 dev = Device(0)
 dev.set_current()
@@ -49,6 +50,8 @@ stream.sync()
 print("done")
 """
 
+CAPTURE = "builder = other.create_graph_builder().begin_building(); launch(builder, config, kernel); "
+
 CALLS = {
     "record": "stream.record(event)",
     "record with timing": "stream.record(timed)",
@@ -63,11 +66,12 @@ CALLS = {
     "launch": "launch(stream, config, kernel)",
     "a stream": "dev.create_stream().close()",
     "synchronise": "stream.sync()",
-    "a pool": "from cupola import DeviceMemoryResource; DeviceMemoryResource(dev, {}).close()",
-    "a host allocation": "from cupola import LegacyPinnedMemoryResource; LegacyPinnedMemoryResource().allocate(64).close()",
-    "a capture": "b = other.create_graph_builder().begin_building(); launch(b, config, kernel); b.end_building().complete()",
-    "a capture that nobody ends": "b = other.create_graph_builder().begin_building(); launch(b, config, kernel); del b",
-    "a view": "from cupola.utils import StridedMemoryView as V; V.from_dlpack(buffers[0], stream_ptr=raw)",
+    "a pool": "DeviceMemoryResource(dev, {}).close()",
+    "a host allocation": "LegacyPinnedMemoryResource().allocate(64).close()",
+    "a capture": CAPTURE + "builder.end_building().complete()",
+    "a capture that nobody ends": CAPTURE + "del builder",
+    "attributes of a node": CAPTURE + "[n.config for n in builder.end_building().graph_definition.nodes()]",
+    "a view": "StridedMemoryView.from_dlpack(buffers[0], stream_ptr=raw)",
     "bindings: query": "driver.cuStreamQuery(raw)",
     "bindings: record": "driver.cuEventRecord(int(event.handle), raw)",
     "bindings: wait": "driver.cuStreamWaitEvent(raw, int(event.handle), 0)",
@@ -97,5 +101,6 @@ ALONE = {
 @pytest.mark.parametrize("call", ALONE)
 def test_alone(run_python, call):
     program = START.replace("go_on.wait() and None", "time.sleep(0.2)")
-    done = run_python(program + f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n")
+    program += f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n"
+    done = run_python(program)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
