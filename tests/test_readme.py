@@ -50,7 +50,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from tests.test_readme import run_page
 sys.exit(run_page({page!r}))
 """
-    done = run_python(source)
+    done = run_python(source, CUPOLA_CPU_DEVICES="2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr, done.stderr
 

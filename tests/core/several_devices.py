@@ -478,6 +478,43 @@ def defined_graphs(s: Setting) -> None:
             s.check(s.b1, 121)
 
 
+@case
+def nodes_of_copies(s: Setting) -> None:
+    """Nodes that need the access of device 1 become nodes of it."""
+    with s.pool1.allocate(N, stream=s.s1) as other:
+        s.b1.fill(122, stream=s.s1)
+        s.sync()
+        definition = GraphDefinition()
+        copy = definition.memcpy(other, s.b1, N)
+        copy.memset(s.b1, 123, N)
+        graph = definition.instantiate()
+        graph.launch(s.s1)
+        s.check(other, 122)
+        s.check(s.b1, 123)
+        copy.update(dst=s.b1, src=other)
+        graph[copy].update(dst=s.b1, src=other, size=N)
+
+
+@case
+def graphs_between_devices(s: Setting) -> None:
+    """It works, or the error says what to do."""
+    s.b1.fill(124, stream=s.s1)
+    s.sync()
+    try:
+        GraphDefinition().memcpy(s.b0, s.b1, N)
+    except CUDAError as error:
+        assert "give device 0 access" in str(error)
+    builder = s.s1.create_graph_builder().begin_building()
+    try:
+        s.b0.copy_from(s.b1, stream=builder)
+    except CUDAError as error:
+        assert "give device 1 access" in str(error)
+        builder.close()
+    else:
+        builder.end_building().complete().launch(s.s1)
+        s.check(s.b0, 124)
+
+
 # --- no context current -----------------------------------------------------------------------------------
 
 

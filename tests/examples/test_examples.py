@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "ar
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_example(name):
-    done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=240)
+    environment = {**os.environ, **({"CUPOLA_CPU_DEVICES": "3"} if name == "several_devices" else {})}
+    command = [sys.executable, EXAMPLES / f"{name}.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
     if done.returncode:
         skip_without_crt(done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr

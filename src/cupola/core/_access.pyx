@@ -82,6 +82,11 @@ def is_apart(uintptr_t pointer, Stream queue):
     return is_elsewhere(device_of(pointer), queue.find_device())
 
 
+def devices_of(*pointers):
+    """The devices that memory is on, as a set of their numbers."""
+    return {device_of(pointer) for pointer in pointers} - {-1}
+
+
 cdef bint is_elsewhere(int owner, int device) noexcept:
     return owner >= 0 and owner != device
 

@@ -23,7 +23,7 @@ from cupola.core._event cimport Event, new_event, record_event
 from cupola.core._stream cimport Stream, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
-from cupola.graph._parameters cimport Parameters
+from cupola.graph._parameters cimport Parameters, refused
 from cupola.graph._retained cimport attach, detach, drop_released
 
 from cupola.core._errors import CUDAError
@@ -209,7 +209,8 @@ cdef class Graph:
         _drop_retired(attachments)
         with nogil:
             status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
-        check(status, b"cuGraphExecNodeSetParams")
+        if status != CUDA_SUCCESS:
+            refused(status, b"cuGraphExecNodeSetParams", parameters)
         before = attachments.changed.get(<uintptr_t>native)
         attachments.changed[<uintptr_t>native] = parameters.record.kept
         if before and attachments.launched is not None:

@@ -4,14 +4,15 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport (
-    CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CUDA_SUCCESS, CUgraph,
+    CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUgraph,
     CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUresult, check, cu, driver_module, gone_error,
 )
 from cupola.graph._attributes cimport rehearse, write_attributes
 from cupola.graph._hierarchy cimport GraphHandle, Record, graph_handle
 from cupola.graph._parameters cimport (
     Parameters, allocation_parameters, callback_parameters, child_parameters, conditional_parameters, empty_parameters,
-    event_parameters, free_parameters, kernel_parameters, memcpy_parameters, memset_parameters, require_context,
+    event_parameters, free_parameters, kernel_parameters, memcpy_parameters, memset_parameters, move_to_memory,
+    refused, require_context,
 )
 from cupola.graph._retained cimport drop_released
 
@@ -347,9 +348,13 @@ cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
             before[i] = <CUgraphNode><uintptr_t>addresses[i]
         with nogil:
             status = cu.cuGraphAddNode(&made, native, before, NULL, count, &parameters.native)
+        if status == CUDA_ERROR_INVALID_VALUE and move_to_memory(parameters):
+            with nogil:
+                status = cu.cuGraphAddNode(&made, native, before, NULL, count, &parameters.native)
     finally:
         PyMem_Free(before)
-    check(status, b"cuGraphAddNode")
+    if status != CUDA_SUCCESS:
+        refused(status, b"cuGraphAddNode", parameters)
     if parameters.attributes:
         try:
             write_attributes(made, parameters.attributes, {})
@@ -420,7 +425,8 @@ cdef class GraphNode(NodeMaker):
         drop_released()
         with nogil:
             status = cu.cuGraphNodeSetParams(pointer, &parameters.native)
-        check(status, b"cuGraphNodeSetParams")
+        if status != CUDA_SUCCESS:
+            refused(status, b"cuGraphNodeSetParams", parameters)
         if self.record().bodies:        # a child graph, which has been replaced
             self.home.bury(pointer)
         self.home.hierarchy.note(self.home.pointer, pointer, parameters.record)

@@ -1,6 +1,6 @@
 """Parameters of graph nodes, from Python values to CUgraphNodeParams."""
 
-from cupola.core._cuda cimport CUcontext, CUgraphNodeParams
+from cupola.core._cuda cimport CUcontext, CUgraphNodeParams, CUresult
 from cupola.core._kernel cimport Kernel
 from cupola.graph._hierarchy cimport GraphHandle, Record
 
@@ -30,6 +30,11 @@ cdef Parameters child_parameters(GraphHandle child)
 cdef Parameters allocation_parameters(object size, object device, object memory_type, object peers)
 cdef Parameters free_parameters(object dptr)
 cdef Parameters conditional_parameters(object condition, int form, object count, CUcontext context)
+
+# Whether the memory of a copy or fill is all on one device, and not on that of the node: then it gets the context of that.
+cdef bint move_to_memory(Parameters made) except -1
+# Raise for parameters that the driver refused; where access rights may be why, with what is to be done.
+cdef int refused(CUresult status, const char* call, Parameters made) except -1
 
 # Of a copy: keep what `dst` says for the one side and `src` for the other.
 cdef int keep_sides(Record record, Record dst, Record src) except -1

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 
 from cupola.core._arguments cimport Slot, operands, pack
 from cupola.core._buffer cimport Buffer, fill_pattern
-from cupola.core._context cimport current_context
+from cupola.core._context cimport current_context, primary_context, wrap_context
 from cupola.core._cuda cimport (
     CU_GRAPH_NODE_TYPE_CONDITIONAL,
     CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_HOST,
@@ -20,8 +20,8 @@ from cupola.core._cuda cimport (
     CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST,
     CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
     CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_SUCCESS, CUdevice, CUdeviceptr, CUgraphConditionalNodeType,
-    CUgraphNodeType, CUmemAccessDesc, CUmemorytype, check, cu, initialise,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice, CUdeviceptr, CUgraphConditionalNodeType,
+    CUgraphNodeType, CUmemAccessDesc, CUmemorytype, CUresult, check, cu, fail_because, initialise,
 )
 from cupola.core._device cimport Device
 from cupola.core._event cimport Event, share_event
@@ -200,6 +200,48 @@ cdef Parameters memcpy_parameters(object dst, object src, object size, object ds
     made.record.place = (of_target, of_source)
     keep_sides(made.record, made.record, made.record)
     return made
+
+
+cdef set _devices_of_memory(Parameters made):
+    """The devices of the memory that a copy or fill works on."""
+    from cupola.core._access import devices_of
+
+    if made.native.type == CU_GRAPH_NODE_TYPE_MEMSET:
+        return devices_of(made.native.memset.dst)
+    if made.native.type == CU_GRAPH_NODE_TYPE_MEMCPY:
+        # What is on the host has 0 for its address on a device.
+        return devices_of(made.native.memcpy.copyParams.dstDevice, made.native.memcpy.copyParams.srcDevice)
+    return set()
+
+
+cdef bint move_to_memory(Parameters made) except -1:
+    cdef set found = _devices_of_memory(made)
+    if len(found) != 1 or wrap_context(made.record.context).device_id in found:
+        return False
+    made.record.context = primary_context(found.pop())
+    if made.native.type == CU_GRAPH_NODE_TYPE_MEMSET:
+        made.native.memset.ctx = made.record.context
+    else:
+        made.native.memcpy.copyCtx = made.record.context
+    return True
+
+
+cdef int refused(CUresult status, const char* call, Parameters made) except -1:
+    cdef int device
+    cdef set others
+    if status == CUDA_ERROR_INVALID_VALUE:
+        others = _devices_of_memory(made)
+        if others:
+            device = wrap_context(made.record.context).device_id
+            others.discard(device)
+        if others:
+            fail_because(
+                status, call,
+                f"Memory of the node is of device {others.pop()}, and the node is of device {device}, which has no access "
+                f"to it: make the node while a device is current that has, or give device {device} access "
+                "(peer_accessible_by of the buffer's memory resource, or the peers of a VirtualMemoryResource).",
+            )
+    return check(status, call)
 
 
 cdef int keep_sides(Record record, Record dst, Record src) except -1:
