@@ -1,10 +1,10 @@
 """Copies and fills that the driver refuses because of a device's access rights, done in another way.
 
 Memory of pools and mapped memory can be accessed by its own device and by those that were given access. Which device
-a call needs access for is not documented; two H200s with driver 580 say: a copy (``cuMemcpyAsync``) that of the *current*
-context, whatever the stream is; a batch of copies and a fill that of the *stream's* context; and a copy that names the
-contexts of its sides (``cuMemcpyPeerAsync``) needs none. The refusal is CUDA_ERROR_INVALID_VALUE, as for all else that may
-be wrong: so this is tried and, when it fails in turn, something else was wrong.
+a call needs access for is not documented; two H200s with driver 580 say: a copy (``cuMemcpyAsync``) that of the
+*current* context, whatever the stream is; a batch of copies and a fill that of the *stream's* context; and a copy that
+names the contexts of its sides (``cuMemcpyPeerAsync``) needs none. The refusal is CUDA_ERROR_INVALID_VALUE, as for all
+else that may be wrong: so this is tried and, when it fails in turn, something else was wrong.
 """
 
 from libc.stdint cimport uint32_t, uintptr_t
@@ -34,7 +34,7 @@ def copy(uintptr_t to, uintptr_t frm, size_t size, Stream queue, int refused):
 
 
 def fill(uintptr_t pointer, uint32_t pattern, int width, size_t count, Stream queue, int refused):
-    """Fill what ``cuMemsetD8Async`` (D16, D32 by `width` in bytes) refused with the status `refused`, or raise CUDAError."""
+    """Fill what ``cuMemsetD8Async`` (D16, D32: `width` in bytes) refused with the status `refused`, or raise CUDAError."""
     cdef CUresult status = <CUresult>refused
     cdef CUstream stream = queue.pointer
     cdef const char* call = (
@@ -44,7 +44,7 @@ def fill(uintptr_t pointer, uint32_t pattern, int width, size_t count, Stream qu
     if _may_depend_on_context(status):
         pushed = enter(queue.find_context())
         try:
-            device, owner = queue.find_device(), device_of(pointer)     # first: a failing call forgets why others failed
+            device, owner = queue.find_device(), device_of(pointer)
             with nogil:
                 if width == 1:
                     status = cu.cuMemsetD8Async(pointer, <unsigned char>pattern, count, stream)

@@ -19,8 +19,8 @@ from cupola.core._buffer cimport Allocation, Buffer, graph_operand
 from cupola.core._cuda cimport (
     CU_MEMCPY_FLAG_DEFAULT, CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE, CU_MEMCPY_SRC_ACCESS_ORDER_ANY,
     CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUdeviceptr, CUmemcpyAttributes, CUresult,
-    CUstream, CUstreamCaptureStatus, check, cu, forget_missing,
+    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUdeviceptr,
+    CUmemcpyAttributes, CUresult, CUstream, CUstreamCaptureStatus, check, cu, forget_missing,
 )
 from cupola.core._keep cimport drop_released, keep, release_kept
 from cupola.core._migration cimport as_location, buffers_argument

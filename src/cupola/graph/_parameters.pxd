@@ -31,7 +31,7 @@ cdef Parameters allocation_parameters(object size, object device, object memory_
 cdef Parameters free_parameters(object dptr)
 cdef Parameters conditional_parameters(object condition, int form, object count, CUcontext context)
 
-# Whether the memory of a copy or fill is all on one device, and not on that of the node: then it gets the context of that.
+# Whether the memory of a copy or fill is all on one device, and not on that of the node: then that becomes the node's.
 cdef bint move_to_memory(Parameters made) except -1
 # Raise for parameters that the driver refused; where access rights may be why, with what is to be done.
 cdef int refused(CUresult status, const char* call, Parameters made) except -1

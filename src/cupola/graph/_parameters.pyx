@@ -20,7 +20,8 @@ from cupola.core._cuda cimport (
     CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST,
     CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
     CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice, CUdeviceptr, CUgraphConditionalNodeType,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice, CUdeviceptr,
+    CUgraphConditionalNodeType,
     CUgraphNodeType, CUmemAccessDesc, CUmemorytype, CUresult, check, cu, fail_because, initialise,
 )
 from cupola.core._device cimport Device
@@ -237,8 +238,8 @@ cdef int refused(CUresult status, const char* call, Parameters made) except -1:
         if others:
             fail_because(
                 status, call,
-                f"Memory of the node is of device {others.pop()}, and the node is of device {device}, which has no access "
-                f"to it: make the node while a device is current that has, or give device {device} access "
+                f"Memory of the node is of device {others.pop()}, and the node is of device {device}, which has no "
+                f"access to it: make the node while a device is current that has, or give device {device} access "
                 "(peer_accessible_by of the buffer's memory resource, or the peers of a VirtualMemoryResource).",
             )
     return check(status, call)

@@ -57,8 +57,9 @@ struct side { /* one side of a CUDA_MEMCPY3D */
 };
 
 /* The address where a side's box begins and its distances, checked. */
-static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool planned, const struct accessor *accessor,
-                        bool is_write, uint64_t *start, size_t *pitch, size_t *slice, bool *pageable) {
+static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool planned,
+                        const struct accessor *accessor, bool is_write, uint64_t *start, size_t *pitch, size_t *slice,
+                        bool *pageable) {
     bool is_host = side->type == CU_MEMORYTYPE_HOST;
     if (!is_host && side->type != CU_MEMORYTYPE_ARRAY && side->type != CU_MEMORYTYPE_DEVICE &&
         side->type != CU_MEMORYTYPE_UNIFIED)
@@ -110,10 +111,10 @@ CUresult copy_from_form(const CUDA_MEMCPY3D *form, bool planned, const struct ac
                           form->dstY,      form->dstZ,          form->dstLOD,
                           form->dstPitch,  form->dstHeight};
     uint64_t from, to;
-    RETURN_IF(
-        resolve(&source, form, planned, accessor, false, &from, &copy->source_pitch, &copy->source_slice, source_pageable));
-    RETURN_IF(
-        resolve(&target, form, planned, accessor, true, &to, &copy->target_pitch, &copy->target_slice, target_pageable));
+    RETURN_IF(resolve(&source, form, planned, accessor, false, &from, &copy->source_pitch, &copy->source_slice,
+                      source_pageable));
+    RETURN_IF(resolve(&target, form, planned, accessor, true, &to, &copy->target_pitch, &copy->target_slice,
+                      target_pageable));
     copy->source = (const char *)from;
     copy->target = (char *)to;
     return CUDA_SUCCESS;
@@ -282,19 +283,22 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
 CUresult cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyHtoD", &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY,
+                 ByteCount, WHEN_DONE);
 }
 
 CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyDtoH", &stream));
-    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE,
+                 ByteCount, WHEN_DONE);
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyDtoD", &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE,
+                 ByteCount, WHEN_DONE);
 }
 
 /* The addresses tell where the memory is. So a GPU's driver accepts null in place of a context. */
@@ -321,19 +325,22 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstr
 CUresult cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY,
+                 ByteCount, WHEN_QUEUED);
 }
 
 CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE,
+                 ByteCount, WHEN_QUEUED);
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE,
+                 ByteCount, WHEN_QUEUED);
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

@@ -352,8 +352,8 @@ CUresult access_check(const cpu_allocation *found, uint64_t address, const struc
     char where[32] = "the host";
     if (found->device >= 0) snprintf(where, sizeof where, "device %d", found->device);
     return fail(CUDA_ERROR_INVALID_VALUE,
-                "%s, 0x%llx, is %s of %s that device %d, %s, may not %s: use a stream and a context of a device that may, "
-                "give this one access with %s, or copy between devices with cuMemcpyPeerAsync.",
+                "%s, 0x%llx, is %s of %s that device %d, %s, may not %s: use a stream and a context of a device that "
+                "may, give this one access with %s, or copy between devices with cuMemcpyPeerAsync.",
                 role, (unsigned long long)address, is_virtual ? "mapped memory" : "memory of a pool", where,
                 accessor->device, accessor->whose, is_write ? "write to" : "read",
                 is_virtual ? "cuMemSetAccess" : "cuMemPoolSetAccess");
