@@ -86,7 +86,7 @@ def test_beside_a_thread_that_waits_in_a_launch(run_python, call):
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
 
 
-# One Python thread: the host function is the only other code that needs the GIL, and it comes on a thread of the driver.
+# One Python thread: only the host function needs the GIL besides, and it comes on a thread of the driver.
 ALONE = {
     "record": "stream.record(event)",
     "record with timing": "stream.record(timed)",
