@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from cupola import Buffer, CUDAError, LaunchConfig, ObjectCode, Program, ProgramOptions, StreamOptions, launch
+from cupola.utils import StridedMemoryView
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -340,6 +341,16 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         lambda t: launch(t.stream, ONE, t.kernel("add"), [1, 2], 3),
         TypeError,
         ["unsupported type list for parameter 0 of kernel add; pass each of its items, as *values, or for an array"],
+    ),
+    "a view for a pointer": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), StridedMemoryView.from_dlpack(t.half, stream_ptr=-1), 3),
+        TypeError,
+        ["unsupported type cupola.utils._view.StridedMemoryView for parameter 0", "pass its address, view.ptr"],
+    ),
+    "a foreign array with DLPack alone": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), SimpleNamespace(__dlpack__=t.half.__dlpack__), 3),
+        TypeError,
+        ["pass its address, StridedMemoryView.from_dlpack(array, stream_ptr=stream.handle).ptr, while the view lives"],
     ),
     "more memory than there is": (
         lambda t: t.device.allocate(1 << 41, stream=t.stream),

@@ -354,6 +354,12 @@ cdef str _advice(object value):
         return ": it is memory of the host; copy it to a Buffer and pass that"
     if isinstance(value, (tuple, list)):
         return "; pass each of its items, as *values, or for an array a Buffer"
+    if hasattr(value, "exporting_obj"):
+        return "; pass its address, view.ptr"
+    if hasattr(value, "__dlpack__"):
+        return (
+            "; pass its address, StridedMemoryView.from_dlpack(array, stream_ptr=stream.handle).ptr, while the view lives"
+        )
     if hasattr(value, "handle"):
         return "; handles of textures and surfaces are passed as ints"
     return "; pass a Buffer, a number, or a NumPy or ctypes scalar"

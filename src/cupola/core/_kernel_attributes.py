@@ -54,6 +54,9 @@ class KernelAttributes:
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise RuntimeError("KernelAttributes objects cannot be instantiated directly; use Kernel.attributes")
 
+    def __repr__(self) -> str:
+        return f"<KernelAttributes of {self._kernel!r}>"
+
     def __getitem__(self, device: Device | int | None) -> KernelAttributes:
         return _view(self._kernel, Device(device), self._known)
 
