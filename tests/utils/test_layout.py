@@ -129,7 +129,32 @@ def test_transformations():
     assert Layout((1, 3), None, 4).broadcast_to((5, 2, 3)).strides == (0, 0, 1)
     assert Layout((2, 0), None, 4).squeezed().shape == (0,)
     assert Layout.dense_like(layout).strides == layout.strides
-    assert layout.to_dense("C").strides is None
+    assert layout.to_dense("C").strides == (12, 4, 1)
+    assert layout.to_dense() is layout and Layout((3, 4), None, 4).to_dense("C").strides is None
+    assert Layout((3, 4), (8, 2), 4).unsqueezed(-1).strides == (8, 2, 2)
+    assert layout.unsqueezed([]) is layout
+    with pytest.raises(TypeError, match="layout"):
+        Layout.dense_like((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "order"),
+    [
+        ((3, 4), (0, 0), (1, 0)),
+        ((5, 3, 4), (0, 0, 0), (0, 2, 1)),
+        ((1, 3, 4), (3, 1, 3), (2, 0, 1)),
+        ((0, 4), None, (0, 1)),
+    ],
+)
+def test_among_equal_strides_the_longest_axis_is_first(shape, strides, order):
+    assert Layout(shape, strides, 4).stride_order == order
+
+
+def test_a_layout_without_elements():
+    assert Layout.dense((0, 4), 4).strides == (0, 0)
+    assert Layout((0, 4), None, 4).reshaped((2, -1)).strides == (0, 0)
+    assert Layout((3, 4), None, 4)[5:].strides == (0, 0)
+    assert Layout((0, 4), (5, 6), 4)[:].shape == (0, 4)
 
 
 def test_flattening():
@@ -144,8 +169,10 @@ def test_flattening():
     assert rows.flattened().shape == (4, 6)
     both = whole.flattened_axis_mask() & rows.flattened_axis_mask()
     assert Layout.dense((4, 3, 2), 4).flattened(mask=both).shape == (4, 6)
-    with pytest.raises(ValueError, match="cannot be merged"):
-        rows.flattened(mask=0b110)
+    assert rows.flattened(mask=0b110) == rows.flattened(), "what cannot be merged stays"
+    assert Layout((), None, 4).flattened().shape == (1,)
+    with pytest.raises(ValueError, match="out of range"):
+        Layout((), None, 4).flattened(0, 0)
 
 
 def test_repacking():

@@ -98,13 +98,13 @@ class _StridedLayout:
     def dense(cls, shape: Sequence[int], itemsize: int, stride_order: Order = "C") -> _StridedLayout:
         """A layout without gaps: order ``"C"``, ``"F"``, or a permutation whose last axis has stride 1."""
         layout = cls(shape, None, itemsize)
-        if stride_order == "C":
-            return layout
         return layout._with(layout._shape, _dense_strides(layout._shape, _axes(stride_order, layout.ndim)))
 
     @classmethod
     def dense_like(cls, other: _StridedLayout, stride_order: Order = "K") -> _StridedLayout:
         """A layout without gaps, of the shape of `other`; order ``"K"`` keeps its order of axes."""
+        if not isinstance(other, _StridedLayout):
+            raise TypeError(f"other must be a layout, not {type(other).__name__}")
         return other.to_dense(stride_order)
 
     # --- values ---------------------------------------------------------------------------------------
@@ -141,9 +141,11 @@ class _StridedLayout:
 
     @property
     def stride_order(self) -> tuple[int, ...]:
-        """The axes by falling stride: a permutation whose last entry moves fastest."""
-        strides = self._known_strides()
-        return tuple(sorted(range(self.ndim), key=lambda axis: -abs(strides[axis])))
+        """The axes by falling stride, and extent: a permutation whose last entry moves fastest."""
+        if self._strides is None:
+            return tuple(range(self.ndim))
+        strides = self._strides
+        return tuple(sorted(range(self.ndim), key=lambda axis: (-abs(strides[axis]), -self._shape[axis])))
 
     @property
     def slice_offset(self) -> int:
@@ -226,10 +228,10 @@ class _StridedLayout:
     # --- transformations ------------------------------------------------------------------------------
 
     def to_dense(self, order: Order = "K") -> _StridedLayout:
-        """The same shape without gaps, at offset 0."""
-        if order == "C":
-            return self._with(self._shape, None, slice_offset=0)
+        """The same shape without gaps, at offset 0; this layout itself when it is so already."""
         axes = self.stride_order if order == "K" else _axes(order, self.ndim)
+        if self._slice_offset == 0 and self._follows(axes):
+            return self
         return self._with(self._shape, _dense_strides(self._shape, axes), slice_offset=0)
 
     def reshaped(self, shape: Sequence[int]) -> _StridedLayout:
@@ -241,8 +243,8 @@ class _StridedLayout:
             When the volumes differ, or no strides can express it.
         """
         extents = _without_minus_one(tuple(map(index, shape)), self.volume)
-        if self._strides is None or 0 in extents:
-            return self._with(extents, None)
+        if 0 in extents:
+            return self._with(extents, (0,) * len(extents))
         old = list(self._merged(list(range(self.ndim))))
         strides: list[int] = []
         # Fill the axes of the new shape from the right out of the merged runs of the old one.
@@ -275,24 +277,26 @@ class _StridedLayout:
 
     def flattened(self, start_axis: int = 0, end_axis: int = -1, mask: int | None = None) -> _StridedLayout:
         """Merge neighbouring axes from `start_axis` to `end_axis` wherever one stride can express both."""
-        if self.ndim == 0:
-            return self
+        if self.ndim == 0 and (start_axis, end_axis) == (0, -1):
+            return self._with((1,), (1,))
         start, end = self._axis(start_axis), self._axis(end_axis)
         allowed = self.flattened_axis_mask() if mask is None else mask
-        merged = self._merged([axis for axis in range(start + 1, end + 1) if allowed >> axis & 1], strict=True)
+        merged = self._merged([axis for axis in range(start + 1, end + 1) if allowed >> axis & 1])
         return self._with([extent for extent, _ in merged], [stride for _, stride in merged])
 
     def squeezed(self) -> _StridedLayout:
         """Without axes of extent 1; an empty layout gets shape (0,)."""
         if 0 in self._shape:
-            return self._with((0,), None)
+            return self._with((0,), (0,))
         kept = [axis for axis in range(self.ndim) if self._shape[axis] != 1]
         strides = self._known_strides()
         return self._with([self._shape[a] for a in kept], [strides[a] for a in kept])
 
-    def unsqueezed(self, axis: int | tuple[int, ...]) -> _StridedLayout:
+    def unsqueezed(self, axis: int | Sequence[int]) -> _StridedLayout:
         """With axes of extent 1 at the given places of the result."""
-        places = axis if isinstance(axis, tuple) else (axis,)
+        places = axis if isinstance(axis, tuple | list) else (axis,)
+        if not places:
+            return self
         ndim = self.ndim + len(places)
         wanted = {_checked_axis(place, ndim) for place in places}
         if len(wanted) != len(places):
@@ -302,9 +306,10 @@ class _StridedLayout:
         for place in range(ndim):
             pairs.append((1, 0) if place in wanted else next(rest))
         # An axis of extent 1 is never walked along; give it the stride that keeps a contiguous layout contiguous.
+        last = self._known_strides()[-1] if self._shape else 1
         for place in range(ndim - 1, -1, -1):
             if place in wanted:
-                after = pairs[place + 1] if place + 1 < ndim else (1, 1)
+                after = pairs[place + 1] if place + 1 < ndim else (1, last)
                 pairs[place] = (1, after[0] * after[1])
         return self._with([extent for extent, _ in pairs], [stride for _, stride in pairs])
 
@@ -335,6 +340,8 @@ class _StridedLayout:
         keep_dim : bool
             Keep the axis when its extent becomes 1.
         """
+        if itemsize == self._itemsize:
+            return self
         strides = list(self._known_strides())
         shape, old = list(self._shape), self._itemsize
         axis = self._axis(axis)
@@ -366,7 +373,10 @@ class _StridedLayout:
 
     def max_compatible_itemsize(self, max_itemsize: int = 16, data_ptr: int = 0, axis: int = -1) -> int:
         """The largest item size up to `max_itemsize` that `repacked` accepts."""
+        self._axis(axis)
         best = self._itemsize
+        if max_itemsize < best:
+            raise ValueError(f"max_itemsize, {max_itemsize}, is less than the item size, {best}")
         while best * 2 <= max_itemsize:
             try:
                 self.repacked(best * 2, data_ptr, axis)
@@ -382,11 +392,12 @@ class _StridedLayout:
             raise ValueError(f"{len(keys)} indices for {self.ndim} dimensions")
         shape: list[int] = []
         strides: list[int] = []
-        offset = self._slice_offset
+        offset, nothing = self._slice_offset, False
         for axis, (extent, stride) in enumerate(zip(self._shape, self._known_strides(), strict=True)):
             item = keys[axis] if axis < len(keys) else slice(None)
             if isinstance(item, slice):
                 selected = range(extent)[item]
+                nothing = nothing or (not selected and axis < len(keys))
                 offset += selected.start * stride if selected else 0
                 shape.append(len(selected))
                 strides.append(stride * selected.step)
@@ -397,6 +408,8 @@ class _StridedLayout:
             if not -extent <= place < extent:
                 raise ValueError(f"index {place} is out of range for axis {axis} of extent {extent}")
             offset += (place % extent) * stride
+        if nothing:
+            strides = [0] * len(shape)
         return self._with(shape, strides, slice_offset=offset)
 
     __getitem__ = sliced
@@ -451,31 +464,27 @@ class _StridedLayout:
                 expected *= self._shape[axis]
         return True
 
-    def _merged(self, candidates: Sequence[int], strict: bool = False) -> list[tuple[int, int]]:
-        """(extent, stride) of the axes after merging each of `candidates` into the axis before it.
-
-        Axes that cannot be merged stay; `strict` makes them an error, for a mask that came from elsewhere.
-        """
+    def _merged(self, candidates: Sequence[int]) -> list[tuple[int, int]]:
+        """(extent, stride) of the axes after merging each of `candidates`, if possible, into the axis before it."""
         possible = self.flattened_axis_mask()
         result: list[tuple[int, int]] = []
         for axis, (extent, stride) in enumerate(zip(self._shape, self._known_strides(), strict=True)):
-            if axis in candidates and axis:
-                if possible >> axis & 1:
-                    before, before_stride = result[-1]
-                    if extent == 1:
-                        continue
-                    if before == 1 or before_stride == stride * extent:
-                        result[-1] = (before * extent, stride)
-                        continue
-                if strict:
-                    raise ValueError(f"axis {axis} of {self!r} cannot be merged into the one before")
+            if axis in candidates and axis and possible >> axis & 1:
+                before, before_stride = result[-1]
+                if extent == 1:
+                    continue
+                if before == 1 or before_stride == stride * extent:
+                    result[-1] = (before * extent, stride)
+                    continue
             result.append((extent, stride))
         return result
 
 
 def _dense_strides(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides without gaps when the last of `axes` moves fastest."""
-    turns = list(accumulate((max(shape[axis], 1) for axis in reversed(axes)), mul, initial=1))
+    """Strides without gaps when the last of `axes` moves fastest; zeros for a layout without elements."""
+    if 0 in shape:
+        return (0,) * len(shape)
+    turns = list(accumulate((shape[axis] for axis in reversed(axes)), mul, initial=1))
     strides = [0] * len(shape)
     for axis, stride in zip(reversed(axes), turns, strict=False):
         strides[axis] = stride
