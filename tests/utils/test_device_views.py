@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from cupola import Buffer, DeviceMemoryResource, PinnedMemoryResource
+from cupola.bindings import driver
 from cupola.utils import StridedMemoryView as View
+from tests.cpu.driver.calls import ok
 
 
 class Interface:
@@ -83,10 +85,27 @@ def test_the_cuda_array_interface(memory, stream):
     assert (empty.size, empty.device_id) == (0, 0)
 
 
+def test_the_cuda_array_interface_of_host_memory(pinned):
+    view = View.from_cuda_array_interface(Interface(pinned.handle), -1)
+    assert view.is_device_accessible and view.__dlpack_device__() == (3, 0)
+    np.from_dlpack(view)[:] = 7
+    assert (np.from_dlpack(pinned).view(np.int32) == 7).all()
+
+
+def test_the_cuda_array_interface_of_managed_memory(device):
+    address = ok(driver.cuMemAllocManaged(64, 1))
+    try:
+        view = View.from_cuda_array_interface(Interface(int(address)), -1)
+        assert view.is_device_accessible and view.__dlpack_device__()[0] == 13
+    finally:
+        ok(driver.cuMemFree(address))
+
+
 @pytest.mark.parametrize(
     ("entries", "error", "text"),
     [
         ({"version": 2}, BufferError, "version 3"),
+        ({"data": None}, BufferError, "address"),
         ({"mask": 1}, BufferError, "mask"),
         ({"strides": (6,)}, ValueError, "multiples"),
     ],

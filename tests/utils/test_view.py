@@ -42,11 +42,11 @@ ARRAYS = {
 }
 
 
-def check_view(view, array):
+def check_view(view, array, *, implicit=False):
     assert view.ptr == array.__array_interface__["data"][0]
     assert (view.shape, view.size, view.dtype) == (array.shape, array.size, array.dtype)
     assert view.device_id == -1 and not view.is_device_accessible
-    if array.ndim:
+    if array.ndim and not implicit:
         assert tuple(s * array.itemsize for s in view.strides) == array.strides
     else:
         assert view.strides is None
@@ -68,7 +68,7 @@ def check_view(view, array):
 def test_every_protocol_tells_the_same(make, array):
     view = make(array)
     if array.size:
-        check_view(view, array)
+        check_view(view, array, implicit=make == View.from_array_interface and array.flags.c_contiguous)
         assert not view.readonly
     else:
         assert (view.shape, view.dtype) == (array.shape, array.dtype)
@@ -151,18 +151,35 @@ class Interface:
     ("entries", "error", "text"),
     [
         ({"version": 2}, BufferError, "version 3"),
+        ({"version": 0}, BufferError, "version 3"),
         ({"mask": object()}, BufferError, "mask"),
         ({"data": None}, BufferError, "address"),
         ({"strides": (10, 4)}, ValueError, "multiples"),
         ({"strides": (4,)}, ValueError, "length"),
         ({"shape": (-1, 3)}, ValueError, "negative"),
         ({"shape": (1,) * 65}, ValueError, "64"),
-        ({"typestr": "float"}, ValueError, "typestr"),
+        ({"typestr": "float"}, TypeError, "typestr"),
     ],
 )
 def test_bad_array_interfaces(entries, error, text):
     with pytest.raises(error, match=text):
         View.from_array_interface(Interface(**entries))
+
+
+def test_interfaces_say_their_version_and_address():
+    for missing, text in (("version", "version 3"), ("data", "address")):
+        interface = Interface()
+        del interface.__array_interface__[missing]
+        with pytest.raises(BufferError, match=text):
+            View.from_array_interface(interface)
+
+
+def test_an_array_with_fields_is_writable():
+    array = np.zeros((2, 3), [("x", "f4"), ("y", "i2")])
+    view = View.from_array_interface(array)
+    assert (view.dtype, view.readonly, view.strides) == (array.dtype, False, None)
+    array.flags.writeable = False
+    assert View.from_array_interface(array).readonly
 
 
 def test_array_interface_without_strides():
@@ -326,7 +343,7 @@ def test_a_buffer_may_be_a_part_of_foreign_memory():
     [
         ((5,), None, "needs 20 bytes, the buffer has 16"),
         ((2, 2), (3, 1), "needs 20 bytes"),
-        ((2,), (-1,), "reaches 1 elements below"),
+        ((2,), (-1,), "reaches 4 bytes below"),
     ],
 )
 def test_a_view_stays_in_memory_of_a_resource(device, stream, shape, strides, text):
@@ -334,6 +351,29 @@ def test_a_view_stays_in_memory_of_a_resource(device, stream, shape, strides, te
         with pytest.raises(ValueError, match=text):
             View.from_buffer(buffer, shape, strides, itemsize=4)
         assert View.from_buffer(buffer, (4,), itemsize=4).size == 4
+
+
+def test_other_layouts_stay_in_memory_of_a_resource(device, stream):
+    with device.allocate(16, stream=stream) as buffer:
+        view = View.from_buffer(buffer, (4,), itemsize=4)
+        half = view.view(view._layout[2:])
+        assert half.view(half._layout[1:]).ptr == view.ptr + 12
+        for wrong in (half._layout.broadcast_to((2, 2)).to_dense("C"), view._layout.to_dense("C")):
+            with pytest.raises(ValueError, match="the buffer has 16"):
+                half.view(wrong)
+        with pytest.raises(ValueError, match="reaches 4 bytes below"):
+            view.view(type(view._layout)((2,), (-1,), 4))
+        assert half.view(type(view._layout)((2,), (-1,), 4)).shape == (2,)
+
+
+def test_the_view_of_a_closed_buffer(device, stream):
+    buffer = device.allocate(16, stream=stream)
+    view = View.from_buffer(buffer, (4,), dtype=np.dtype(np.int32))
+    buffer.close()
+    assert view.shape == (4,)
+    for use in (view.__dlpack__, view.__dlpack_device__, lambda: view.view(dtype=np.float32)):
+        with pytest.raises(RuntimeError, match="Buffer has been closed"):
+            use()
 
 
 def test_views_do_not_copy():

@@ -18,7 +18,8 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsul
 from libc.stdint cimport intptr_t, int64_t, uint8_t, uintptr_t
 
 from cupola.core._cuda cimport (
-    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS,
+    CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS,
     CUdevice, CUdeviceptr, CUpointer_attribute, CUresult, CUstream, check, cu, initialise,
 )
 from cupola.core._dlpack cimport (
@@ -53,6 +54,7 @@ cdef extern from *:
         void* data
 
 cdef enum:
+    ARRAY_C_CONTIGUOUS = 0x1
     ARRAY_NATIVE = 0x200
     ARRAY_WRITEABLE = 0x400
 
@@ -106,7 +108,7 @@ cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) exc
         api = _exchange_api(source)
         if api != NULL:
             return _import_through_api(view, source, stream_ptr, api)
-    device_type = source.__dlpack_device__()[0]
+    device_type, _ = source.__dlpack_device__()
     if device_type == kDLCPU or device_type == kDLCUDA:
         if stream_ptr is None:
             raise _ambiguous()
@@ -227,8 +229,6 @@ cdef int import_array_interface(StridedMemory view, object source) except -1:
         return 0
     interface = source.__array_interface__
     _read_interface(view, interface, "array interface")
-    if interface.get("data") is None:
-        raise BufferError("an array interface without the address of its data cannot be viewed")
     view.keeper = interface     # some exporters keep a temporary alive in it
     return 0
 
@@ -250,15 +250,14 @@ cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) 
     """Read a numpy.ndarray. False, with nothing read, when DLPack could not express it: let NumPy say why."""
     cdef object capsule = source.__array_struct__
     cdef CupolaArrayStruct* array = <CupolaArrayStruct*>PyCapsule_GetPointer(capsule, NULL)
-    cdef int axis, ndim = array.nd
-    cdef bint empty = False
+    cdef int axis, flags = array.flags, ndim = array.nd
     cdef bint plain = _set_type(view, array.typekind, array.itemsize, array.flags & ARRAY_NATIVE != 0)
     if not plain:
         if as_dlpack:
             return False
         view.type_text = source.dtype
+        flags = source.flags.num        # the structure's are lost for a dtype with fields
     for axis in range(ndim):
-        empty = empty or array.shape[axis] == 0
         if array.itemsize == 0 or array.strides[axis] % array.itemsize:
             if as_dlpack:
                 return False
@@ -266,11 +265,13 @@ cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) 
     view.set_rank(ndim)
     view.itemsize = array.itemsize
     view.ptr = <uintptr_t>array.data
-    view.readonly = array.flags & ARRAY_WRITEABLE == 0
+    view.readonly = flags & ARRAY_WRITEABLE == 0
     view.explicit_strides = True
     for axis in range(ndim):
         view.extents[axis] = array.shape[axis]
         view.extents[ndim + axis] = array.strides[axis] // array.itemsize
+    if not as_dlpack and flags & ARRAY_C_CONTIGUOUS:
+        view.set_row_major()        # the array interface, unlike DLPack, then says no strides
     return True
 
 
@@ -331,7 +332,10 @@ cdef bint _read_cupy(StridedMemory view, object source) except -1:
 
 cdef int import_cuda_array_interface(StridedMemory view, object source, object stream_ptr) except -1:
     cdef intptr_t consumer
+    cdef CUpointer_attribute attributes[3]
+    cdef void* values[3]
     cdef int device = -1
+    cdef unsigned int memory_type = 0, managed = 0
     cdef CUdevice current
     cdef CUresult status
     view.exporting_obj = source
@@ -345,12 +349,17 @@ cdef int import_cuda_array_interface(StridedMemory view, object source, object s
         check(cu.cuCtxGetDevice(&current), b"cuCtxGetDevice")
         device = current
     else:
-        status = cu.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, <CUdeviceptr>view.ptr)
-        if status == CUDA_ERROR_INVALID_VALUE or device < 0:
+        attributes[0], values[0] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
+        attributes[1], values[1] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &memory_type
+        attributes[2], values[2] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed
+        status = cu.cuPointerGetAttributes(3, attributes, values, <CUdeviceptr>view.ptr)
+        if status == CUDA_ERROR_INVALID_VALUE or (status == CUDA_SUCCESS and memory_type == 0):
             raise BufferError(f"the address {view.ptr:#x} in the CUDA array interface is unknown to CUDA")
-        check(status, b"cuPointerGetAttribute")
-    view.device_type = kDLCUDA
-    view.device_id = device
+        check(status, b"cuPointerGetAttributes")
+    view.device_type = (
+        kDLCUDAManaged if managed else kDLCUDAHost if memory_type == CU_MEMORYTYPE_HOST else kDLCUDA
+    )
+    view.device_id = max(device, -1)        # -1 for a pool of host memory
     view.is_device_accessible = True
     producer = interface.get("stream")
     if consumer == -1 or producer is None:
@@ -362,7 +371,7 @@ cdef int _read_interface(StridedMemory view, object interface, str protocol) exc
     """Read the entries that NumPy's array interface and the CUDA array interface have in common."""
     cdef int axis, ndim
     cdef int64_t stride
-    version = interface["version"]
+    version = interface.get("version", 0)
     if version < 3:
         raise BufferError(f"the {protocol} must have version 3 or later, got {version}")
     if interface.get("mask") is not None:
@@ -386,17 +395,18 @@ cdef int _read_interface(StridedMemory view, object interface, str protocol) exc
             if stride % view.itemsize:
                 raise ValueError(f"byte strides {strides} must be multiples of the item size {view.itemsize}")
             view.extents[ndim + axis] = stride // view.itemsize
-    if data is not None:
-        address, read_only = data
-        view.ptr = address or 0
-        view.readonly = read_only
+    if data is None:
+        raise BufferError(f"an {protocol} without the address of its data cannot be viewed")
+    address, read_only = data
+    view.ptr = address or 0
+    view.readonly = read_only
     return 0
 
 
 cdef int _read_typestr(StridedMemory view, str text, object descr) except -1:
     cdef Py_ssize_t itemsize
     if len(text) < 3 or not text[2:].isdigit():
-        raise ValueError(f"typestr {text!r} is not of the form '<f4'")
+        raise TypeError(f"typestr {text!r} is not of the form '<f4'")
     itemsize = int(text[2:])
     if itemsize <= 0:
         raise ValueError(f"typestr {text!r} has no item size")

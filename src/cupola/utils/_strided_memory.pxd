@@ -30,6 +30,7 @@ cdef class StridedMemory:
     cdef int set_rank(self, int ndim) except -1
     cdef int64_t count(self) except -1
     cdef int require_content(self) except -1
+    cdef int require_memory(self) except -1
     cdef object find_dtype(self)
     cdef void set_row_major(self) noexcept
     cdef int describe(self, DLTensor* tensor) except -1

@@ -3,6 +3,7 @@
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t
 
+from cupola.core._buffer cimport Buffer
 from cupola.core._dlpack cimport (
     DLDataType, DLTensor, kDLBfloat, kDLBool, kDLComplex, kDLCPU, kDLCUDA, kDLFloat, kDLInt, kDLUInt, make_capsule,
     parse_request,
@@ -57,6 +58,12 @@ cdef class StridedMemory:
     cdef int require_content(self) except -1:
         if self.ndim < 0:
             raise ValueError("Cannot infer layout: the view is empty; make one with from_any_interface(obj)")
+        return 0
+
+    cdef int require_memory(self) except -1:
+        self.require_content()
+        if isinstance(self.exporting_obj, Buffer):
+            (<Buffer>self.exporting_obj).open_allocation()
         return 0
 
     # --- properties -----------------------------------------------------------------------------------
@@ -133,6 +140,8 @@ cdef class StridedMemory:
         ------
         BufferError
             For a request to move or copy, and for types that DLPack does not have.
+        RuntimeError
+            When the buffer that the view is of was closed.
         """
         cdef bint versioned = parse_request(stream, max_version, dl_device, copy)
         cdef DLTensor tensor
@@ -141,7 +150,7 @@ cdef class StridedMemory:
 
     def __dlpack_device__(self):
         """tuple of (int, int): the DLPack device type and id of the memory."""
-        self.require_content()
+        self.require_memory()
         return self.device_type, self.device_id if self.device_type == kDLCUDA else 0
 
     cdef void set_row_major(self) noexcept:
@@ -155,6 +164,7 @@ cdef class StridedMemory:
 
     cdef int describe(self, DLTensor* tensor) except -1:
         """Describe the memory as a DLTensor, whose shape and strides are borrowed from this object."""
+        self.require_memory()
         tensor.data = <void*>self.ptr if self.count() else NULL
         tensor.device.device_type = self.device_type
         tensor.device.device_id = self.device_id if self.device_type == kDLCUDA else 0

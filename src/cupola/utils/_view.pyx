@@ -200,13 +200,7 @@ cdef class StridedMemoryView(StridedMemory):
         if not isinstance(shape, tuple) or not (strides is None or isinstance(strides, tuple)):
             raise TypeError("shape and strides must be tuples")
         layout = _StridedLayout(shape, strides, _item_size(itemsize, dtype))
-        if memory.allocation.resource is not None:      # of other memory, the buffer may be a part
-            if layout.min_offset < 0:
-                raise ValueError(f"the layout reaches {-layout.min_offset} elements below the start of the buffer")
-            if layout.required_size_in_bytes() > memory.nbytes:
-                raise ValueError(
-                    f"the tensor needs {layout.required_size_in_bytes()} bytes, the buffer has {memory.nbytes}"
-                )
+        _check_fit(layout, memory, 0)
         view.is_device_accessible = buffer.is_device_accessible
         host = buffer.is_host_accessible
         view.device_id = buffer.device_id if view.is_device_accessible and not host else -1
@@ -232,10 +226,21 @@ cdef class StridedMemoryView(StridedMemory):
         -------
         StridedMemoryView
             This object when there is nothing to change.
+
+        Raises
+        ------
+        TypeError
+            When `layout` is no layout.
+        ValueError
+            When the item sizes differ, or the layout reaches beyond a buffer of a memory resource.
+        RuntimeError
+            When the buffer that the view is of was closed.
         """
         cdef StridedMemoryView other
+        cdef Buffer memory
         if layout is None and dtype is None:
             return self
+        self.require_memory()
         if layout is None:
             layout = self._layout
         elif not isinstance(layout, _StridedLayout):
@@ -249,6 +254,9 @@ cdef class StridedMemoryView(StridedMemory):
                     f"{dtype} has {dtype.itemsize} bytes, the elements of the layout {layout.itemsize}; "
                     "repack the layout first"
                 )
+        if isinstance(self.exporting_obj, Buffer):
+            memory = <Buffer>self.exporting_obj
+            _check_fit(layout, memory, <Py_ssize_t>(self.ptr - memory.pointer))
         other = type(self).__new__(type(self))
         other.ptr = self.ptr + <uintptr_t><Py_ssize_t>layout.slice_offset_in_bytes
         other.device_id, other.device_type = self.device_id, self.device_type
@@ -307,6 +315,24 @@ cdef class StridedMemoryView(StridedMemory):
         self.dl_type.code = OTHER_TYPE
         self.type_text = dtype
         return 0
+
+
+cdef int _check_fit(object layout, Buffer memory, Py_ssize_t start) except -1:
+    """Refuse a layout that, `start` bytes into a buffer, reaches beyond its memory."""
+    if memory.allocation.resource is None:
+        return 0        # the buffer may be a part of the memory
+    lowest, highest = layout.offset_bounds
+    if highest < lowest:
+        return 0        # no elements
+    if start + lowest * layout.itemsize < 0:
+        raise ValueError(
+            f"the layout reaches {-start - lowest * layout.itemsize} bytes below the start of the buffer"
+        )
+    if start + (highest + 1) * layout.itemsize > memory.nbytes:
+        raise ValueError(
+            f"the tensor needs {start + (highest + 1) * layout.itemsize} bytes, the buffer has {memory.nbytes}"
+        )
+    return 0
 
 
 cdef StridedMemoryView _new(object cls):
