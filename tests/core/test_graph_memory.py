@@ -76,8 +76,9 @@ def test_one_object_for_each_device(device):
     assert pickle.loads(pickle.dumps(one)) is one
     one.close()
     assert GraphMemoryResource(0) is one
-    with pytest.raises(AttributeError):
-        GraphMemoryResource("zero")
+    for wrong in ("zero", None, 0.0):
+        with pytest.raises(TypeError):
+            GraphMemoryResource(wrong)
 
 
 def test_scratch_memory_of_a_graph(resource, builder, stream, code, out):

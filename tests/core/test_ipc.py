@@ -330,7 +330,7 @@ class TestResources:
 
     def test_bad_handles(self, device, tmp_path):
         with pytest.raises(OSError):
-            DeviceMemoryResource.from_allocation_handle(0, 987654)
+            DeviceMemoryResource.from_allocation_handle(0, np.int64(987654))
         with pytest.raises(TypeError, match="file descriptor"):
             PinnedMemoryResource.from_allocation_handle("3")
         with pytest.raises(ValueError, match="negative"):

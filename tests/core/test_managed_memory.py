@@ -222,7 +222,7 @@ def test_preferred_numa_nodes(managed):
 
 def test_accessed_by(device, managed):
     places = managed.accessed_by
-    assert len(places) == 0 and repr(places) == "AccessedBySetProxy({})" and places == set()
+    assert len(places) == 0 and repr(places) == "AccessedBySetProxy(set())" and places == set()
     places.add(device)
     assert places == {device} and device in places and Host() not in places and list(places) == [device]
     places |= {Host()}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from cupola import (
     PinnedMemoryResource,
     PinnedMemoryResourceOptions,
     Program,
+    VirtualMemoryResourceOptions,
     launch,
 )
 from cupola.core._unpooled import SynchronousMemoryResource
@@ -165,6 +168,21 @@ def test_bad_pools(device, make, error):
         make()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DeviceMemoryResource(0, {}),
+        lambda: PinnedMemoryResource({}),
+        DeviceMemoryResourceOptions,
+        PinnedMemoryResourceOptions,
+        VirtualMemoryResourceOptions,
+    ],
+)
+def test_a_misspelt_attribute_is_an_error(device, make):
+    with pytest.raises(AttributeError):
+        make().ipc_enable = True
+
+
 def test_bad_allocations(device, stream):
     resource = DeviceMemoryResource(device)
     with pytest.raises(OverflowError):
@@ -244,7 +262,9 @@ def test_without_a_pool(device, stream, make):
     with pytest.raises(TypeError):
         resource.allocate(16, stream="stream")
     resource.deallocate(0, 0)
+    resource.deallocate(0x1000, 0)  # nothing, which needs no address
     if host:
+        assert type(deepcopy(resource)) is type(pickle.loads(pickle.dumps(resource))) is type(resource)
         for use in (lambda: resource.device_id, lambda: resource.allocate(8).device_id):
             with pytest.raises(RuntimeError, match="no device"):
                 use()

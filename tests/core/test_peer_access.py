@@ -34,6 +34,7 @@ FAILURES = {
     "pop": ("peers.pop()", "KeyError"),
     "closed": ("pool.close(); pool.peer_accessible_by", "RuntimeError"),
     "closed before": ("pool.close(); len(peers)", "RuntimeError"),
+    "closed before adding": ("pool.close(); peers.add(0)", "RuntimeError"),
 }
 
 

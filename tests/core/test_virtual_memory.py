@@ -20,6 +20,7 @@ from cupola import (
 )
 from cupola.bindings import driver
 from cupola.core import _mapping
+from cupola.typing import VirtualMemoryAccessType, VirtualMemoryAllocationType, VirtualMemoryLocationType
 from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import ok
 
@@ -184,6 +185,14 @@ def test_devices_that_cannot(device, resource, monkeypatch):
         VirtualMemoryResource(0, {"gpu_direct_rdma": True})
 
 
+def test_the_spellings_of_options_are_enums():
+    options = VirtualMemoryResourceOptions(location_type="host", handle_type=None, granularity="nonsense", peers=[1])
+    assert options.allocation_type is VirtualMemoryAllocationType.PINNED
+    assert options.location_type is VirtualMemoryLocationType.HOST
+    assert (options.handle_type, options.granularity, options.peers) == (None, "nonsense", (1,))
+    assert options.peer_access == "rw" and isinstance(options.peer_access, VirtualMemoryAccessType)
+
+
 def test_bad_sizes_and_streams(resource):
     with pytest.raises(CUDAError):
         resource.allocate(0)
@@ -193,6 +202,8 @@ def test_bad_sizes_and_streams(resource):
         resource.allocate(1 << 50)
     with pytest.raises(TypeError):
         resource.allocate(1, stream="stream")
+    with pytest.raises(TypeError):
+        resource.allocate(1.5)
     with pytest.raises(ValueError, match="no memory at 0x1000"):
         resource.deallocate(0x1000, 1)
 

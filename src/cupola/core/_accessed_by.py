@@ -36,7 +36,7 @@ class AccessedBySetProxy(MutableSet[Device | Host]):
         return len(_migration.accessed_by(self._buffer))
 
     def __repr__(self) -> str:
-        return f"AccessedBySetProxy({_migration.accessed_by(self._buffer) or '{}'})"
+        return f"AccessedBySetProxy({_migration.accessed_by(self._buffer)!r})"
 
     @classmethod
     def _from_iterable(cls, places: Iterable[Any]) -> Any:

@@ -36,6 +36,8 @@ class DeviceMemoryResource(ShareablePoolResource):
         When the driver refuses to make the pool (``cuMemPoolCreate``).
     """
 
+    __slots__ = ()
+
     def __init__(
         self, device_id: Device | int, options: DeviceMemoryResourceOptions | dict[str, Any] | None = None
     ) -> None:

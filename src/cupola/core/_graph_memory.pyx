@@ -9,6 +9,7 @@ the buffer on a stream frees the memory behind the work in that stream.
 """
 
 from _thread import allocate_lock
+from operator import index
 
 from libc.stdint cimport uint64_t, uintptr_t
 
@@ -171,7 +172,7 @@ class GraphMemoryResource(GraphMemory):
     """
 
     def __new__(cls, device_id):
-        number = (<Device>device_id).device_id if isinstance(device_id, Device) else device_id.__index__()
+        number = (<Device>device_id).device_id if isinstance(device_id, Device) else index(device_id)
         with _making:
             found = _instances.get((cls, number))
             if found is None:
@@ -194,6 +195,8 @@ cdef class GraphMemoryAttributes:
 
     cdef int reset(self, CUgraphMem_attribute attribute, object value) except -1:
         cdef uint64_t zero = 0
+        if not isinstance(value, int):
+            raise TypeError(f"a high watermark is set to 0, not to a {type(value).__name__}")
         if value != 0:
             raise AttributeError(f"a high watermark can only be set to 0, not to {value}")
         initialise()

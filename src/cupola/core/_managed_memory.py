@@ -185,6 +185,8 @@ class ManagedMemoryResource(PoolMemoryResource):
         When the driver refuses to make the pool (``cuMemPoolCreate``).
     """
 
+    __slots__ = ("_preferred",)
+
     def __init__(self, options: ManagedMemoryResourceOptions | dict[str, Any] | None = None) -> None:
         self._preferred: tuple[ManagedMemoryLocationType, int | None] | None = None
         self._buffer_class = ManagedBuffer
@@ -235,8 +237,10 @@ class ManagedMemoryResource(PoolMemoryResource):
         return f"preferred_location={kind}{'' if number is None else f':{number}'}"
 
 
-def _place(kind: str | None, number: int | None) -> tuple[str | None, int | None]:
+def _place(kind: str | None, number: Device | int | None) -> tuple[str | None, int | None]:
     """The place that options name, as the name of its type and its number."""
+    if isinstance(number, Device):
+        number = number.device_id
     if kind is None:
         if number is None:
             return None, None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, fields
 from functools import wraps
 
@@ -168,7 +169,7 @@ class EventOptions:
 
 
 @naming_options
-@dataclass
+@dataclass(slots=True)
 class DeviceMemoryResourceOptions:
     """How to make the pool of a :class:`DeviceMemoryResource`.
 
@@ -185,7 +186,7 @@ class DeviceMemoryResourceOptions:
 
 
 @naming_options
-@dataclass
+@dataclass(slots=True)
 class PinnedMemoryResourceOptions:
     """How to make the pool of a :class:`PinnedMemoryResource`.
 
@@ -205,7 +206,7 @@ class PinnedMemoryResourceOptions:
 
 
 @naming_options
-@dataclass
+@dataclass(slots=True)
 class ManagedMemoryResourceOptions:
     """How to make the pool of a :class:`ManagedMemoryResource`.
 
@@ -224,7 +225,7 @@ class ManagedMemoryResourceOptions:
 
 
 @naming_options
-@dataclass
+@dataclass(slots=True)
 class VirtualMemoryResourceOptions:
     """What memory a :class:`VirtualMemoryResource` makes. Spellings are checked when memory is made.
 
@@ -264,4 +265,16 @@ class VirtualMemoryResourceOptions:
     peer_access: VirtualMemoryAccessType | str | None = "rw"
 
     def __post_init__(self) -> None:
+        from cupola import typing as names
+
         self.peers = tuple(self.peers)
+        for field, kind in (
+            ("allocation_type", names.VirtualMemoryAllocationType),
+            ("location_type", names.VirtualMemoryLocationType),
+            ("handle_type", names.VirtualMemoryHandleType),
+            ("granularity", names.VirtualMemoryGranularityType),
+            ("self_access", names.VirtualMemoryAccessType),
+            ("peer_access", names.VirtualMemoryAccessType),
+        ):
+            with suppress(ValueError):  # None, or a spelling that is refused when memory is made
+                setattr(self, field, kind(getattr(self, field)))

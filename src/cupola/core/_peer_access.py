@@ -48,6 +48,8 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         return set(devices)  # of the operators | & - ^
 
     def _numbers(self) -> set[int]:
+        if self._resource.is_closed:
+            raise RuntimeError(f"{type(self._resource).__name__} has been closed")
         return {
             number
             for number in range(len(Device.get_all_devices()))

@@ -38,7 +38,7 @@ class PinnedMemoryResource(ShareablePoolResource):
         When the driver refuses to make the pool (``cuMemPoolCreate``).
     """
 
-    _numa_id = -1
+    __slots__ = ("_numa_id",)
 
     def __init__(self, options: PinnedMemoryResourceOptions | dict[str, Any] | None = None) -> None:
         if options is None:
@@ -89,7 +89,7 @@ class PinnedMemoryResource(ShareablePoolResource):
 
     def _explain_failure(self, stream: Stream | GraphBuilder, error: CUDAError) -> None:
         device = (stream if isinstance(stream, Stream) else stream.stream).device
-        numa = self._numa_id >= 0
+        numa = self.numa_id >= 0
         if numa:
             supported = device.properties.host_numa_memory_pools_supported
         else:
@@ -102,11 +102,11 @@ class PinnedMemoryResource(ShareablePoolResource):
 
     @property
     def numa_id(self) -> int:
-        """int: NUMA node of the memory, -1 when the system chose."""
-        return self._numa_id
+        """int: NUMA node of the memory, -1 when the system, or another process, chose."""
+        return getattr(self, "_numa_id", -1)
 
     def _about(self) -> str:
-        return f"numa_id={self._numa_id}"
+        return f"numa_id={self.numa_id}"
 
 
 def _node_of_current_device() -> int:

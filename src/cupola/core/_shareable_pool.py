@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from operator import index
 
 from cupola.core._pool import PoolMemoryResource
 
@@ -22,9 +23,16 @@ class ShareablePoolResource(PoolMemoryResource):
     another process (:attr:`is_mapped`) imports memory and allocates none.
     """
 
-    _uuid: UUID | None = None
-    _allocation_handle: IPCAllocationHandle | None = None
-    _shared = False
+    # So that an attribute with a misspelt name is an error.
+    __slots__ = ("_allocation_handle", "_shared", "_uuid")
+    _uuid: UUID | None
+    _allocation_handle: IPCAllocationHandle | None
+    _shared: bool
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        self = super().__new__(cls)
+        self._uuid, self._allocation_handle, self._shared = None, None, False
+        return self
 
     def _share(self) -> None:
         """Give the new pool a name, under which this process finds it again."""
@@ -43,13 +51,14 @@ class ShareablePoolResource(PoolMemoryResource):
         from cupola.core._ipc_memory import import_pool
 
         if isinstance(alloc_handle, _ipc.IPCAllocationHandle):
-            int(alloc_handle)  # not closed
+            if alloc_handle.is_closed:
+                raise RuntimeError("the IPCAllocationHandle has been closed")
             known = _ipc.registry.get(alloc_handle.uuid) if alloc_handle.uuid is not None else None
             if known is not None:
                 return cls._checked(known)
             handle = alloc_handle
-        elif isinstance(alloc_handle, int):
-            handle = _ipc.allocation_handle(os.dup(alloc_handle), None)
+        elif hasattr(type(alloc_handle), "__index__"):
+            handle = _ipc.allocation_handle(os.dup(index(alloc_handle)), None)
         else:
             raise TypeError(
                 f"alloc_handle must be an IPCAllocationHandle or a file descriptor, not {type(alloc_handle).__name__}"

@@ -84,7 +84,9 @@ cdef class UnpooledMemoryResource(MemoryResource):
         """
         if older is not None:
             stream = older_stream(older, stream, "deallocate(ptr, size")
-        self.wait_and_free(<uintptr_t>int(ptr), None if stream is None else stream_argument(stream).native)
+        cdef StreamHandle queue = None if stream is None else stream_argument(stream).native
+        if size != 0:
+            self.wait_and_free(<uintptr_t>int(ptr), queue)
 
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
         if self.overridden:
@@ -146,6 +148,9 @@ cdef class LegacyPinnedMemoryResource(UnpooledMemoryResource):
 
     def __repr__(self):
         return "<LegacyPinnedMemoryResource>"
+
+    def __reduce__(self):
+        return type(self), (), getattr(self, "__dict__", None)      # which classes derived from this one have
 
 
 cdef class SynchronousMemoryResource(UnpooledMemoryResource):

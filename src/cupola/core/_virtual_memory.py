@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from operator import index
 
 from cupola.core import _mapping
 from cupola.core._buffer import Buffer
@@ -134,6 +135,7 @@ class VirtualMemoryResource(MemoryResource):
         """
         _mapping.check_stream(_given(older, stream, "allocate(size"))
         kind, step = self._kind()
+        size = index(size)
         if size < 0:
             raise OverflowError(f"size must not be negative: {size}")
         made = _Range()
@@ -232,6 +234,7 @@ class VirtualMemoryResource(MemoryResource):
             _mapping.set_access(*piece, access)
         if new_size <= buf.size:
             return buf
+        new_size = index(new_size)
         missing = _round_up(new_size, step) - known.size
         if missing <= 0 or self._extend(known, missing, step, kind, access):
             _mapping.resize(buf, new_size)
