@@ -361,7 +361,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "a kernel that is not there": (
         lambda t: ObjectCode.from_ptx(INCREMENT, name="mine").get_kernel("decrement"),
         CUDAError,
-        ["there is no kernel 'decrement' in the ptx code, which has: increment"],
+        ["there is no kernel 'decrement' in the ptx code, which has: increment; did you mean 'increment'?"],
+    ),
+    "a kernel with a mangled name": (
+        lambda t: Program("__global__ void k() {}", "c++").compile("cubin").get_kernel("k"),
+        CUDAError,
+        ['which has: _Z1kv. Kernels that are not extern "C"', "name_expressions=('k',))"],
     ),
     "code that does not compile": (
         lambda t: Program("__global__ void k() { oops; }", "c++", {"name": "mine.cu"}).compile("cubin"),

@@ -55,7 +55,7 @@ cdef object make_error(CUresult status, const char* call, str detail):
     if cu.cuGetErrorString(status, &text) == CUDA_SUCCESS and text != NULL:
         description = text.decode()
     details = [detail] if detail else []
-    if length > 0:
+    if length > 0 and not (detail and status == CUDA_ERROR_NOT_FOUND):  # the detail lists what there is, too
         said = explanation[:min(length, sizeof(explanation) - 1)].decode("utf-8", "replace")
         if detail is None or said not in detail:
             details.append(said)

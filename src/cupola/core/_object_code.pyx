@@ -403,8 +403,12 @@ cdef str _describe_missing(ObjectCode source, Library library, object name):
     if source.symbols:
         known = [str(n) for n in source.symbols] + known
     if known:
-        said += ", which has: " + ", ".join(known)
-    return (
-        said + '. Kernels that are not extern "C" are found by the name expressions given to '
-        f"Program.compile(..., name_expressions=({name!r},))"
-    )
+        from difflib import get_close_matches
+        near = get_close_matches(name, known, 1)
+        said += ", which has: " + ", ".join(known) + (f"; did you mean {near[0]!r}?" if near else "")
+    if not known or any(n.startswith("_Z") for n in known):
+        said += (
+            '. Kernels that are not extern "C" are found by the name expressions given to '
+            f"Program.compile(..., name_expressions=({name!r},))"
+        )
+    return said
