@@ -13,6 +13,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from cupola.core._arguments cimport Slot, operands, pack, pack_as
+from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
     CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu, fail_because
 )
@@ -177,7 +178,11 @@ cdef int retry(CUresult status, Stream stream, LaunchConfig config, Kernel kerne
 
 cdef int check_cooperative(Stream stream, LaunchConfig config, Kernel kernel) except -1:
     from cupola.core import _launch_limits
-    _launch_limits.check_cooperative(config, kernel, stream.find_device())
+    cdef int pushed = enter(stream.find_context())      # how many blocks fit is asked of the current context
+    try:
+        _launch_limits.check_cooperative(config, kernel, stream.find_device())
+    finally:
+        leave(pushed)
     return 0
 
 
