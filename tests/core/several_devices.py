@@ -180,6 +180,7 @@ def default_streams(s: Setting) -> None:
     s.b1.fill(46, stream=s.s1)
     s.sync()
     s.b0.copy_from(s.b1, stream=s.d0.default_stream)
+    s.d0.default_stream.sync()  # which the other streams are not ordered with
     s.check(s.b0, 46)
     fails("Device(1).set_current() first", s.b1.copy_to, np.empty(N, np.uint8), stream=s.d1.default_stream)
     fails("Device(1).set_current() first", s.b1.fill, 1, stream=s.d1.default_stream)
