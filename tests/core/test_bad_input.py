@@ -393,6 +393,11 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         TypeError,
         ["ProgramOptions has no option 'fast_math'; did you mean 'use_fast_math'?"],
     ),
+    "an option whose older spelling is nearer": (
+        lambda t: t.stream.record(options={"timing": True}),
+        TypeError,
+        ["EventOptions has no option 'timing'; did you mean 'timing_enabled'?"],
+    ),
     "a keyword of a configuration with a slip": (
         lambda t: LaunchConfig(grid=1, block=1, shmem=64),
         TypeError,

@@ -118,6 +118,7 @@ def test_pools_of_managed_memory(device, stream, options, kind, number, device_i
     ("options", "error", "text"),
     [
         ({"preferred_location": -2}, ValueError, "-1 for the host"),
+        ({"preferred_location": "host"}, TypeError, "preferred_location_type takes 'host'"),
         ({"preferred_location_type": "device"}, ValueError, "number of a device"),
         ({"preferred_location_type": "device", "preferred_location": -1}, ValueError, "number of a device"),
         ({"preferred_location_type": "host", "preferred_location": 0}, ValueError, "must be None"),

@@ -80,7 +80,8 @@ def _refuse_unknown(cls: type, values: dict[str, Any]) -> None:
     known = cls.__dataclass_fields__  # type: ignore[attr-defined]
     for name in values:
         if name not in known:
-            raise no_such_name(cls.__name__, "option", name, known)
+            today = [field.name for field in fields(cls)]  # without older spellings
+            raise no_such_name(cls.__name__, "option", name, today)
 
 
 def _users_level() -> int:

@@ -175,6 +175,9 @@ class InMemoryProgramCache(ProgramCacheResource):
         self._size = 0
         self._lock = RLock()
 
+    def __repr__(self) -> str:
+        return f"<InMemoryProgramCache of {len(self._entries)} entries, {self._size} bytes>"
+
     def __getitem__(self, key: Key) -> bytes:
         with self._lock:
             found = self._entries.get(self.as_key(key))
