@@ -187,6 +187,17 @@ def test_allocations(definition, stream, bytes16, given, memory_type):
     assert fill.is_valid and fill.pred == {node} and fill.element_size == 1
 
 
+def test_what_nodes_of_memory_refuse(definition):
+    for use, text in (
+        (lambda: definition.allocate(16, Device(0)), "by keyword"),
+        (lambda: definition.allocate(16, peer_access=0), "iterable"),
+        (lambda: definition.deallocate("16"), "integer"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            use()
+    assert definition.nodes() == set()
+
+
 def test_memory_for_other_devices(run_on_devices):
     source = """
 import numpy as np
@@ -439,6 +450,9 @@ def test_neighbours_are_sets(definition, five):
     e.pred = []
     assert e.pred == set() and repr(e.pred) == "{}"
     a.succ.clear()
+    e.pred = b
+    assert e.pred == {b}
+    e.pred = []
     a.succ = (b,)
     assert repr(a.succ) == f"{{{b!r}}}" and a.succ <= {b, c} and a.succ != {c}
     assert definition.edges() == {(a, b)}
@@ -486,13 +500,12 @@ def test_destroying_nodes(definition, stream, kernels, memory):
     before = definition.instantiate()
     b.destroy()
     b.destroy()
-    assert not b.is_valid and repr(b) == "<GraphNode destroyed>" and int(b.handle) == 0
+    assert not b.is_valid and repr(b) == "<GraphNode destroyed>"
     assert definition.nodes() == {a, c} and definition.edges() == set() and b.graph == definition
     assert b == b and b != a and hash(b) == hash(b)
+    assert b.handle is None and b.type is None and b.pred == b.succ == set()
     for use in (
-        lambda: b.type,
-        lambda: b.pred,
-        lambda: b.succ,
+        lambda: b.pred.add(a),
         lambda: b.kernel,
         lambda: b.config,
         lambda: b.launch(ONE, add, buffer, 1),
@@ -534,7 +547,8 @@ def test_graphs_go_with_their_node(definition, kernels, memory):
         ):
             with pytest.raises(RuntimeError, match="GraphDefinition is no longer valid"):
                 use()
-    for use in (lambda: leaf.type, lambda: leaf.config, leaf.join, leaf.destroy, lambda: inside.child_graph):
+    assert leaf.type is None and leaf.handle is None
+    for use in (lambda: leaf.config, leaf.join, leaf.destroy, lambda: inside.child_graph):
         with pytest.raises(RuntimeError, match="GraphNode belongs to an invalid GraphDefinition"):
             use()
     with pytest.raises(RuntimeError, match="no longer valid"):

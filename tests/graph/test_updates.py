@@ -252,7 +252,7 @@ def test_views(device, stream, kernels, numbers):
     graph.update(definition)  # overwrites what the views have changed
     run(graph, stream)
     assert array.tolist() == [23, 0x01010101, 23, 21, 0, 102, 0, 0] and seen == ["new", "old", "old"]
-    assert repr(kernel_view) == f"<ExecutableKernelNode node={int(kernel.handle):#x} graph={int(graph.handle):#x}>"
+    assert repr(kernel_view) == f"<ExecutableKernelNode graph={int(graph.handle):#x} node={int(kernel.handle):#x}>"
     for view in views:
         assert isinstance(view, ExecutableGraphNode)
         with pytest.raises(TypeError, match="pickle"):

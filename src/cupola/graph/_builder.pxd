@@ -17,7 +17,8 @@ cdef enum State:
 
 
 cdef class GraphBuilder:
-    cdef Stream queue               # None once closed
+    cdef Stream queue               # None once closed; an object of its own: closing others does not end the capture
+    cdef Stream shown               # what `stream` gives: the one it was made from, or None until somebody asks
     cdef Hierarchy hierarchy        # what is recorded, with all branches and bodies; None before building begins
     cdef GraphHandle graph          # of a body always; of a primary once it has ended; else None
     cdef GraphBuilder parent        # of a body: the builder that it was made by, or that this was joined into

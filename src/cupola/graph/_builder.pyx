@@ -69,8 +69,9 @@ cdef class GraphBuilder:
     @staticmethod
     def _from_stream(Stream stream not None):
         """A primary builder that captures `stream`."""
-        # A Stream object of its own: closing the one it was made from does not end the capture.
-        return _new_builder(new_stream(stream.open_handle()), PRIMARY, NOT_STARTED)
+        cdef GraphBuilder builder = _new_builder(new_stream(stream.open_handle()), PRIMARY, NOT_STARTED)
+        builder.shown = stream
+        return builder
 
     # --- building -------------------------------------------------------------------------------------
 
@@ -102,7 +103,9 @@ cdef class GraphBuilder:
             raise RuntimeError("the builder is already building")
         if self.state == ENDED:
             raise RuntimeError("the builder has ended building and cannot resume; make another one")
-        found = _MODES.get(mode) if isinstance(mode, str) else None
+        if mode is not None and not isinstance(mode, str):
+            raise TypeError(f"mode must be a str, got {type(mode).__name__}")
+        found = _MODES.get(mode)
         if found is None:
             raise ValueError(f"Unsupported build mode {mode!r}; use one of {', '.join(_MODES)}")
         number, native = <CUstreamCaptureMode><int>found, self.queue.pointer
@@ -242,9 +245,7 @@ cdef class GraphBuilder:
         return wrap_definition(self.graph)
 
     def _finished(self):
-        """The handle of the finished graph; ValueError when there is none yet."""
-        if self.state == CLOSED:
-            raise ValueError("the builder has been closed")
+        """The handle of the finished graph; ValueError when there is none yet, RuntimeError when it is closed."""
         self.require_open()
         if self.state != ENDED:
             raise ValueError("the builder has not finished building")
@@ -481,8 +482,11 @@ cdef class GraphBuilder:
 
     @property
     def stream(self):
-        """Stream or None: the stream whose work is recorded; None once closed."""
-        return self.queue
+        """Stream: the stream whose work is recorded."""
+        self.require_open()
+        if self.shown is None or self.shown.is_closed:
+            self.shown = new_stream(self.queue.open_handle())
+        return self.shown
 
     def __cuda_stream__(self):
         """tuple of (int, int): 0 and the address of the stream; other libraries take the builder for a stream by it."""
@@ -511,7 +515,7 @@ cdef class GraphBuilder:
             if self.kind == PRIMARY:
                 self.hierarchy.gone = True
         self.state = CLOSED
-        self.queue = None
+        self.queue = self.shown = None
         self.graph = self.hierarchy = None
         drop_released()
         check(status, b"cuStreamEndCapture")

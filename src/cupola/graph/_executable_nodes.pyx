@@ -48,7 +48,7 @@ cdef class ExecutableGraphNode:
         raise TypeError(f"a {type(self).__name__} cannot be pickled")
 
     def __repr__(self):
-        return f"<{type(self).__name__} node={<uintptr_t>self.node.pointer:#x} graph={<uintptr_t>self.graph.pointer:#x}>"
+        return f"<{type(self).__name__} graph={<uintptr_t>self.graph.pointer:#x} node={<uintptr_t>self.node.pointer:#x}>"
 
 
 cdef class _SwitchableNode(ExecutableGraphNode):

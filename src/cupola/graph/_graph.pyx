@@ -104,7 +104,7 @@ cdef class Graph:
         Parameters
         ----------
         stream : Stream or GraphBuilder
-            Where the launch is queued; a builder records the graph as a node.
+            Where the launch is queued. While it records, it is refused: :meth:`.GraphBuilder.embed` records a graph.
         """
         cdef Stream queue = stream_argument(stream)
         cdef CUstream native = queue.pointer
@@ -147,7 +147,9 @@ cdef class Graph:
         CUDAError
             When the graphs differ in more than parameters; this one stays as it was. The text names the node.
         ValueError
-            When the builder is closed or has not ended building.
+            When the builder has not ended building.
+        RuntimeError
+            When it is closed.
         """
         cdef CUgraphExecUpdateResultInfo info
         cdef GraphHandle handle

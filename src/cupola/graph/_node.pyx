@@ -93,6 +93,10 @@ cdef class NodeMaker:
             (``CUDA_ERROR_NOT_SUPPORTED``).
         """
         if older is not None:
+            from cupola.graph._older import GraphAllocOptions
+
+            if not isinstance(older, GraphAllocOptions):
+                raise TypeError("allocate() takes device, memory_type and peer_access by keyword")
             if device is not None or (memory_type is not None and memory_type != "device") or peer_access is not None:
                 raise TypeError("GraphAllocOptions are the older spelling of the keyword arguments: give one of them")
             device, memory_type, peer_access = older.device, older.memory_type, older.peer_access
@@ -434,8 +438,9 @@ cdef class GraphNode(NodeMaker):
 
     @property
     def type(self):
-        """cupola.bindings.driver.CUgraphNodeType: the kind of node."""
-        self.open_pointer()
+        """cupola.bindings.driver.CUgraphNodeType: the kind of node, None once destroyed."""
+        if not self.is_valid:
+            return None
         return driver_module.CUgraphNodeType(<int>self.kind)
 
     @property
@@ -445,8 +450,8 @@ cdef class GraphNode(NodeMaker):
 
     @property
     def handle(self):
-        """cupola.bindings.driver.CUgraphNode: the native handle, null once destroyed."""
-        return driver_module.CUgraphNode(<uintptr_t>self.pointer if self.is_valid else 0)
+        """cupola.bindings.driver.CUgraphNode: the native handle, None once destroyed."""
+        return driver_module.CUgraphNode(<uintptr_t>self.pointer) if self.is_valid else None
 
     @property
     def is_valid(self):
@@ -480,7 +485,6 @@ cdef class GraphNode(NodeMaker):
         """AdjacencySet: the nodes that this one depends on, a live set; assigning replaces them."""
         from cupola.graph._adjacency import AdjacencySet
 
-        self.open_pointer()
         return AdjacencySet(self, True)
 
     @pred.setter
@@ -492,7 +496,6 @@ cdef class GraphNode(NodeMaker):
         """AdjacencySet: the nodes that depend on this one, a live set; assigning replaces them."""
         from cupola.graph._adjacency import AdjacencySet
 
-        self.open_pointer()
         return AdjacencySet(self, False)
 
     @succ.setter
@@ -500,11 +503,14 @@ cdef class GraphNode(NodeMaker):
         _assign(self.succ, nodes)
 
     def _neighbours(self, bint before):
-        """The nodes that this one depends on, or those that depend on it."""
-        cdef CUgraphNode pointer = self.open_pointer()
+        """The nodes that this one depends on, or those that depend on it; none once destroyed."""
+        cdef CUgraphNode pointer
         cdef CUgraphNode* nodes
         cdef CUgraphEdgeData* data
         cdef size_t count = 0
+        if not self.is_valid:
+            return []
+        pointer = self.open_pointer()
         _list_neighbours(pointer, before, NULL, NULL, &count)
         nodes = <CUgraphNode*>PyMem_Malloc((count + 1) * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData)))
         if nodes == NULL:
@@ -554,7 +560,7 @@ cdef class GraphNode(NodeMaker):
 
 
 cdef int _assign(object neighbours, object nodes) except -1:
-    nodes = list(nodes)
+    nodes = [nodes] if isinstance(nodes, GraphNode) else list(nodes)
     neighbours.clear()
     neighbours.update(nodes)
     return 0

@@ -255,7 +255,7 @@ cdef int keep_sides(Record record, Record dst, Record src) except -1:
 cdef Parameters allocation_parameters(object size, object device, object memory_type, object peers):
     cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_MEM_ALLOC)
     cdef str kind = "device" if memory_type is None else str(memory_type) if isinstance(memory_type, str) else ""
-    cdef list others = [Device(peer).device_id for peer in peers or ()]
+    cdef list others = [] if peers is None else [Device(peer).device_id for peer in peers]
     cdef CUmemAccessDesc* access
     cdef CUdevice number = 0
     cdef int version = 0
@@ -297,7 +297,7 @@ cdef Parameters allocation_parameters(object size, object device, object memory_
 
 cdef Parameters free_parameters(object dptr):
     cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_MEM_FREE)
-    made.native.free.dptr = int(dptr)
+    made.native.free.dptr = dptr
     return made
 
 
