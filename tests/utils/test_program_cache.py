@@ -450,6 +450,7 @@ class TestKey:
     def test_a_digest_stands_for_the_files(self, tmp_path):
         options = {"include_path": str(tmp_path), "pre_include": "x.h", "name": "folder/x.cu"}
         assert key(options=options, extra_digest=b"1") != key(options=options, extra_digest=b"2")
+        assert key(options=options, extra_digest=b"1") == key(options=options, extra_digest=bytearray(b"1"))
 
     def test_headers_beside_the_program(self, tmp_path, monkeypatch):
         code = '#include "mine.h"\n' + SOURCE

@@ -28,7 +28,7 @@ def make_program_cache_key(
     options: ProgramOptions,
     target_type: str,
     name_expressions: Sequence[str | bytes] = (),
-    extra_digest: bytes | None = None,
+    extra_digest: bytes | bytearray | None = None,
 ) -> bytes:
     """Compute the key of a compile: equal for equal results.
 
@@ -47,7 +47,7 @@ def make_program_cache_key(
         ``"ptx"``, ``"cubin"`` or ``"ltoir"``, in any case.
     name_expressions : sequence of str or bytes
         As for :meth:`cupola.Program.compile`. Their order does not matter.
-    extra_digest : bytes, optional
+    extra_digest : bytes or bytearray, optional
         Stands for everything else that the result depends on, such as a hash of the headers of a project. With it,
         options that make the compiler read files are accepted.
 
@@ -75,8 +75,9 @@ def make_program_cache_key(
         raise ValueError(f"unknown code_type {code_type!r}; it is one of {', '.join(_TARGETS)}")
     if target not in _TARGETS[kind]:
         raise ValueError(f"{kind} code does not compile to {target!r}; it compiles to {', '.join(_TARGETS[kind])}")
-    if extra_digest is not None and not isinstance(extra_digest, bytes):
-        raise TypeError(f"extra_digest must be bytes, not {type(extra_digest).__name__}")
+    if extra_digest is not None and not isinstance(extra_digest, bytes | bytearray):
+        raise TypeError(f"extra_digest must be bytes or bytearray, not {type(extra_digest).__name__}")
+    extra = None if extra_digest is None else bytes(extra_digest)
     text = _code_as_bytes(code, kind)
     if options.extra_sources is not None and kind != "nvvm":
         raise ValueError(f"extra_sources are for NVVM programs only, not for {kind}")
@@ -91,10 +92,10 @@ def make_program_cache_key(
     hashed.add("target", target)
     hashed.add("device", _device() if target == "cubin" else "any")
     hashed.add("code", text)
-    hashed.add_all("options", describe[kind](options, target, text, extra_digest))
+    hashed.add_all("options", describe[kind](options, target, text, extra))
     hashed.add_all("names", _names(name_expressions) if kind == "c++" else ())
     hashed.add("name", options.name or "")
-    hashed.add("extra", b"-" if extra_digest is None else b"+" + extra_digest)
+    hashed.add("extra", b"-" if extra is None else b"+" + extra)
     return hashed.digest()
 
 
@@ -154,14 +155,14 @@ def _device() -> str:
 # ---- CUDA C++ --------------------------------------------------------------------------------------------------------
 
 
-def _describe_cxx(options: ProgramOptions, target: str, text: bytes, extra_digest: bytes | None) -> list[bytes]:
+def _describe_cxx(options: ProgramOptions, target: str, text: bytes, extra: bytes | None) -> list[bytes]:
     from cupola.core import _nvrtc
 
     for field in _SIDE_EFFECTS:
         if getattr(options, field) is not None:
             raise ValueError(f"{field} writes a file, which would not happen on a hit: compile without a cache")
     headers: list[bytes] = []
-    if extra_digest is None:
+    if extra is None:
         for field in _READING:
             if getattr(options, field) not in (None, False, (), []):
                 raise ValueError(f"{field} makes NVRTC read files that the key does not cover: give their extra_digest")
@@ -202,7 +203,7 @@ def _header_versions(folder: str) -> bytes:
 # ---- PTX -------------------------------------------------------------------------------------------------------------
 
 
-def _describe_ptx(options: ProgramOptions, target: str, text: bytes, extra_digest: bytes | None) -> list[bytes]:
+def _describe_ptx(options: ProgramOptions, target: str, text: bytes, extra: bytes | None) -> list[bytes]:
     from cupola.core._linker import Linker, require_nvjitlink
     from cupola.core._linker_options import DRIVER_IGNORES, DRIVER_REFUSES
     from cupola.core._ptx_compiler import PASSED_ON, linker_options
@@ -222,10 +223,10 @@ def _describe_ptx(options: ProgramOptions, target: str, text: bytes, extra_diges
 # ---- NVVM IR ---------------------------------------------------------------------------------------------------------
 
 
-def _describe_nvvm(options: ProgramOptions, target: str, text: bytes, extra_digest: bytes | None) -> list[bytes]:
+def _describe_nvvm(options: ProgramOptions, target: str, text: bytes, extra: bytes | None) -> list[bytes]:
     from cupola.bindings import nvvm
 
-    if options.use_libdevice and extra_digest is None:
+    if options.use_libdevice and extra is None:
         raise ValueError("use_libdevice adds a file that the key does not cover: give its extra_digest")
     parts = [_version(nvvm.version), _version(nvvm.ir_version), str(bool(options.use_libdevice)).encode()]
     for name, source in options.extra_sources or ():
