@@ -47,6 +47,13 @@ class TestCreation:
         with pytest.raises(TypeError):
             device.create_event(**given)
 
+    def test_options_changed_for_the_worse(self, device):
+        options = EventOptions()
+        options.timing_enabled = 1
+        with pytest.raises(TypeError, match="timing_enabled must be a bool or None, not int"):
+            device.create_event(options)
+        assert EventOptions.__match_args__ == ("timing_enabled", "blocking_sync", "ipc_enabled")
+
     def test_older_spellings(self, device):
         with pytest.warns(DeprecationWarning, match="timing_enabled="):
             assert EventOptions(enable_timing=True) == EventOptions(timing_enabled=True)

@@ -74,8 +74,11 @@ class TestObjectCode:
             ObjectCode.from_ptx(b".version 8.0\n.target sm_90\nnonsense;\0", name="mine").get_kernel("k")
         # PTX may wait until a kernel is asked for (lazy loading).
         assert caught.value.call in ("cuLibraryLoadData", "cuLibraryGetKernel")
-        with pytest.raises(TypeError, match="is list"):
-            ObjectCode.from_cubin([1]).get_kernel("k")
+        for wrong in ([1], 1, None, memoryview(b"x")):
+            with pytest.raises(TypeError, match=f"path of a file, not {type(wrong).__name__}"):
+                ObjectCode.from_cubin(wrong)
+        with pytest.raises(TypeError, match="symbol_mapping must be a dict or None, not list"):
+            ObjectCode.from_cubin(b"", symbol_mapping=[("a", "b")])
 
     def test_missing_kernel_lists_those_there_are(self, device, ptx):
         with pytest.raises(

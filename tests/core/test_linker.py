@@ -393,7 +393,6 @@ class TestObject:
             ((), ValueError, "nothing to link"),
             ((b"text",), TypeError, "takes ObjectCode, not bytes"),
             ((None,), TypeError, "takes ObjectCode, not NoneType"),
-            ((ObjectCode.from_ptx(3),), TypeError, "the ptx code is int"),
         ],
     )
     def test_bad_inputs(self, inputs, error, text):
@@ -415,9 +414,16 @@ class TestObject:
             pickle.dumps(linker)
         linker.close()
         linker.close()
-        assert linker.is_closed and linker.handle == 0 and linker.get_info_log() == ""
-        with pytest.raises(RuntimeError, match="Linker has been closed"):
-            linker.link("cubin")
+        assert linker.is_closed and linker.handle == 0
+        for use in (lambda: linker.link("cubin"), linker.get_info_log, linker.get_error_log):
+            with pytest.raises(RuntimeError, match="Linker has been closed"):
+                use()
+
+    def test_logs_stay_after_a_link(self, build, arch):
+        linker = Linker(build(ALONE, "ptx"), options={"arch": arch})
+        linker.link("cubin")
+        linker.close()
+        assert linker.get_info_log() == linker.get_error_log() == ""
 
     @pytest.mark.parametrize("target", ["ltoir", None, "fatbin"])
     def test_bad_targets(self, build, arch, target):
@@ -484,6 +490,8 @@ class TestOptions:
     def test_bad(self):
         with pytest.raises(ValueError, match="nvjitlink"):
             LinkerOptions(arch="sm_90").as_bytes("driver")
+        with pytest.raises(TypeError, match="backend must be a str, got NoneType"):
+            LinkerOptions(arch="sm_90").as_bytes(None)
         with pytest.raises(TypeError, match="name"):
             LinkerOptions(name=None)
         with pytest.warns(DeprecationWarning, match="numba_debug"):

@@ -39,6 +39,10 @@ def test_ptx_ends_with_one_nul(program):
     assert text.count(b"\x00") == 1
 
 
+def test_no_name_expressions(program):
+    assert program.compile("ptx", None).symbol_mapping == program.compile("ptx", []).symbol_mapping == {}
+
+
 def test_name_expressions(program):
     names = ["scale<float>", b"scale<double>"]
     symbols = program.compile("cubin", name_expressions=names).symbol_mapping

@@ -223,6 +223,11 @@ class TestWaiting:
         stream.wait(device.create_event())
         stream.sync()
 
+    @pytest.mark.parametrize("given", [(1, 1), (0,), 5, (0, "x"), (0, None)])
+    def test_what_a_protocol_must_not_return(self, stream, given):
+        with pytest.raises(ValueError, match="cannot take the Foreign"):
+            stream.wait(Foreign(given))
+
     @pytest.mark.parametrize("thing", [None, 5, "event", object()])
     def test_cannot_wait_for(self, stream, thing):
         with pytest.raises(ValueError, match="wait\\(\\) takes"):

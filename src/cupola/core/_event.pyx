@@ -373,6 +373,7 @@ cdef Event event_from_options(CUcontext context, object options, dict keywords, 
         return new_event(context, False, False)
     from cupola.core._options import EventOptions, as_options
     chosen = as_options(EventOptions, options, keywords)
+    chosen._check()
     if chosen.ipc_enabled:
         if not in_stream:
             raise TypeError("an event with ipc_enabled comes from stream.record(options=...), which records it at once")

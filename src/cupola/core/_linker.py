@@ -161,8 +161,6 @@ class Linker:
         with self._lock:
             if self._link is None:
                 return
-            if self._logs is None:
-                self._logs = self._open().logs()
             self._link.close()
             self._link = None
 
@@ -345,11 +343,7 @@ def check_driver_options(options: LinkerOptions) -> None:
 def _linkable(code: ObjectCode) -> bytes | str:
     """The code of an input, or its path."""
     data = code.code
-    if isinstance(data, bytearray):
-        return bytes(data)
-    if not isinstance(data, bytes | str):
-        raise TypeError(f"the {code.code_type} code is {type(data).__name__}; bytes, bytearray or a path can be linked")
-    return data
+    return bytes(data) if isinstance(data, bytearray) else data
 
 
 def _fail(error: nvJitLinkError, detail: str) -> NoReturn:

@@ -147,10 +147,14 @@ class LinkerOptions:
         ------
         ValueError
             For another backend.
+        TypeError
+            `backend` is no str.
         RuntimeError
             nvJitLink cannot be loaded.
         """
-        if str(backend).lower() != "nvjitlink":
+        if not isinstance(backend, str):
+            raise TypeError(f"backend must be a str, got {type(backend).__name__}")
+        if backend.lower() != "nvjitlink":
             raise ValueError(f"backend must be 'nvjitlink', got {backend!r}")
         from cupola.core._linker import require_nvjitlink
 

@@ -319,6 +319,10 @@ cdef ObjectCode new_object_code(object module, str code_type, str name, object s
     if isinstance(module, str) and ("\n" in module or "\0" in module):
         raise ValueError("a str is the path of a file: give the code itself as bytes, code.encode()")
     made.code = os.fspath(module) if hasattr(type(module), "__fspath__") else module
+    if not isinstance(made.code, (bytes, bytearray, str)):
+        raise TypeError(f"{code_type} code is bytes, a bytearray, or the path of a file, not {type(module).__name__}")
+    if symbols is not None and not isinstance(symbols, dict):
+        raise TypeError(f"symbol_mapping must be a dict or None, not {type(symbols).__name__}")
     made.code_type = code_type
     made.name = name
     made.symbols = symbols
@@ -345,17 +349,13 @@ cdef Library _load(ObjectCode source):
         path = encoded
         with nogil:
             status = cu.cuLibraryLoadFromFile(&pointer, path, options, values, 2, NULL, NULL, 0)
-    elif isinstance(source.code, (bytes, bytearray)):
-        # Both keep a NUL behind their last byte, which PTX must end with.
+    else:
+        # Both bytes and bytearray keep a NUL behind their last byte, which PTX must end with.
         call = b"cuLibraryLoadData"
         PyObject_GetBuffer(source.code, &view, PyBUF_SIMPLE)
         with nogil:
             status = cu.cuLibraryLoadData(&pointer, view.buf, options, values, 2, NULL, NULL, 0)
         PyBuffer_Release(&view)
-    else:
-        raise TypeError(
-            f"the {source.code_type} code is {type(source.code).__name__}; bytes, bytearray or a path can be loaded"
-        )
     if status != CUDA_SUCCESS:
         _fail_load(source, library, status, call)
     library.pointer = pointer

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import suppress
-from dataclasses import InitVar, dataclass, fields
+from dataclasses import InitVar, dataclass, field
 from functools import wraps
 
 TYPE_CHECKING = False  # so is typing
@@ -149,8 +149,8 @@ class EventOptions:
     timing_enabled: bool | None = False
     blocking_sync: bool | None = False
     ipc_enabled: bool | None = False
-    enable_timing: InitVar[bool | None] = _UNSET
-    busy_waited_sync: InitVar[bool | None] = _UNSET
+    enable_timing: InitVar[bool | None] = field(default=_UNSET, kw_only=True)
+    busy_waited_sync: InitVar[bool | None] = field(default=_UNSET, kw_only=True)
 
     def __post_init__(self, enable_timing: bool | None, busy_waited_sync: bool | None) -> None:
         for old, new, value in (
@@ -163,10 +163,14 @@ class EventOptions:
                 raise TypeError(f"{old} is the older spelling of {new}: give one of them")
             warnings.warn(f"EventOptions({old}=) is now {new}=", DeprecationWarning, stacklevel=_users_level())
             setattr(self, new, value)
-        for field in fields(self):
-            value = getattr(self, field.name)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what is no bool; again where the options are used, since they can be changed."""
+        for name in ("timing_enabled", "blocking_sync", "ipc_enabled"):
+            value = getattr(self, name)
             if value is not None and not isinstance(value, bool):
-                raise TypeError(f"{field.name} must be a bool or None, not {type(value).__name__}")
+                raise TypeError(f"{name} must be a bool or None, not {type(value).__name__}")
 
 
 @naming_options

@@ -135,7 +135,7 @@ class Program:
                     f"it compiles to {', '.join(self._compiler.targets)}"
                 )
             if cache is None:
-                return self._compiler.compile(target, name_expressions, logs)
+                return self._compiler.compile(target, name_expressions or (), logs)
             return self._compile_once(target, logs, cache)
 
     @property

@@ -242,7 +242,7 @@ cdef class Stream:
         Raises
         ------
         ValueError
-            It is none of these.
+            It is none of these, or its ``__cuda_stream__()`` is not what that should be.
         RuntimeError
             The stream, or what it shall wait for, is closed.
         """
@@ -259,7 +259,7 @@ cdef class Stream:
             if isinstance(event_or_stream, Stream):
                 other = <Stream>event_or_stream
             elif hasattr(type(event_or_stream), "__cuda_stream__") or hasattr(event_or_stream, "__cuda_stream__"):
-                other = foreign_stream(event_or_stream)
+                other = _waited(event_or_stream)
             else:
                 raise ValueError(
                     "wait() takes an Event, a Stream or an object with __cuda_stream__(), "
@@ -401,6 +401,14 @@ cdef Stream foreign_stream(object owner):
     native.pointer = <CUstream><uintptr_t>address
     native.owner = owner
     return new_stream(native)
+
+
+cdef Stream _waited(object owner):
+    """Wrap what :meth:`Stream.wait` is given; what is wrong with its ``__cuda_stream__`` is a ValueError there."""
+    try:
+        return foreign_stream(owner)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"wait() cannot take the {type(owner).__name__}: {error}") from error
 
 
 cdef Stream other_stream_argument(object stream):
