@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import suppress
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, fields
 from functools import wraps
 
 TYPE_CHECKING = False  # so is typing
@@ -80,7 +80,7 @@ def _refuse_unknown(cls: type, values: dict[str, Any]) -> None:
     known = cls.__dataclass_fields__  # type: ignore[attr-defined]
     for name in values:
         if name not in known:
-            today = [field.name for field in fields(cls)]  # without older spellings
+            today = [option.name for option in fields(cls)]  # without older spellings
             raise no_such_name(cls.__name__, "option", name, today)
 
 
@@ -273,7 +273,7 @@ class VirtualMemoryResourceOptions:
         from cupola import typing as names
 
         self.peers = tuple(self.peers)
-        for field, kind in (
+        for name, kind in (
             ("allocation_type", names.VirtualMemoryAllocationType),
             ("location_type", names.VirtualMemoryLocationType),
             ("handle_type", names.VirtualMemoryHandleType),
@@ -282,4 +282,4 @@ class VirtualMemoryResourceOptions:
             ("peer_access", names.VirtualMemoryAccessType),
         ):
             with suppress(ValueError):  # None, or a spelling that is refused when memory is made
-                setattr(self, field, kind(getattr(self, field)))
+                setattr(self, name, kind(getattr(self, name)))
