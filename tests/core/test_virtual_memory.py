@@ -11,6 +11,7 @@ import pytest
 from cupola import (
     Buffer,
     CUDAError,
+    Device,
     LaunchConfig,
     MemoryResource,
     Program,
@@ -416,6 +417,8 @@ MAY = [
 def test_who_may_do_what(run_on_devices, options, calls, expected):
     if "r" in options.values() and not on_cpu_device():
         pytest.skip("a GPU may have no read-only mappings")
+    if "location_type" in options and not Device(0).properties.host_virtual_memory_management_supported:
+        pytest.skip("the device has no virtual memory management for the host")
     count = 1 + max(number for number, _ in calls)
     done = run_on_devices(count, ACCESS.format(options=options, calls=calls))
     assert done.stdout.split() == expected.split(), done.stderr
