@@ -51,10 +51,11 @@ config : LaunchConfig
 kernel : Kernel
     What to run.
 *kernel_args
-    One for each parameter of the kernel: a Buffer or an address as int for a pointer; int, float, bool, complex;
-    NumPy and ctypes scalars and structures. A Python int or float is passed with the width of the parameter. Values
-    are copied during the call; the memory that pointers name must stay until the kernel is done. A graph keeps the
-    kernel and the memory of Buffers that were captured, also when the Buffers are closed.
+    One for each parameter of the kernel. For a pointer: a Buffer, an array of another library on the device, or an
+    address as int. For others: int, float, bool, complex; NumPy and ctypes scalars and structures. A Python int or
+    float is passed with the width of the parameter. Values are copied during the call; the memory that pointers name
+    must stay until the kernel is done. A graph keeps the kernel and the memory of Buffers that were captured, also when
+    the Buffers are closed.
 
 Raises
 ------

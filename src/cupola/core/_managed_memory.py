@@ -243,7 +243,8 @@ def _place(kind: str | None, number: Device | int | None) -> tuple[str | None, i
         number = number.device_id
     if number is not None and not hasattr(type(number), "__index__"):
         raise TypeError(
-            f"preferred_location must be a Device, a number or None, got {number!r}; preferred_location_type takes 'host'"
+            f"preferred_location must be a Device, a number or None, got {number!r}; "
+            "preferred_location_type takes 'host'"
         )
     if kind is None:
         if number is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 import subprocess
@@ -241,6 +242,11 @@ ctypes.string_at(8)
 """
     )
     assert done.returncode < 0 and "Fatal Python error: Segmentation fault" in done.stderr
+
+
+def test_memory_of_the_host_that_was_passed_for_a_pointer():
+    numbers = ctypes.create_string_buffer(64)
+    assert nearest(ctypes.addressof(numbers), 4, None).endswith("a NumPy array's; copy that to a Buffer")
 
 
 @pytest.mark.parametrize(

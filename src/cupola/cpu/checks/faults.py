@@ -189,7 +189,7 @@ def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) ->
     if address < 4096:
         return "the address is (nearly) zero: a null pointer"
     if allocation is None:
-        return "there is no allocation near it" + _as_number(address)
+        return "there is no allocation near it" + (_as_number(address) or _of_the_host(address))
     base, length, freed = allocation
     end = base + length
     which = f"a {length}-byte allocation at {base:#x}" + (" that was freed" if freed else "")
@@ -204,6 +204,17 @@ def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) ->
 
 def _bytes(count: int) -> str:
     return f"{count} byte{'' if count == 1 else 's'}"
+
+
+def _of_the_host(address: int) -> str:
+    """Memory of the process that CUDA knows nothing of, such as that of an array of NumPy."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            places, access = line.split()[:2]
+            begin, end = (int(place, 16) for place in places.split("-"))
+            if begin <= address < end and access.startswith("r"):  # the CPU device's own free addresses cannot be read
+                return ": it is memory of the host, such as a NumPy array's; copy that to a Buffer"
+    return ""
 
 
 def _as_number(address: int) -> str:
