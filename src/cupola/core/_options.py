@@ -270,16 +270,22 @@ class VirtualMemoryResourceOptions:
     peer_access: VirtualMemoryAccessType | str | None = "rw"
 
     def __post_init__(self) -> None:
-        from cupola import typing as names
+        from cupola.typing import (
+            VirtualMemoryAccessType,
+            VirtualMemoryAllocationType,
+            VirtualMemoryGranularityType,
+            VirtualMemoryHandleType,
+            VirtualMemoryLocationType,
+        )
 
         self.peers = tuple(self.peers)
         for name, kind in (
-            ("allocation_type", names.VirtualMemoryAllocationType),
-            ("location_type", names.VirtualMemoryLocationType),
-            ("handle_type", names.VirtualMemoryHandleType),
-            ("granularity", names.VirtualMemoryGranularityType),
-            ("self_access", names.VirtualMemoryAccessType),
-            ("peer_access", names.VirtualMemoryAccessType),
+            ("allocation_type", VirtualMemoryAllocationType),
+            ("location_type", VirtualMemoryLocationType),
+            ("handle_type", VirtualMemoryHandleType),
+            ("granularity", VirtualMemoryGranularityType),
+            ("self_access", VirtualMemoryAccessType),
+            ("peer_access", VirtualMemoryAccessType),
         ):
             with suppress(ValueError):  # None, or a spelling that is refused when memory is made
                 setattr(self, name, kind(getattr(self, name)))
