@@ -29,8 +29,15 @@ CASES = [
     ("#include <cuda/std/array>", "", ["searches no folder", "find_nvidia_header_directory"], ["of the host"]),
     ('#include "crt/mma.h"', "", ["pip install nvidia-cuda-crt", "CUDA toolkit"], ["searches no folder"]),
     ('#include "mine.h"', "", ['the one that "mine.h" is in with ProgramOptions(include_path=...)'], ["of the host"]),
-    ("", "uint32_t n = 1;", ["uint32_t is in libcu++: #include <cuda/std/cstdint>", "unsigned int"], []),
-    ("", "x[0] = FLT_MAX;", ["FLT_MAX is in libcu++: #include <cuda/std/cfloat>"], ["unsigned int"]),
+    ("", "uint32_t n = 1;", ["For uint32_t, #include <cuda/std/cstdint>", "unsigned int"], []),
+    ("", "x[0] = FLT_MAX;", ["For FLT_MAX, #include <cuda/std/cfloat>"], ["unsigned int"]),
+    ("", "half h;", ["For half, #include <cuda_fp16.h>", '("cudart", "cccl")'], ["unsigned int"]),
+    ("", "curandState s;", ["For curandState, #include <curand_kernel.h>", '("cudart", "cccl", "curand")'], []),
+    ("namespace cg = cooperative_groups;", "", ["For the namespace cooperative_groups, #include <cooperative_groups.h>"], []),
+    ("", "cuda::std::array<int, 3> a;", ["For the namespace cuda, #include the header of cuda/std"], []),
+    ("", "x[0] = std::min(1, 2);", ["has no std::min.", "min(), max()", "cuda::std::min"], []),
+    ("", "std::vector<int> v;", ["std::vector is of the host", "nothing in its place"], ["libcu++"]),
+    ("", "cudaGraphSetConditional(1, 2);", ["__cudart_builtin__ void cudaGraphSetConditional(unsigned long long"], []),
     ("", "oops = 1;", ['identifier "oops" is undefined'], ["libcu++", "folder"]),
 ]  # fmt: skip
 

@@ -11,6 +11,8 @@ import re
 
 _MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
+_NO_NAMESPACE = re.compile(r"(?:must be a namespace name|must be a class or namespace name)\n(.*)")
+_NOT_IN_STD = re.compile(r'namespace "std" has no member "(\w+)"')
 
 # Headers of the host, by their C++ names, of which the compiler has the most wanted functions built in.
 _BUILT_IN = {
@@ -42,11 +44,30 @@ _HOST_ONLY = """
 
 # Where the names are that NVRTC does not know without a header.
 _NAMES = {
-    **dict.fromkeys(("int8_t", "int16_t", "int32_t", "int64_t", "intptr_t", "INT32_MAX", "INT64_MAX"), "cstdint"),
-    **dict.fromkeys(("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uintptr_t", "UINT32_MAX"), "cstdint"),
-    **dict.fromkeys(("CHAR_BIT", "INT_MAX", "INT_MIN", "UINT_MAX", "LONG_MAX", "LLONG_MAX"), "climits"),
-    **dict.fromkeys(("FLT_MAX", "FLT_MIN", "FLT_EPSILON", "DBL_MAX", "DBL_MIN", "DBL_EPSILON"), "cfloat"),
-    **dict.fromkeys(("INFINITY", "NAN", "HUGE_VAL"), "cmath"),
+    name: header
+    for header, names in {
+        "cuda/std/cstdint": """int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintptr_t
+            INT32_MAX INT64_MAX UINT32_MAX""",
+        "cuda/std/climits": "CHAR_BIT INT_MAX INT_MIN UINT_MAX LONG_MAX LLONG_MAX",
+        "cuda/std/cfloat": "FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON",
+        "cuda/std/cmath": "INFINITY NAN HUGE_VAL",
+        "cuda_fp16.h": "half half2 __half __half2",
+        "cuda_bf16.h": "nv_bfloat16 nv_bfloat162 __nv_bfloat16 __nv_bfloat162",
+        "cuda_fp8.h": "__nv_fp8_e4m3 __nv_fp8_e5m2",
+        "cuComplex.h": "cuComplex cuFloatComplex cuDoubleComplex",
+        "curand_kernel.h": "curandState curandState_t curandStatePhilox4_32_10_t curandStateXORWOW_t curand_init",
+    }.items()
+    for name in names.split()
+}
+
+# Where the namespaces are, by how programs call them.
+_NAMESPACES = {
+    "cooperative_groups": "cooperative_groups.h",
+    "nvcuda": "mma.h",
+    "wmma": "mma.h",
+    "cuda": "the header of cuda/std, such as cuda/std/array,",
+    "cub": "cub/cub.cuh",
+    "thrust": "the header of thrust",
 }
 
 _CUDA = re.compile(r"cuda|cooperative_groups|cub/|thrust/|nv/|curand|cublas|cufft|mma\.h|crt/|vector_types|device_")
@@ -65,9 +86,32 @@ def hint(log: str) -> str:
     for name in _UNDEFINED.findall(log):
         if name in _NAMES:
             header = _NAMES[name]
-            instead = " Or write the type out, as in unsigned int." if header == "cstdint" else ""
-            return f"{name} is in libcu++: #include <cuda/std/{header}>, which is found with\n{_FIND}.{instead}"
+            instead = " Or write the type out, as in unsigned int." if header.endswith("cstdint") else ""
+            find = _FIND.replace('"cccl"', '"cccl", "curand"') if header.startswith("curand") else _FIND
+            return f"For {name}, #include <{header}>, which is found with\n{find}.{instead}"
+        if name == "cudaGraphSetConditional":
+            return (
+                f"{name} is a function of the device runtime, which NVRTC leaves to the program to declare:\n"
+                f'extern "C" __device__ __cudart_builtin__ void {name}(unsigned long long condition, unsigned int value);'
+            )
+    line = _NO_NAMESPACE.search(log)
+    for name, header in _NAMESPACES.items() if line else ():
+        if re.search(rf"\b{name}\b", line[1]):  # type: ignore[index]
+            return f"For the namespace {name}, #include {_bracketed(header)} which is found with\n{_FIND}."
+    absent = _NOT_IN_STD.search(log)
+    if absent and absent[1] in _HOST_ONLY.split():
+        return f"std::{absent[1]} is of the host, and device code has nothing in its place."
+    if absent:
+        return (
+            f"Device code has no std::{absent[1]}. What the compiler has built in, such as min(), max() and the functions "
+            f"of <cmath>, needs no namespace;\nmuch of the rest is in libcu++ as cuda::std::{absent[1]}, whose headers "
+            f"(cuda/std/...) are found with\n{_FIND}."
+        )
     return ""
+
+
+def _bracketed(header: str) -> str:
+    return header if " " in header else f"<{header}>,"
 
 
 def _about_header(path: str) -> str:
