@@ -33,7 +33,7 @@ CASES = [
     ("", "x[0] = FLT_MAX;", ["For FLT_MAX, #include <cuda/std/cfloat>"], ["unsigned int"]),
     ("", "half h;", ["For half, #include <cuda_fp16.h>", '("cudart", "cccl")'], ["unsigned int"]),
     ("", "curandState s;", ["For curandState, #include <curand_kernel.h>", '("cudart", "cccl", "curand")'], []),
-    ("namespace cg = cooperative_groups;", "", ["For the namespace cooperative_groups, #include <cooperative_groups.h>"], []),
+    ("namespace cg = cooperative_groups;", "", ["namespace cooperative_groups, #include <cooperative_groups.h>"], []),
     ("", "cuda::std::array<int, 3> a;", ["For the namespace cuda, #include the header of cuda/std"], []),
     ("", "x[0] = std::min(1, 2);", ["has no std::min.", "min(), max()", "cuda::std::min"], []),
     ("", "std::vector<int> v;", ["std::vector is of the host", "nothing in its place"], ["libcu++"]),

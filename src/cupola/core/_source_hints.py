@@ -92,7 +92,8 @@ def hint(log: str) -> str:
         if name == "cudaGraphSetConditional":
             return (
                 f"{name} is a function of the device runtime, which NVRTC leaves to the program to declare:\n"
-                f'extern "C" __device__ __cudart_builtin__ void {name}(unsigned long long condition, unsigned int value);'
+                f'extern "C" __device__ __cudart_builtin__ void {name}'
+                "(unsigned long long condition, unsigned int value);"
             )
     line = _NO_NAMESPACE.search(log)
     for name, header in _NAMESPACES.items() if line else ():
@@ -103,8 +104,8 @@ def hint(log: str) -> str:
         return f"std::{absent[1]} is of the host, and device code has nothing in its place."
     if absent:
         return (
-            f"Device code has no std::{absent[1]}. What the compiler has built in, such as min(), max() and the functions "
-            f"of <cmath>, needs no namespace;\nmuch of the rest is in libcu++ as cuda::std::{absent[1]}, whose headers "
+            f"Device code has no std::{absent[1]}. What the compiler has built in, such as min(), max() and the "
+            "functions of <cmath>, needs no namespace;\nmuch of the rest is in libcu++ as cuda::std::{absent[1]}, whose headers "
             f"(cuda/std/...) are found with\n{_FIND}."
         )
     return ""
