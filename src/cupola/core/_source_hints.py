@@ -105,8 +105,8 @@ def hint(log: str) -> str:
     if absent:
         return (
             f"Device code has no std::{absent[1]}. What the compiler has built in, such as min(), max() and the "
-            "functions of <cmath>, needs no namespace;\nmuch of the rest is in libcu++ as cuda::std::{absent[1]}, whose headers "
-            f"(cuda/std/...) are found with\n{_FIND}."
+            f"functions of <cmath>, needs no namespace;\nmuch of the rest is in libcu++ as cuda::std::{absent[1]}, "
+            f"whose headers (cuda/std/...) are found with\n{_FIND}."
         )
     return ""
 
