@@ -347,6 +347,20 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         TypeError,
         ["unsupported type cupola.utils._view.StridedMemoryView for parameter 0", "pass its address, view.ptr"],
     ),
+    "a tensor on the host": (
+        lambda t: launch(
+            t.stream, ONE, t.kernel("add"), SimpleNamespace(is_cuda=False, data_ptr=lambda: 4096, ndim=1), 3
+        ),
+        TypeError,
+        ["it is memory of the host; copy it to a Buffer and pass that"],
+    ),
+    "a foreign array on the host with DLPack alone": (
+        lambda t: launch(
+            t.stream, ONE, t.kernel("add"), SimpleNamespace(__dlpack__=None, __dlpack_device__=lambda: (1, 0)), 3
+        ),
+        TypeError,
+        ["it is memory of the host; copy it to a Buffer and pass that"],
+    ),
     "a foreign array with DLPack alone": (
         lambda t: launch(t.stream, ONE, t.kernel("add"), SimpleNamespace(__dlpack__=t.half.__dlpack__), 3),
         TypeError,

@@ -337,9 +337,23 @@ cdef str _where(Kernel kernel, Py_ssize_t i):
     return f"parameter {i} of kernel {kernel.find_name()}"
 
 
+cdef bint _is_on_the_host(object value):
+    """Whether it is a tensor of PyTorch, or with DLPack, that says so; NumPy's have advice of their own."""
+    if getattr(value, "is_cuda", None) is False:
+        return True
+    if hasattr(value, "__array_interface__") or not hasattr(value, "__dlpack_device__"):
+        return False
+    try:
+        return value.__dlpack_device__()[0] == 1  # kDLCPU
+    except Exception:  # whatever a foreign object may raise: the advice is one for arrays on the device then
+        return False
+
+
 cdef str _advice(object value):
     if value is None:
         return "; pass 0 for a null pointer"
+    if _is_on_the_host(value):
+        return ": it is memory of the host; copy it to a Buffer and pass that"
     if hasattr(value, "__cuda_array_interface__") or hasattr(value, "data_ptr"):
         return "; pass its address as an int, such as array.data.ptr (CuPy) or tensor.data_ptr() (PyTorch)"
     numpy = sys.modules.get("numpy")
