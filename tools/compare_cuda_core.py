@@ -9,7 +9,8 @@
 A table is Python: what comes before the line ``# rows`` is run once, in either process, and each statement below it
 is a row that starts from those names. Compared are the type and ``repr`` of the row's last expression with addresses
 masked, or the class of its exception, with CUDA's status where its text starts with one, and the classes of its
-warnings. A row that differs on purpose ends with a comment ``# differs: why``, and that it does is checked.
+warnings. Rows share a process, unless the setup says ``# each row in a process of its own``, as for errors that stay
+with their context. A row that differs on purpose ends with a comment ``# differs: why``, and that it does is checked.
 
 ``--reference COMMAND`` names another interpreter for cuda.core, such as one with an environment of its own. It needs
 cupola, too, for the CPU device.
@@ -33,6 +34,7 @@ from typing import Any
 
 TABLES = Path(__file__).resolve().with_name("cuda_core_snippets")
 SEPARATOR = "# rows\n"
+ALONE = "# each row in a process of its own\n"
 ADDRESS = re.compile(r"0x[0-9a-f]+|(?<![\w.])[0-9]{9,}(?![\w.])")
 STATUS = re.compile(r"(?:\d+: )?((?:\w*ERROR_|cudaError)\w+)")
 
@@ -119,6 +121,8 @@ def run_rows(command: list[str], path: Path, count: int) -> list[Outcome]:
             )
             outcomes += [Outcome(*json.loads(line)) for line in file]
         if len(outcomes) < count:
+            if child.returncode == 0 and len(outcomes) > start:
+                continue
             if child.returncode == 0 or (len(outcomes) == start and "Traceback" in child.stderr):
                 raise RuntimeError(f"{shlex.join(command)} {path}:\n{child.stdout}{child.stderr}")
             outcomes.append(Outcome(f"the process ended: {child.returncode}", " " + child.stderr[-600:]))
@@ -141,8 +145,10 @@ def child(kind: str, path: str, start: str, out: str) -> None:
     setup, rows = read_table(Path(path))
     names: dict[str, Any] = {"__name__": "snippets"}
     exec(compile(setup, path, "exec"), names)
+    first = int(start)
+    rows = rows[first : first + 1] if ALONE in setup else rows[first:]
     with open(out, "w") as file:
-        for row in rows[int(start) :]:
+        for row in rows:
             outcome = run_row(row, names)
             file.write(json.dumps(outcome) + "\n")
             file.flush()

@@ -215,6 +215,14 @@ class TestWaiting:
         first.sync()
         assert np.from_dlpack(out).view(np.int32)[0] == 40
 
+    def test_a_second_stream_object(self, device):
+        first = device.create_stream(priority=-1)
+        second = device.create_stream(first)
+        assert second == first and second is not first and second.priority == -1
+        first.close()
+        second.sync()
+        assert not second.is_closed
+
     def test_protocol_object(self, stream):
         stream.wait(Foreign((0, 1)))
         stream.sync()

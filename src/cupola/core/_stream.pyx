@@ -373,7 +373,7 @@ cdef Stream create_stream(CUcontext context, object options, object nonblocking,
 cdef Stream foreign_stream(object owner):
     cdef StreamHandle native
     if isinstance(owner, Stream):
-        (<Stream>owner).open_handle()
+        return new_stream((<Stream>owner).open_handle())  # which closing the other does not destroy
     try:
         found = owner.__cuda_stream__
     except AttributeError:
