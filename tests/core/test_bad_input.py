@@ -347,6 +347,11 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         TypeError,
         ["unsupported type cupola.utils._view.StridedMemoryView for parameter 0", "pass its address, view.ptr"],
     ),
+    "a stream for a pointer": (
+        lambda t: launch(t.stream, ONE, t.kernel("add"), t.stream, 3),
+        TypeError,
+        ["unsupported type cupola.core._stream.Stream", "pass a Buffer, a number, or a NumPy or ctypes scalar"],
+    ),
     "a tensor on the host": (
         lambda t: launch(
             t.stream, ONE, t.kernel("add"), SimpleNamespace(is_cuda=False, data_ptr=lambda: 4096, ndim=1), 3

@@ -374,12 +374,16 @@ def test_python_callbacks(stream, kernels, memory):
 
 def test_an_exception_in_a_callback_goes_to_the_hook(stream, monkeypatch):
     caught: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda event: caught.append(event.exc_type))
+    monkeypatch.setattr(sys, "unraisablehook", lambda event: caught.append((event.exc_type, event.object)))
     builder = stream.create_graph_builder().begin_building()
-    builder.callback(lambda: 1 // 0)
+
+    def fails():
+        return 1 // 0
+
+    builder.callback(fails)
     graph = builder.end_building().complete()
     run(graph, stream)
-    assert caught == [ZeroDivisionError]
+    assert caught == [(ZeroDivisionError, fails)]
 
 
 def test_a_callback_lives_as_long_as_the_graph(stream):

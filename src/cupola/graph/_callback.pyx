@@ -1,9 +1,16 @@
 """Host callbacks in graphs: Python callables and C functions given through ctypes."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.exc cimport PyErr_WriteUnraisable
+from cpython.ref cimport PyObject, Py_XDECREF
 from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport CUhostFn, driver_usable
+
+
+cdef extern from "Python.h":
+    # Without Cython's own check, which would print the exception twice and name a function of this module.
+    PyObject* PyObject_CallNoArgs(PyObject* function)
 
 
 cdef tuple prepare_callback(object fn, object user_data, HostCall* call):
@@ -35,7 +42,10 @@ cdef void _call_python(void* data) noexcept nogil:
 
 
 cdef void _call_with_gil(void* data) noexcept with gil:
-    (<object>data)()        # an exception goes to sys.unraisablehook, and the graph goes on
+    cdef PyObject* result = PyObject_CallNoArgs(<PyObject*>data)
+    if result == NULL:
+        PyErr_WriteUnraisable(<object>data)     # to sys.unraisablehook, and the graph goes on
+    Py_XDECREF(result)
 
 
 cdef bint is_ctypes_function(object fn):

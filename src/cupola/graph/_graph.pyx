@@ -198,7 +198,7 @@ cdef class Graph:
             raise RuntimeError("source graph node is no longer valid")
         cls = executable_classes.get(type(node))
         if cls is None:
-            raise TypeError(f"what became of a {type(node).__name__} cannot be changed in an executable graph")
+            raise TypeError(f"the {type(node).__name__} of an executable graph cannot be changed")
         return cls._of(self, node)
 
     cdef int change(self, object node, Parameters parameters) except -1:
