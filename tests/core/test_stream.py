@@ -236,6 +236,15 @@ class TestWaiting:
         with pytest.raises(ValueError, match="cannot take the Foreign"):
             stream.wait(Foreign(given))
 
+    def test_what_a_protocol_raises(self, stream):
+        class Broken:
+            def __cuda_stream__(self):
+                raise KeyError("stream")
+
+        with pytest.raises(ValueError, match="cannot take the Broken") as caught:
+            stream.wait(Broken())
+        assert isinstance(caught.value.__cause__, KeyError)
+
     @pytest.mark.parametrize("thing", [None, 5, "event", object()])
     def test_cannot_wait_for(self, stream, thing):
         with pytest.raises(ValueError, match="wait\\(\\) takes"):

@@ -407,7 +407,7 @@ cdef Stream _waited(object owner):
     """Wrap what :meth:`Stream.wait` is given; what is wrong with its ``__cuda_stream__`` is a ValueError there."""
     try:
         return foreign_stream(owner)
-    except (RuntimeError, TypeError) as error:
+    except Exception as error:
         raise ValueError(f"wait() cannot take the {type(owner).__name__}: {error}") from error
 
 
