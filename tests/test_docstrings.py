@@ -70,7 +70,7 @@ def returns_something(subject: Any) -> bool:
     if stub is not None:
         returned = getattr(stub.returns, "value", stub.returns)
     else:
-        returned = getattr(subject, "__annotations__", {}).get("return")
+        returned = getattr(inspect.unwrap(subject), "__annotations__", {}).get("return")
     return returned not in (None, "None")
 
 

@@ -534,14 +534,13 @@ def graphs_between_devices(s: Setting) -> None:
     except CUDAError as error:
         assert "give device 0 access" in str(error)
     builder = s.s1.create_graph_builder().begin_building()
-    try:
-        s.b0.copy_from(s.b1, stream=builder)
-    except CUDAError as error:
-        assert "give device 1 access" in str(error)
-        builder.close()
-    else:
-        builder.end_building().complete().launch(s.s1)
-        s.check(s.b0, 124)
+    fails("give device 1 access", s.b0.copy_from, s.b1, stream=builder)
+    s.b1.fill(125, stream=builder)  # the capture goes on
+    builder.end_building().complete().launch(s.s1)
+    s.check(s.b1, 125)
+    builder = s.s0.create_graph_builder().begin_building()
+    s.b1.fill(126, stream=builder)
+    fails("give device 0 access", builder.end_building().complete)
 
 
 # --- no context current -----------------------------------------------------------------------------------

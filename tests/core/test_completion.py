@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 PROGRAM = """
@@ -29,7 +31,9 @@ def test_completing_runs_no_properties(run_python, value):
 @pytest.mark.parametrize("value", ["1", "yes"])
 def test_the_completer_can_be_left_alone(run_python, value):
     done = run_python(PROGRAM, CUDA_CORE_DONT_FIX_TAB_COMPLETION=value)
-    assert done.stdout.strip() == "Stream has been closed", done.stdout + done.stderr
+    # Python's own completer leaves properties alone from 3.14 on.
+    expected = "Stream has been closed" if sys.version_info < (3, 14) else "True True"
+    assert done.stdout.strip() == expected, done.stdout + done.stderr
 
 
 def test_nothing_is_imported_where_nobody_completes(run_python):

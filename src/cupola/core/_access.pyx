@@ -113,14 +113,15 @@ cdef int _copy_of_other_device(
     cdef CUresult status
     cdef int owner = target if is_elsewhere(target, device) else source
     cdef int pushed
+    if target >= 0 and source >= 0 and target != source and _is_captured(stream):
+        # To try it would spoil the capture: copies between contexts cannot be a part of one.
+        fail_because(CUDA_ERROR_INVALID_VALUE, b"cuMemcpyAsync", advice(owner, device, stream))
     if target >= 0 and source >= 0 and (target != source or _is_default(stream)):
         of_target, of_source = primary_context(target), primary_context(source)
         pushed = enter(queue.find_context())
         with nogil:
             status = cu.cuMemcpyPeerAsync(to, of_target, frm, of_source, size, stream)
         leave(pushed)
-        if status != CUDA_SUCCESS and _is_captured(stream):
-            fail_because(status, b"cuMemcpyPeerAsync", advice(owner, device, stream))
         return check(status, b"cuMemcpyPeerAsync")
     if _is_default(stream):
         fail_because(CUDA_ERROR_INVALID_VALUE, b"cuMemcpyAsync", advice(owner, device, stream))

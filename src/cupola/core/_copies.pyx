@@ -16,6 +16,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset
 
 from cupola.core._buffer cimport Allocation, Buffer, graph_operand
+from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
     CU_MEMCPY_FLAG_DEFAULT, CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE, CU_MEMCPY_SRC_ACCESS_ORDER_ANY,
     CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -131,6 +132,7 @@ def copy(dst, src, stream, options):
     cdef CUdeviceptr to, frm
     cdef CUstream native = queue.pointer
     cdef CUresult status
+    cdef int pushed
     cdef Side target, source
     check(cu.cuStreamIsCapturing(native, &capture), b"cuStreamIsCapturing")
     if options is not None:
@@ -157,7 +159,10 @@ def copy(dst, src, stream, options):
         elif status == CUDA_ERROR_INVALID_VALUE and _is_apart(to, frm, queue):
             _copy_as_told(to, frm, source.size, &attributes, queue)
         elif status != CUDA_SUCCESS:
-            status = _copy_with_attributes(to, frm, source.size, &attributes, native)   # says again what is wrong
+            # Either it is the context, or it says again what is wrong.
+            pushed = enter(queue.find_context())
+            status = _copy_with_attributes(to, frm, source.size, &attributes, native)
+            leave(pushed)
             check(status, b"cuMemcpyWithAttributesAsync")
     if capture == CU_STREAM_CAPTURE_STATUS_NONE:
         _keep_until_done(target, native)
@@ -184,7 +189,7 @@ cdef int _copy_as_told(
     """Copy plainly what a copy with attributes cannot: those need that the stream's device has access."""
     cdef CUstream stream = queue.pointer
     cdef CUresult status
-    _copy_plainly(to, frm, size, queue)
+    _access.copy(to, frm, size, queue, CUDA_ERROR_INVALID_VALUE)
     if attributes.srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL and not _is_pageable(frm):
         with nogil:
             status = cu.cuStreamSynchronize(stream)     # the source is to be read when the call returns
@@ -324,6 +329,7 @@ cdef int _run_batch(Stream queue, list sources, list targets, list options) exce
     cdef size_t* sizes = <size_t*>malloc(count * sizeof(size_t))
     cdef size_t* first = <size_t*>malloc(count * sizeof(size_t))
     cdef CUmemcpyAttributes* attributes = <CUmemcpyAttributes*>malloc(count * sizeof(CUmemcpyAttributes))
+    cdef int pushed
     try:
         if frm == NULL or to == NULL or sizes == NULL or first == NULL or attributes == NULL:
             raise MemoryError()
@@ -349,8 +355,10 @@ cdef int _run_batch(Stream queue, list sources, list targets, list options) exce
                 _read_options(options[i], &now)
                 _copy_as_told(to[i], frm[i], sizes[i], &now, queue)
         elif status != CUDA_SUCCESS:
+            pushed = enter(queue.find_context())    # as above
             with nogil:
-                status = cu.cuMemcpyBatchAsync(to, frm, sizes, count, attributes, first, groups, stream)    # as above
+                status = cu.cuMemcpyBatchAsync(to, frm, sizes, count, attributes, first, groups, stream)
+            leave(pushed)
             check(status, b"cuMemcpyBatchAsync")
     finally:
         free(frm)

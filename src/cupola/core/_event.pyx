@@ -92,6 +92,7 @@ cdef class Event:
         cdef CUipcEventHandle handle
         cdef CUevent pointer = self.open_pointer()
         cdef CUresult status
+        cdef int pushed
         if not self.ipc:
             raise RuntimeError(
                 "the Event is not shared between processes: record one with stream.record(options={'ipc_enabled': True})"
@@ -99,8 +100,10 @@ cdef class Event:
         if self.descriptor is None:
             from cupola.core._ipc import event_descriptor
 
+            pushed = enter(self.context)    # a GPU's driver crashes where another device's is current
             with nogil:
                 status = cu.cuIpcGetEventHandle(&handle, pointer)
+            leave(pushed)
             check(status, b"cuIpcGetEventHandle")
             self.descriptor = event_descriptor((<char*>&handle)[:sizeof(handle)], self.blocking)
         return self.descriptor

@@ -3,9 +3,9 @@
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from cupola.core._context cimport is_gone, resets
+from cupola.core._context cimport is_gone, resets, wrap_context
 from cupola.core._cuda cimport (
-    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_NOT_READY, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED,
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_READY, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED,
     CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE,
@@ -17,7 +17,7 @@ from cupola.core._cuda cimport (
     CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
     CU_STREAM_CAPTURE_STATUS_NONE, CUcontext, CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphNode,
     CUresult, CUstream, CUstreamCaptureStatus, CUuserObject, check, closed_error, cu,
-    driver_usable, factory_error, gone_error, report,
+    driver_usable, factory_error, fail_because, gone_error, report,
 )
 from cupola.core._event cimport Event, new_event, record_event
 from cupola.core._stream cimport Stream, stream_argument
@@ -26,6 +26,7 @@ from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
 from cupola.graph._parameters cimport Parameters, refused
 from cupola.graph._retained cimport attach, detach, drop_released
 
+from cupola.core._access import devices_of
 from cupola.core._errors import CUDAError
 
 # What an instantiation says beside its status.
@@ -306,6 +307,20 @@ cdef int print_dot(CUgraph graph, object path, object options) except -1:
     return check(status, b"cuGraphDebugDotPrint")
 
 
+cdef str _find_foreign_fill(GraphHandle handle, CUcontext context):
+    """A captured fill that its stream's device has no access for: the driver finds that out as late as here."""
+    from cupola.graph._node_kinds import MemsetNode
+
+    own = wrap_context(context).device_id if context != NULL else -1
+    for node in list_nodes(handle):
+        for owner in devices_of(node.dptr) - {own} if isinstance(node, MemsetNode) else ():
+            return (
+                f"{node!r} fills memory of device {owner}, and the graph is of device {own}: record it with a stream of "
+                f"device {owner}, or give device {own} access (peer_accessible_by of the buffer's memory resource)."
+            )
+    return None
+
+
 cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
     cdef CUgraph graph = handle.open_pointer()
     cdef Attachments attachments = _attachments_of(handle)
@@ -336,6 +351,8 @@ cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
         reason = _REFUSALS.get(<int>parameters.result_out, f"for an unknown reason ({<int>parameters.result_out})")
         where = f", at {_describe(handle, parameters.hErrNode_out)}" if parameters.hErrNode_out != NULL else ""
         raise RuntimeError(f"the graph cannot be made executable: {reason}{where}")
+    if status == CUDA_ERROR_INVALID_VALUE:
+        fail_because(status, b"cuGraphInstantiateWithParams", _find_foreign_fill(handle, context))
     check(status, b"cuGraphInstantiateWithParams")
     result = Graph.__new__(Graph)
     result.pointer = pointer

@@ -159,3 +159,60 @@ def test_the_errors_say_who_may_not_do_what(run_on_devices):
     assert "a target of the batch" in said[2] and "device 0 that device 1, the stream's" in said[2]
     assert "the target" in said[3] and "device 0 that device 1, the stream's, may not write to" in said[3]
     assert all("cuMemcpyPeerAsync" in line for line in said)
+
+
+def others() -> None:
+    """Print what else two H200s have shown, where it is otherwise here."""
+    devices = Devices()
+    pools, streams, contexts = (devices.memory["pool", 0], devices.memory["pool", 1]), devices.streams, devices.contexts
+    host = ok(driver.cuMemPoolCreate(properties("HOST_NUMA", 0)))
+    ok(set_access(host, 0, "READWRITE"))
+    there = ok(driver.cuMemAllocFromPoolAsync(SIZE, host, streams[0]))
+    ok(driver.cuStreamSynchronize(streams[0]))
+    ok(driver.cuCtxSetCurrent(contexts[0]))
+
+    def expect(wanted: str, result: Any, what: str) -> None:
+        if status(result) != f"CUDA_{wanted}":
+            print(what, "gives", status(result))
+
+    def capture(stream: Any, work: Any, wanted: str, ended: str, what: str) -> Any:
+        ok(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+        expect(wanted, work(), what)
+        result = driver.cuStreamEndCapture(stream)
+        expect(ended, result, f"the end of the capture of {what}")
+        return result[1]
+
+    # Each side of a copy between contexts needs access rights of the context that is named for it.
+    wrong = pools[0], contexts[1], pools[1], contexts[0], SIZE
+    expect("ERROR_INVALID_VALUE", driver.cuMemcpyPeerAsync(*wrong, streams[0]), "a peer copy with the contexts swapped")
+    expect("ERROR_INVALID_VALUE", driver.cuMemcpyPeer(*wrong), "the same, synchronously")
+    # Such a copy cannot be captured, and spoils the capture.
+    ends = pools[0], contexts[0], pools[1], contexts[1], SIZE
+    for stream in streams:
+        unsupported, spoilt = "ERROR_STREAM_CAPTURE_UNSUPPORTED", "ERROR_STREAM_CAPTURE_INVALIDATED"
+        capture(stream, lambda s=stream: driver.cuMemcpyPeerAsync(*ends, s), unsupported, spoilt, "a peer copy")
+        # A plain one that is refused does not.
+        copy = lambda s=stream: driver.cuMemcpyAsync(pools[0], pools[1], SIZE, s)  # noqa: E731
+        capture(stream, copy, "ERROR_INVALID_VALUE", "SUCCESS", "a copy without access")
+    # That the stream's device may not write to what a captured fill fills is found out when the graph is instantiated.
+    for number, wanted in enumerate(("ERROR_INVALID_VALUE", "SUCCESS")):
+        fill = lambda s=streams[number]: driver.cuMemsetD8Async(pools[1], 1, SIZE, s)  # noqa: E731
+        graph = capture(streams[number], fill, "SUCCESS", "SUCCESS", "a fill")
+        expect(wanted, driver.cuGraphInstantiate(graph, 0), f"a graph of stream {number}")
+    # Pools of host memory: copies need no access, fills do.
+    ok(driver.cuCtxSetCurrent(contexts[1]))
+    for target, source in ((there, pools[1]), (pools[1], there)):
+        expect("SUCCESS", driver.cuMemcpyAsync(target, source, SIZE, streams[1]), "a copy with a pool of host memory")
+        expect("SUCCESS", batch(target, source, streams[1]), "a batch with a pool of host memory")
+    expect("ERROR_INVALID_VALUE", driver.cuMemsetD8Async(there, 1, SIZE, streams[1]), "a fill of a pool of host memory")
+    # With no context current a batch is refused, a copy within the stream's device is not.
+    ok(driver.cuCtxSetCurrent(0))
+    expect("ERROR_INVALID_VALUE", batch(pools[1], devices.memory["linear", 1], streams[1]), "a batch without a context")
+    copy = driver.cuMemcpyAsync(pools[1], devices.memory["linear", 1], SIZE, streams[1])
+    expect("SUCCESS", copy, "a copy without a context")
+    print("done")
+
+
+def test_other_rules(run_on_devices):
+    done = run_on_devices(2, "from tests.cpu.driver.test_access import others; others()")
+    assert done.stdout == "done\n", done.stdout + done.stderr

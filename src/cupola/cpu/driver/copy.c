@@ -225,25 +225,25 @@ static CUresult submit(CUstream stream, struct copy *copy, const CUDA_MEMCPY3D *
 static const struct accessor anybody = {.device = ANYBODY};
 
 static struct accessor by_stream(CUstream stream) {
-    return (struct accessor){stream->context->device->ordinal, "the stream's"};
+    return (struct accessor){stream->context->device->ordinal, "the stream's", false};
 }
 
 /* Where no context is current, the stream's stands for it. */
 static struct accessor by_current(CUstream stream) {
     CUcontext context = current_context();
     if (likely(context == NULL || context == stream->context)) return by_stream(stream);
-    return (struct accessor){context->device->ordinal, "the current context's"};
+    return (struct accessor){context->device->ordinal, "the current context's", false};
 }
 
-static CUresult plain(CUstream stream, struct accessor accessor, uint64_t target, enum range_rule to, uint64_t source,
-                      enum range_rule from, size_t size, enum when when) {
+static CUresult between(CUstream stream, uint64_t target, enum range_rule to, struct accessor writer, uint64_t source,
+                        enum range_rule from, struct accessor reader, size_t size, enum when when) {
     bool source_pageable = false, target_pageable = false;
     if (stream_is_capturing(stream)) {
         to = to == RANGE_ANY ? RANGE_PLANNED_ANY : RANGE_PLANNED;
         from = from == RANGE_ANY ? RANGE_PLANNED_ANY : RANGE_PLANNED;
     }
-    RETURN_IF(memory_check_access(source, size, from, "the source", &source_pageable, &accessor, false));
-    RETURN_IF(memory_check_access(target, size, to, "the target", &target_pageable, &accessor, true));
+    RETURN_IF(memory_check_access(source, size, from, "the source", &source_pageable, &reader, false));
+    RETURN_IF(memory_check_access(target, size, to, "the target", &target_pageable, &writer, true));
     struct copy copy = {.source = (const char *)source,
                         .target = (char *)target,
                         .width = size,
@@ -254,6 +254,11 @@ static CUresult plain(CUstream stream, struct accessor accessor, uint64_t target
                         .source_slice = size,
                         .target_slice = size};
     return submit(stream, &copy, NULL, source_pageable, target_pageable, when);
+}
+
+static CUresult plain(CUstream stream, struct accessor accessor, uint64_t target, enum range_rule to, uint64_t source,
+                      enum range_rule from, size_t size, enum when when) {
+    return between(stream, target, to, accessor, source, from, accessor, size, when);
 }
 
 static CUresult shaped(CUstream stream, struct accessor accessor, const CUDA_MEMCPY3D *form, enum when when) {
@@ -301,19 +306,30 @@ CUresult cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteC
                  ByteCount, WHEN_DONE);
 }
 
-/* The addresses tell where the memory is. So a GPU's driver accepts null in place of a context. */
-static CUresult check_peers(CUcontext target, CUcontext source) {
-    CUcontext found;
-    if (target) RETURN_IF(context_find(target, &found));
-    return source ? context_find(source, &found) : CUDA_SUCCESS;
+/* Each side must be open to the device of the context that is named for it. A GPU's driver takes null, too, but crashes on
+ * it where the memory is of a pool. */
+static CUresult peer(CUcontext handle, const char *whose, struct accessor *accessor) {
+    CUcontext context;
+    *accessor = anybody;
+    if (handle == NULL) return CUDA_SUCCESS;
+    RETURN_IF(context_find(handle, &context));
+    *accessor = (struct accessor){context->device->ordinal, whose, false};
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_peers(CUstream stream, CUdeviceptr target, CUcontext of_target, CUdeviceptr source,
+                           CUcontext of_source, size_t size, enum when when) {
+    struct accessor writer, reader;
+    RETURN_IF(peer(of_target, "the target's", &writer));
+    RETURN_IF(peer(of_source, "the source's", &reader));
+    return between(stream, target, RANGE_DEVICE, writer, source, RANGE_DEVICE, reader, size, when);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                       CUcontext srcContext, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyPeer", &stream));
-    RETURN_IF(check_peers(dstContext, srcContext));
-    return plain(stream, anybody, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
+    return copy_peers(stream, dstDevice, dstContext, srcDevice, srcContext, ByteCount, WHEN_DONE);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
@@ -347,8 +363,8 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
                            CUcontext srcContext, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    RETURN_IF(check_peers(dstContext, srcContext));
-    return plain(stream, anybody, dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
+    if (stream_is_capturing(stream)) return capture_refuse(stream, "cuMemcpyPeerAsync");
+    return copy_peers(stream, dstDevice, dstContext, srcDevice, srcContext, ByteCount, WHEN_QUEUED);
 }
 
 /* ---- entry points: boxes ------------------------------------------------------------------------------ */
@@ -397,6 +413,7 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) 
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     if (pCopy == NULL) return fail_null("pCopy");
+    if (stream_is_capturing(stream)) return capture_refuse(stream, "cuMemcpy3DPeerAsync");
     CUDA_MEMCPY3D form = form_of_peer(pCopy);
     return shaped(stream, anybody, &form, WHEN_QUEUED);
 }
@@ -419,6 +436,8 @@ static CUresult when_of(CUmemcpySrcAccessOrder order, unsigned flags, enum when 
 
 static CUresult enter_batch(const char *call, CUstream hStream, CUstream *stream) {
     RETURN_IF(enter_stream(hStream, stream));
+    if (current_context() == NULL)
+        return fail(CUDA_ERROR_INVALID_VALUE, "no context is current on this thread, and %s needs one.", call);
     if ((*stream)->role == STREAM_LEGACY)
         return fail(CUDA_ERROR_INVALID_VALUE, "%s does not take the legacy default stream.", call);
     return stream_is_capturing(*stream) ? capture_refuse(*stream, call) : CUDA_SUCCESS;

@@ -66,8 +66,10 @@ CUresult fill_check(struct fill *fill, bool planned, const struct accessor *acce
 static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_t element, size_t width,
                        size_t height, size_t pitch, bool synchronous) {
     struct fill fill = {(char *)target, value, element, width, height, pitch};
-    struct accessor accessor = {stream->context->device->ordinal, "the stream's"};
-    RETURN_IF(fill_check(&fill, stream_is_capturing(stream), &accessor));
+    bool planned = stream_is_capturing(stream);
+    /* Of a fill that is captured, a GPU's driver finds it out when the graph is instantiated. */
+    struct accessor accessor = {planned ? ANYBODY : stream->context->device->ordinal, "the stream's", true};
+    RETURN_IF(fill_check(&fill, planned, &accessor));
     if (fill.width == 0) return capture_check(stream);
     struct op *op = op_new(OP_FILL, stream->context);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a fill.");

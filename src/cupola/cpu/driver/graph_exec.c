@@ -303,6 +303,15 @@ static CUresult check_finished(const struct op *op) {
     return cluster_of_launch(op->kernel.function, &attributes, op->kernel.launch.grid, cluster, &is_explicit);
 }
 
+/* Access rights of fills that were captured, which are not looked at before. What is wrong otherwise shows in the end. */
+static CUresult check_fill(const struct op *op) {
+    struct fill fill = op->fill;
+    struct accessor accessor = {ANYBODY, "the stream's", true};
+    if (fill_check(&fill, true, &accessor)) return CUDA_SUCCESS;
+    accessor.device = op->context->device->ordinal;
+    return fill_check(&fill, true, &accessor);
+}
+
 static CUresult check_structure(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     CUgraphNode cycle, *sorted = graph_sorted(graph, &cycle);
     if (sorted == NULL && cycle == NULL) return no_memory();
@@ -313,6 +322,7 @@ static CUresult check_structure(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *pa
     for (CUgraphNode node = graph->first; node; node = node->next) {
         const struct launch_attributes *attributes = node_attributes(node);
         if (attributes && attributes->unfinished) RETURN_IF(check_finished(node->op->op));
+        if (node->op && node->op->op->kind == OP_FILL) RETURN_IF(check_fill(node->op->op));
         for (unsigned i = 0; i < node->body_count; i++) RETURN_IF(check_structure(node->bodies[i], params));
     }
     return CUDA_SUCCESS;

@@ -25,7 +25,7 @@ static CUresult make_copy(const CUDA_MEMCPY3D *form, CUcontext handle, struct op
     struct copy copy;
     bool source_pageable, target_pageable;
     RETURN_IF(context_find(handle, &context));
-    struct accessor accessor = {context->device->ordinal, "the node's"};
+    struct accessor accessor = {context->device->ordinal, "the node's", false};
     RETURN_IF(copy_from_form(form, true, &accessor, &copy, &source_pageable, &target_pageable));
     if (copy.width == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a memcpy node must copy at least one byte");
     CUDA_MEMCPY3D *kept = malloc(sizeof *kept);
@@ -44,7 +44,7 @@ static CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle, st
     CUcontext context;
     struct fill fill = {(char *)p->dst, p->value, p->elementSize, p->width, p->height, p->pitch};
     RETURN_IF(context_find(handle, &context));
-    struct accessor accessor = {context->device->ordinal, "the node's"};
+    struct accessor accessor = {context->device->ordinal, "the node's", true};
     RETURN_IF(fill_check(&fill, true, &accessor));
     if (fill.width == 0)
         return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");

@@ -345,9 +345,10 @@ static bool pool_admits(const cpu_allocation *found, int device, bool is_write) 
 CUresult access_check(const cpu_allocation *found, uint64_t address, const struct accessor *accessor, bool is_write,
                       const char *role) {
     bool is_virtual = found->flags & MEMORY_VIRTUAL;
+    bool is_open = found->device == accessor->device || (found->device < 0 && !accessor->is_fill) ||
+                   !handle_was_live(found->owner, HANDLE_POOL);
     bool admitted = is_virtual ? virtual_admits(found->base, accessor->device, is_write)
-                               : found->device == accessor->device || !handle_was_live(found->owner, HANDLE_POOL) ||
-                                     pool_admits(found, accessor->device, is_write);
+                               : is_open || pool_admits(found, accessor->device, is_write);
     if (admitted) return CUDA_SUCCESS;
     char where[32] = "the host";
     if (found->device >= 0) snprintf(where, sizeof where, "device %d", found->device);

@@ -33,6 +33,7 @@ CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const
 struct accessor {
     int device;        /* or ANYBODY */
     const char *whose; /* "the current context's" */
+    bool is_fill;      /* for which a pool of host memory counts, too */
 };
 enum { ANYBODY = -1 };
 CUresult memory_check_access(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable,
