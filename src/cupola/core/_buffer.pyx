@@ -591,7 +591,8 @@ cdef class Buffer:
         return hash((self.pointer, self.nbytes))
 
     def __repr__(self):
-        return f"<Buffer ptr={self.pointer:#x} size={self.nbytes}>"
+        mapped = " is_mapped=True" if self.is_mapped else ""
+        return f"<Buffer ptr={self.pointer:#x} size={self.nbytes}{mapped}>"
 
 
 def wrap_handle(cls, ptr, size, mr, owner, stream):

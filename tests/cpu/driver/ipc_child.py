@@ -103,6 +103,20 @@ def legacy(data: bytes, size: int) -> tuple[bytes, bool, str]:
     return found, same, driver.cuIpcCloseMemHandle(address)[0].name
 
 
+def beyond(data: bytes) -> tuple[str, int]:
+    """What a copy from behind the memory says, and how large the memory is."""
+    address = ok(driver.cuIpcOpenMemHandle(opaque(driver.CUipcMemHandle, data), 1))
+    found = driver.cuMemcpyDtoH(bytearray(8), int(address) + 1024, 8)[0].name
+    return found, int(ok(driver.cuMemGetAddressRange(address))[1])
+
+
+def damaged(data: bytes) -> str:
+    error, address = driver.cuIpcOpenMemHandle(opaque(driver.CUipcMemHandle, data), 1)
+    if error == driver.CUresult.CUDA_SUCCESS:
+        ok(driver.cuIpcCloseMemHandle(address))
+    return error.name
+
+
 def run(connection: Connection, name: str, *arguments: Any) -> None:
     start()
     try:

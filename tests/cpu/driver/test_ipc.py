@@ -213,6 +213,47 @@ def test_memory_of_cu_mem_alloc(context):
     before = len(os.listdir("/proc/self/fd"))
     ok(driver.cuMemFree(address))
     assert len(os.listdir("/proc/self/fd")) == before - 1
-    small = ok(driver.cuMemAlloc(64))
-    assert status(driver.cuIpcGetMemHandle(small)) == "CUDA_ERROR_NOT_SUPPORTED"
-    ok(driver.cuMemFree(small))
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("size", [1, 80, 1024, 5000, 8192 - 256, 16000, 50000, (1 << 18) - 256])
+def test_small_memory_of_cu_mem_alloc(context, size):
+    """Small allocations share pages: the other process gets its own and sees no neighbour."""
+    addresses = [ok(driver.cuMemAlloc(size)) for _ in range(3)]
+    for value, address in enumerate(addresses):
+        ok(driver.cuMemsetD8(address, value + 2, size))
+    ipc_capable = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+    assert ok(driver.cuPointerGetAttribute(ipc_capable, addresses[1]))
+    handle = ok(driver.cuIpcGetMemHandle(addresses[1]))
+    assert raw(handle) == raw(ok(driver.cuIpcGetMemHandle(addresses[1])))
+    assert raw(handle) != raw(ok(driver.cuIpcGetMemHandle(addresses[2])))
+    assert status(driver.cuIpcOpenMemHandle(handle, 1)) == "CUDA_ERROR_INVALID_CONTEXT"
+    found, same, closed = OtherProcess("legacy", raw(handle), size).answer()
+    assert found == b"\3" * size and same and closed == "CUDA_ERROR_INVALID_VALUE"
+    for value, address in zip([2, 6, 4], addresses, strict=True):
+        data = bytearray(size)
+        ok(driver.cuMemcpyDtoH(data, address, size))
+        assert bytes(data) == bytes([value]) * size
+        ok(driver.cuMemFree(address))
+
+
+@pytest.mark.cpu_only
+def test_a_neighbour_in_a_shared_slab(context):
+    address = ok(driver.cuMemAlloc(80))
+    ok(driver.cuMemAlloc(80))
+    handle = ok(driver.cuIpcGetMemHandle(address))
+    beyond, inside = OtherProcess("beyond", raw(handle)).answer()
+    assert (beyond, inside) == ("CUDA_ERROR_INVALID_VALUE", 80)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("at", [56, 57, 59, 60, 61, 62, 63])
+def test_damaged_handles_of_small_memory(context, at):
+    """Where in the file the memory is: nothing else leads anywhere but to another slot of the same size."""
+    handle = bytearray(raw(ok(driver.cuIpcGetMemHandle(ok(driver.cuMemAlloc(3000))))))
+    handle[at] ^= 0x41
+    assert OtherProcess("damaged", bytes(handle)).answer() in (
+        "CUDA_ERROR_INVALID_HANDLE",
+        "CUDA_ERROR_INVALID_VALUE",
+        "CUDA_SUCCESS",
+    )

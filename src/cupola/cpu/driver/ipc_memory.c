@@ -1,8 +1,9 @@
 /* Memory of cuMemAlloc for several processes (CUDA Driver API, cuIpcGetMemHandle, cuIpcOpenMemHandle).
  *
- * Such memory is of this process alone until somebody asks for a handle. Then its contents move to an anonymous file
- * that takes its place at the same address. Work on the memory is waited for before; other threads must not submit more
- * meanwhile. Only allocations with pages of their own can move: small ones share pages with others. */
+ * Allocations that share pages lie in a file without a name from the start (memory.c): the handle says in which slot of
+ * which chunk of it, and the other process sees that slot only, though it maps the chunk. Any other is of this process
+ * alone until somebody asks for a handle. Then its contents move to a file of its own, which takes its place at the same
+ * address. Work on the memory is waited for before; other threads must not submit more meanwhile. */
 #define _GNU_SOURCE
 #include "ipc.h"
 #include "storage.h"
@@ -19,7 +20,10 @@ struct memory_handle { /* what is in a CUipcMemHandle */
     int32_t file;
     struct process maker;
     uint64_t size, inode;
+    uint32_t chunk; /* of the file, */
+    uint16_t slot, index; /* and of the chunk: bytes / 512 of its slots (0: the file is the allocation), and which */
 };
+enum { SLOT_UNIT = 512 };
 _Static_assert(sizeof(struct memory_handle) <= sizeof(CUipcMemHandle), "the handle must fit");
 
 struct exported {
@@ -102,20 +106,26 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
         !handle_was_live(found.owner, HANDLE_CONTEXT) || found.flags & MEMORY_IMPORTED)
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not memory that cuMemAlloc made in this process",
                     (unsigned long long)dptr);
-    if (found.size <= CPU_MEMORY_SMALL)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the CPU device shares allocations of more than %d bytes this way, and this one has %llu: allocate "
-                    "more, or use a memory pool for several processes",
-                    CPU_MEMORY_SMALL, (unsigned long long)found.size);
-    context_synchronize(found.owner);
-    pthread_mutex_lock(&lock);
-    const struct exported *e = export(&found);
-    int file = e ? e->file : -1;
-    pthread_mutex_unlock(&lock);
+    cpu_memory_slot slot = {.file = -1};
+    int file;
+    if (cpu_memory_slot_of(found.base, &slot)) {
+        file = slot.file;
+    } else {
+        context_synchronize(found.owner);
+        pthread_mutex_lock(&lock);
+        const struct exported *e = export(&found);
+        file = e ? e->file : -1;
+        pthread_mutex_unlock(&lock);
+    }
     if (file < 0 || fstat(file, &about))
         return fail(CUDA_ERROR_OUT_OF_MEMORY, "the system made no memory that processes can share");
-    struct memory_handle handle = {
-        .file = file, .maker = *this_process(), .size = found.size, .inode = (uint64_t)about.st_ino};
+    struct memory_handle handle = {.file = file,
+                                   .maker = *this_process(),
+                                   .size = found.size,
+                                   .inode = (uint64_t)about.st_ino,
+                                   .chunk = (uint32_t)(slot.offset / CPU_MEMORY_STEP),
+                                   .slot = (uint16_t)(slot.size / SLOT_UNIT),
+                                   .index = (uint16_t)slot.index};
     memcpy(handle.magic, magic, sizeof handle.magic);
     memset(pHandle, 0, sizeof *pHandle);
     memcpy(pHandle, &handle, sizeof handle);
@@ -124,9 +134,13 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
 
 static CUresult map(CUcontext context, const struct memory_handle *handle, uint64_t *base) {
     struct stat about;
-    int device = context->device->ordinal, file = open_file_of(&handle->maker, handle->file);
+    cpu_memory_slot slot = {.offset = (uint64_t)handle->chunk * CPU_MEMORY_STEP,
+                            .size = (uint32_t)handle->slot * SLOT_UNIT,
+                            .index = handle->index};
+    uint64_t needed = slot.size ? slot.offset + CPU_MEMORY_STEP : handle->size;
+    int device = context->device->ordinal, file = slot.file = open_file_of(&handle->maker, handle->file);
     bool same = file >= 0 && !fstat(file, &about) && (uint64_t)about.st_ino == handle->inode &&
-                (uint64_t)about.st_size >= handle->size && handle->size;
+                (uint64_t)about.st_size >= needed && handle->size;
     if (!same) {
         if (file >= 0) close(file);
         return fail(CUDA_ERROR_INVALID_HANDLE,
@@ -137,10 +151,13 @@ static CUresult map(CUcontext context, const struct memory_handle *handle, uint6
     uint64_t charge = (handle->size + 511) / 512 * 512; /* what cpu_memory_free gives back */
     int status = cpu_memory_charge(device, charge);
     if (!status) {
-        status = cpu_memory_obtain_file(device, CPU_MEMORY_DEVICE, handle->size, file, 0, context, base);
+        if (slot.size) status = cpu_memory_obtain_slot(device, CPU_MEMORY_DEVICE, handle->size, &slot, context, base);
+        else status = cpu_memory_obtain_file(device, CPU_MEMORY_DEVICE, handle->size, file, 0, context, base);
         if (status) cpu_memory_uncharge(device, charge);
     }
     close(file);
+    if (status == CPU_MEMORY_UNKNOWN)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the bytes are not a handle from cuIpcGetMemHandle");
     if (status) return memory_refused(status, device, handle->size);
     cpu_memory_set_flags(*base, MEMORY_IMPORTED);
     return CUDA_SUCCESS;

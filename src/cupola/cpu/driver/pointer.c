@@ -40,7 +40,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address,
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = known ? a->device : -2; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(unsigned *)data = known && a->kind == CPU_MEMORY_DEVICE && a->size > CPU_MEMORY_SMALL &&
+        *(unsigned *)data = known && a->kind == CPU_MEMORY_DEVICE &&
                             handle_was_live(a->owner, HANDLE_CONTEXT) && !(a->flags & MEMORY_IMPORTED);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

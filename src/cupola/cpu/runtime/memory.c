@@ -7,20 +7,25 @@
  * state, never garbage.
  *
  * Between any two allocations lie at least 256 bytes that belong to none, so that an overrun is found by
- * the bounds check; a large allocation is followed by unmapped pages as well. Spans are placed next-fit:
+ * the bounds check; a large allocation is followed by unmapped pages as well. Slabs where allocations share pages, and
+ * other processes may ask for one (cuMemAlloc's), are pieces of one file without a name from the start: addresses cannot
+ * move, and what lies beside such an allocation may be in use at any time. Spans are placed next-fit:
  * addresses come back only when the arena has been used once around, and slots are reused in the order
  * they were freed. Both let the table say "freed" about a stale pointer for as long as possible.
  *
  * Memory from elsewhere (registered host memory, mapped virtual memory) is in ranges.c. */
+#define _GNU_SOURCE
 #include "memory.h"
 #include "ranges.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -61,12 +66,20 @@ struct chunk {
     uint32_t slots, chunks;
     struct record *records;
     struct record single;
-    uint64_t room; /* of a span that is one allocation: bytes with memory behind them, */
-    uint64_t file_offset; /* and where they begin in the file, when it is one's */
+    uint64_t room; /* of a span that is one allocation: bytes with memory behind them */
+    uint64_t file_offset; /* where the span begins in its file, if it has one */
+    uint32_t sharing;     /* of a slab, see below */
     uint32_t record_capacity;
     uint32_t first_free, last_free, free_slots;
     uint32_t next, previous; /* among the slabs of a class that have free slots */
 };
+
+enum sharing {
+    OWN,      /* memory of this process alone */
+    SHARED,   /* of arena.file, at file_offset (NO_OFFSET: there was none to have) */
+    IMPORTED, /* of another process's file: one slot is allocated, and no others ever are */
+};
+#define NO_OFFSET UINT64_MAX
 
 static struct {
     pthread_once_t once;
@@ -76,11 +89,13 @@ static struct {
     struct chunk *chunk;
     uint64_t *taken; /* a bit for each chunk */
     uint32_t cursor; /* where the search for a free run starts */
-    uint32_t slabs[CLASSES];
+    uint32_t slabs[2][CLASSES]; /* OWN and SHARED */
+    int file;                   /* of the shared slabs, made with the first; -1: none */
+    uint64_t file_end;
     uint64_t ids;
     uint64_t capacity[CPU_MEMORY_DEVICES], used[CPU_MEMORY_DEVICES];
     uint64_t host_capacity, host_used;
-} arena = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+} arena = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .file = -1};
 
 #define load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define store(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
@@ -123,7 +138,7 @@ static void *reserve_pages(size_t size, int protection) {
 }
 
 static void start(void) {
-    for (int i = 0; i < CLASSES; i++) arena.slabs[i] = NO_CHUNK;
+    for (int i = 0; i < CLASSES; i++) arena.slabs[OWN][i] = arena.slabs[SHARED][i] = NO_CHUNK;
     arena.host_capacity = host_limit();
     for (uint64_t size = ARENA_LARGEST; size >= ARENA_SMALLEST; size /= 2) {
         uint8_t *range = reserve_pages(size + ARENA_ALIGNMENT, PROT_NONE);
@@ -413,22 +428,58 @@ static int class_of(uint64_t bytes, uint32_t *slot) {
 
 static void link_slab(int class, uint32_t index) {
     struct chunk *slab = &arena.chunk[index];
+    uint32_t *first = &arena.slabs[slab->sharing][class];
     slab->previous = NO_CHUNK;
-    slab->next = arena.slabs[class];
+    slab->next = *first;
     if (slab->next != NO_CHUNK) arena.chunk[slab->next].previous = index;
-    arena.slabs[class] = index;
+    *first = index;
 }
 
 static void unlink_slab(int class, uint32_t index) {
     struct chunk *slab = &arena.chunk[index];
     if (slab->previous != NO_CHUNK) arena.chunk[slab->previous].next = slab->next;
-    else arena.slabs[class] = slab->next;
+    else arena.slabs[slab->sharing][class] = slab->next;
     if (slab->next != NO_CHUNK) arena.chunk[slab->next].previous = slab->previous;
+}
+
+/* The end of the file of shared slabs, lengthened by a chunk; NO_OFFSET when the system refuses. With the lock. */
+static uint64_t more_file(void) {
+    struct rlimit limit; /* beyond which a signal would end the process */
+    uint64_t offset = arena.file_end, end = offset + CHUNK;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < end)) return NO_OFFSET;
+    if (arena.file < 0) arena.file = memfd_create("cupola-memory", MFD_CLOEXEC);
+    if (arena.file < 0 || ftruncate(arena.file, (off_t)end)) return NO_OFFSET;
+    arena.file_end = end;
+    return offset;
+}
+
+static int commit_slab(struct chunk *slab, uint64_t base, enum sharing sharing) {
+    slab->sharing = sharing;
+    slab->file_offset = sharing == SHARED ? more_file() : NO_OFFSET;
+    if (slab->file_offset != NO_OFFSET && !commit_file(base, CHUNK, arena.file, slab->file_offset)) return CPU_MEMORY_OK;
+    slab->file_offset = NO_OFFSET;
+    return commit(base, CHUNK);
+}
+
+static void decommit_slab(struct chunk *slab, uint64_t base) {
+    cpu_memory_decommit(base, CHUNK);
+    if (slab->sharing == SHARED && slab->file_offset != NO_OFFSET)
+        fallocate(arena.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)slab->file_offset, (off_t)CHUNK);
+}
+
+/* Give a chunk that readers do not see yet the records of its slots, all unused. */
+static void set_records(struct chunk *slab, struct record *records, uint32_t slots) {
+    store(&slab->head, 0);
+    for (uint32_t i = 0; i < slots; i++) store(&records[i].tag, NEVER);
+    if (slab->record_capacity < slots) slab->record_capacity = slots;
+    store(&slab->records, records);
+    slab->slots = slots;
+    slab->chunks = 1;
 }
 
 /* Make a slab; with the lock. It commits a whole chunk, which no other thread knows of yet, and happens
  * once for thousands of small allocations. */
-static int new_slab(int class, uint32_t slot) {
+static int new_slab(int class, uint32_t slot, enum sharing sharing) {
     uint32_t index = take_chunks(1, 1, NO_CHUNK);
     if (index == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
     struct chunk *slab = &arena.chunk[index];
@@ -439,19 +490,13 @@ static int new_slab(int class, uint32_t slot) {
             calloc(slots, sizeof *records); /* a smaller array stays with readers that may still hold it */
         if (records == NULL) goto full;
     }
-    if (commit(chunk_address(index), CHUNK)) {
+    if (commit_slab(slab, chunk_address(index), sharing)) {
         if (records != slab->records) free(records);
         goto full;
     }
-    store(&slab->head, 0);
-    for (uint32_t i = 0; i < slots; i++) {
-        store(&records[i].tag, NEVER);
-        records[i].next_free = i + 1 < slots ? i + 1 : NO_SLOT;
-    }
-    if (slab->record_capacity < slots) slab->record_capacity = slots;
-    store(&slab->records, records);
-    slab->slots = slab->free_slots = slots;
-    slab->chunks = 1;
+    set_records(slab, records, slots);
+    for (uint32_t i = 0; i < slots; i++) records[i].next_free = i + 1 < slots ? i + 1 : NO_SLOT;
+    slab->free_slots = slots;
     slab->first_free = 0;
     slab->last_free = slots - 1;
     store(&slab->slot, slot);
@@ -463,13 +508,15 @@ full:
     return CPU_MEMORY_HOST_FULL;
 }
 
-static int obtain_slot(uint64_t tag, uint64_t size, void *owner, uint64_t *base, uint64_t *room) {
+static int obtain_slot(uint64_t tag, uint64_t size, enum sharing sharing, void *owner, uint64_t *base,
+                       uint64_t *room) {
     uint32_t slot;
     int class = class_of(size + GAP, &slot), status = CPU_MEMORY_OK;
+    if (slot % PAGE == 0) sharing = OWN; /* with pages of its own, as all slots from 16 KiB on */
     pthread_mutex_lock(&arena.lock);
-    if (arena.slabs[class] == NO_CHUNK) status = new_slab(class, slot);
+    if (arena.slabs[sharing][class] == NO_CHUNK) status = new_slab(class, slot, sharing);
     if (status == CPU_MEMORY_OK) {
-        uint32_t index = arena.slabs[class];
+        uint32_t index = arena.slabs[sharing][class];
         struct chunk *slab = &arena.chunk[index];
         uint32_t s = slab->first_free;
         slab->first_free = slab->records[s].next_free;
@@ -485,6 +532,11 @@ static int obtain_slot(uint64_t tag, uint64_t size, void *owner, uint64_t *base,
 
 static void release_slot(struct chunk *slab, uint32_t s) {
     uint32_t index = (uint32_t)(slab - arena.chunk), slot;
+    if (slab->sharing == IMPORTED) {
+        cpu_memory_decommit(chunk_address(index), CHUNK);
+        give_chunks(index, 1);
+        return;
+    }
     pthread_mutex_lock(&arena.lock);
     int class = class_of(slab->slot, &slot);
     slab->records[s].next_free = NO_SLOT;
@@ -495,12 +547,12 @@ static void release_slot(struct chunk *slab, uint32_t s) {
         slab->records[slab->last_free].next_free = s;
     }
     slab->last_free = s;
-    int alone = arena.slabs[class] == index && slab->next == NO_CHUNK;
+    int alone = arena.slabs[slab->sharing][class] == index && slab->next == NO_CHUNK;
     int give = slab->free_slots == slab->slots && !alone; /* one empty slab is kept for the next allocation */
     if (give) unlink_slab(class, index);
     pthread_mutex_unlock(&arena.lock);
     if (!give) return;
-    cpu_memory_decommit(chunk_address(index), CHUNK);
+    decommit_slab(slab, chunk_address(index));
     give_chunks(index, 1);
 }
 
@@ -548,12 +600,17 @@ static void release_span(struct chunk *head) {
 
 /* ---- allocating, freeing ------------------------------------------------------------------------------ */
 
-int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room) {
+static int obtain(int device, int kind, uint64_t size, enum sharing sharing, void *owner, uint64_t *base,
+                  uint64_t *room) {
     ensure_started();
     if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
     uint64_t tag = make_tag(size, device, kind, LIVE);
-    if (size + GAP <= LARGEST_SLOT) return obtain_slot(tag, size, owner, base, room);
+    if (size + GAP <= LARGEST_SLOT) return obtain_slot(tag, size, sharing, owner, base, room);
     return obtain_span(tag, size, CHUNK, 0, -1, 0, owner, base, room);
+}
+
+int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room) {
+    return obtain(device, kind, size, OWN, owner, base, room);
 }
 
 int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner,
@@ -565,6 +622,44 @@ int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64
 }
 
 uint64_t cpu_memory_file_offset(uint64_t base) { return arena.chunk[(base - arena.base) >> CHUNK_SHIFT].file_offset; }
+
+int cpu_memory_slot_of(uint64_t base, cpu_memory_slot *slot) {
+    const struct chunk *slab = &arena.chunk[(base - arena.base) >> CHUNK_SHIFT];
+    if (slab->slot == 0 || slab->sharing != SHARED) return 0;
+    *slot = (cpu_memory_slot){.file = slab->file_offset == NO_OFFSET ? -1 : arena.file,
+                              .offset = slab->file_offset,
+                              .size = slab->slot,
+                              .index = (uint32_t)(base & (CHUNK - 1)) / slab->slot};
+    return 1;
+}
+
+int cpu_memory_obtain_slot(int device, int kind, uint64_t size, const cpu_memory_slot *slot, void *owner,
+                           uint64_t *base) {
+    uint32_t expected, count = slot->size ? (uint32_t)(CHUNK / slot->size) : 0;
+    ensure_started();
+    if (size == 0 || size + GAP > LARGEST_SLOT || slot->index >= count) return CPU_MEMORY_UNKNOWN;
+    class_of(size + GAP, &expected);
+    if (slot->size != expected) return CPU_MEMORY_UNKNOWN;
+    pthread_mutex_lock(&arena.lock);
+    uint32_t index = take_chunks(1, 1, NO_CHUNK);
+    pthread_mutex_unlock(&arena.lock);
+    if (index == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
+    struct chunk *slab = &arena.chunk[index];
+    struct record *records = slab->records;
+    if (slab->record_capacity < count) records = calloc(count, sizeof *records);
+    if (records == NULL || commit_file(chunk_address(index), CHUNK, slot->file, slot->offset)) {
+        if (records != slab->records) free(records);
+        give_chunks(index, 1);
+        return CPU_MEMORY_HOST_FULL;
+    }
+    set_records(slab, records, count);
+    slab->sharing = IMPORTED;
+    publish(&records[slot->index], make_tag(size, device, kind, LIVE), owner);
+    store(&slab->slot, slot->size);
+    store(&slab->head, index + 1);
+    *base = chunk_address(index) + (uint64_t)slot->index * slot->size;
+    return CPU_MEMORY_OK;
+}
 
 /* The record whose allocation begins exactly at an address, NULL with the status when there is none. */
 static struct record *record_of(uint64_t base, int *status) {
@@ -620,7 +715,7 @@ int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64
     if (size >= UINT64_C(1) << 47) return charged == CPU_MEMORY_HOST ? CPU_MEMORY_HOST_FULL : CPU_MEMORY_DEVICE_FULL;
     int status = cpu_memory_charge(charged, charge_of(size));
     if (status) return status;
-    status = cpu_memory_obtain(device, kind, size, owner, base, &room);
+    status = obtain(device, kind, size, kind == CPU_MEMORY_DEVICE ? SHARED : OWN, owner, base, &room);
     if (status) cpu_memory_uncharge(charged, charge_of(size));
     return status;
 }

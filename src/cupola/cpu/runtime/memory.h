@@ -82,6 +82,17 @@ uint64_t cpu_memory_room(uint64_t base);
 int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner,
                            uint64_t *base);
 uint64_t cpu_memory_file_offset(uint64_t base);
+/* Where an allocation lies that cpu_memory_allocate made of the kind CPU_MEMORY_DEVICE and that shares pages with others:
+ * as number `index` of the slots of a chunk that is a piece of a file. Returns 1, or 0: it has pages of its own. */
+typedef struct cpu_memory_slot {
+    int file; /* -1: the process has as many files as it may */
+    uint64_t offset;
+    uint32_t size, index;
+} cpu_memory_slot;
+int cpu_memory_slot_of(uint64_t base, cpu_memory_slot *slot);
+/* An allocation in such a slot of another process, whose file is given. */
+int cpu_memory_obtain_slot(int device, int kind, uint64_t size, const cpu_memory_slot *slot, void *owner,
+                           uint64_t *base);
 int cpu_memory_release(uint64_t base);
 int cpu_memory_charge(int device, uint64_t bytes);
 void cpu_memory_uncharge(int device, uint64_t bytes);
