@@ -143,9 +143,9 @@ class Layout:
         """Whether an array of char holds no text."""
         return f"{record.tag}.{item.name}" in self.overrides["module"].get("binary", [])
 
-    def visible(self, item: Field) -> bool:
-        """Whether a field is an attribute: reserved ones are not, where C's names tell that."""
-        return self.names.raising or not HIDDEN_FIELD.fullmatch(item.name)
+    def visible(self, record: Record, item: Field) -> bool:
+        """Whether a field is an attribute: reserved ones are not, where C's names tell that, unless they hold all."""
+        return self.names.raising or not HIDDEN_FIELD.fullmatch(item.name) or self.is_binary(record, item)
 
     def root(self, name: str) -> str:
         cls = self.types.records.get(name)
@@ -274,7 +274,7 @@ def _fields(
         where = offset + item.offset
         if item.record and not item.name:
             yield from _fields(layout, whole, item.record, where, counts)
-        elif layout.visible(item):
+        elif layout.visible(record, item):
             yield _field(layout, whole, item, where, counts)
 
 
@@ -282,7 +282,7 @@ def _moved_fields(layout: Layout, record: Record, older: Record) -> Iterator[tup
     """The fields of a record that two CUDA majors lay out differently, those that only one has included."""
     newest, before = ({name: (place, item) for name, place, item in fields(r)} for r in (record, older))
     for name, (offset, item) in (before | newest).items():
-        if layout.visible(item):
+        if layout.visible(record, item):
             offset = newest[name][0] if name in newest else -1
             place = before[name][0] if name in before else -1
             if item.record or name in before and before[name][1].type != item.type:

@@ -46,6 +46,6 @@ def _module(library: Library, types: Types) -> Iterator[str]:
         python = f"{name}.{names.type(key)}"
         yield f"assert_type({python}.from_array({python}.to_array([{python}()])), list[{python}])"
         if not record.base:
-            known = {field for field, _, item in fields(record.record) if layout.visible(item)}
+            known = {field for field, _, item in fields(record.record) if layout.visible(record.record, item)}
             yield from (f"values.append({python}().{names.field(field)})" for field in sorted(known))
     yield from (f"functions.append({name}.{plan.python_name})" for plan in plans(library, types))

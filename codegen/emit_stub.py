@@ -258,7 +258,7 @@ def _visible(layout: Layout, record: Record) -> Iterator[Field]:
     for item in record.fields:
         if item.record and not item.name:
             yield from _visible(layout, item.record)
-        elif layout.visible(item):
+        elif layout.visible(record, item):
             yield item
 
 

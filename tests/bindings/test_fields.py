@@ -44,7 +44,7 @@ def cases(name: str) -> Iterator[tuple[type, str, int, int, Any]]:
     for cls in types.records.values():
         record = getattr(module, types.names.type(cls.name))
         for field, offset, item in fields(cls.record):
-            if item.record or not layout.visible(item):
+            if item.record or not layout.visible(cls.record, item):
                 continue
             kind = types.resolve(item.type)
             value = sample(kind, types, module)

@@ -167,7 +167,8 @@ def test_records_are_buffers():
     handle = driver.CUipcMemHandle()
     memoryview(handle)[0] = 9
     assert bytes(handle) == b"\x09" + bytes(63)
-    assert not hasattr(handle, "reserved")
+    assert handle.reserved == bytes(handle), "as in cuda.bindings 12"
+    assert driver.CUipcEventHandle(reserved=b"x" * 64).reserved == b"x" * 64
 
 
 def test_alignment():

@@ -1590,8 +1590,10 @@ static const FieldPlace places_CUmemFabricHandle_st[] = {
     {{KIND_U8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUipcEventHandle_st[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUipcMemHandle_st[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUstreamMemOpWaitValueParams_st[] = {
     {{KIND_ENUM, 15, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2454,8 +2456,10 @@ static const RecordInfo records[] = {
      "data\0" "\0"
      , places_CUmemFabricHandle_st, COUNT_OF(places_CUmemFabricHandle_st) - 1, 64, 64, 1, -1, 1, false, false, false},
     {"CUipcEventHandle_st\0" "CUDA IPC event handle\0" "\0"
+     "reserved\0" "\0"
      , places_CUipcEventHandle_st, COUNT_OF(places_CUipcEventHandle_st) - 1, 64, 64, 1, -1, 2, false, false, false},
     {"CUipcMemHandle_st\0" "CUDA IPC mem handle\0" "\0"
+     "reserved\0" "\0"
      , places_CUipcMemHandle_st, COUNT_OF(places_CUipcMemHandle_st) - 1, 64, 64, 1, -1, 3, false, false, false},
     {"CUstreamMemOpWaitValueParams_st\0" "CUstreamMemOpWaitValueParams_st\0" "\0"
      "operation\0" "\0"

@@ -1856,9 +1856,17 @@ class CUmemFabricHandle_st(_Record):
 
 class CUipcEventHandle_st(_Record):
     """CUDA IPC event handle"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUipcMemHandle_st(_Record):
     """CUDA IPC mem handle"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUstreamMemOpWaitValueParams_st(_Record):
     @property
