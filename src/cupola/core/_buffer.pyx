@@ -7,6 +7,7 @@ from cpython.long cimport PyLong_Check
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
+from cupola.core._access cimport copy_async
 from cupola.core._context cimport current_context, enter, leave, resets, was_reset
 from cupola.core._cuda cimport (
     CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
@@ -654,7 +655,7 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
         keep_for_graph(stream, (graph_operand(target.allocation), graph_operand(source.allocation)))
     native, to, frm = queue.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
     with nogil:
-        status = cu.cuMemcpyAsync(to, frm, size, native)
+        status = copy_async(to, frm, size, native)
     if status != CUDA_SUCCESS:
         from cupola.core import _access
 

@@ -15,6 +15,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset
 
+from cupola.core._access cimport copy_async
 from cupola.core._buffer cimport Allocation, Buffer, graph_operand
 from cupola.core._context cimport enter, leave
 from cupola.core._cuda cimport (
@@ -173,7 +174,7 @@ cdef int _copy_plainly(CUdeviceptr to, CUdeviceptr frm, size_t size, Stream queu
     cdef CUstream stream = queue.pointer
     cdef CUresult status
     with nogil:
-        status = cu.cuMemcpyAsync(to, frm, size, stream)
+        status = copy_async(to, frm, size, stream)
     if status != CUDA_SUCCESS:
         _access.copy(to, frm, size, queue, status)
     return 0
