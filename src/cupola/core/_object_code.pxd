@@ -26,6 +26,7 @@ cdef class ObjectCode:
     cdef object lock
     cdef object __weakref__
     cdef Library load(self)         # loads at the first call
+    cdef bytes find_symbol(self, object name, str what)
 
 
 # module: bytes-like, or a path (str, PathLike); symbols: dict or None, kept as given.

@@ -9,7 +9,7 @@ from libc.stdint cimport uintptr_t
 
 from cupola.core._cuda cimport (
     CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-    CUjit_option, CUkernel, CUlibrary, CUmodule, CUresult, check, cu, driver_module, driver_usable,
+    CUdeviceptr, CUjit_option, CUkernel, CUlibrary, CUmodule, CUresult, check, cu, driver_module, driver_usable,
     factory_error, fail_because, forget_missing, report
 )
 from cupola.core._kernel cimport new_kernel
@@ -217,27 +217,71 @@ cdef class ObjectCode:
         RuntimeError
             Code of this type must be linked first.
         """
-        cdef Library library
+        cdef bytes symbol = self.find_symbol(name, "kernel")
+        cdef Library library = self.load()
+        cdef CUlibrary native = library.pointer
         cdef CUkernel kernel = NULL
-        cdef CUlibrary native
-        cdef bytes symbol
-        cdef const char* text
+        cdef const char* text = symbol
         cdef CUresult status
-        if not isinstance(name, (str, bytes)):
-            raise TypeError(f"the name of a kernel is str or bytes, not {type(name).__name__}")
-        found = self.symbols.get(name, name) if self.symbols is not None else name
-        symbol = found.encode() if isinstance(found, str) else found
-        library = self.load()
-        if self.code_type not in LOADABLE:
-            raise RuntimeError(f"kernels come from {', '.join(LOADABLE)} code: link this {self.code_type} code first")
-        text, native = symbol, library.pointer
         with nogil:
             status = cu.cuLibraryGetKernel(&kernel, native, text)
         if status == CUDA_ERROR_NOT_FOUND:
             fail_because(status, b"cuLibraryGetKernel", _describe_missing(self, library, name))
         if status != CUDA_SUCCESS:
             _fail_load(self, library, status, b"cuLibraryGetKernel")
-        return new_kernel(kernel, library, symbol.decode("utf-8", "replace") if found is name else str(name))
+        known = self.symbols is not None and name in self.symbols
+        return new_kernel(kernel, library, str(name) if known else symbol.decode("utf-8", "replace"))
+
+    def get_global(self, name):
+        """Look up a ``__device__``, ``__constant__`` or ``__managed__`` variable, loading the code if it is not.
+
+        Each context has variables of its own, except managed ones (``cuLibraryGetGlobal``, ``cuLibraryGetManaged``).
+
+        Parameters
+        ----------
+        name : str or bytes
+            A name expression that the program was compiled with, such as ``"&table<float>"``, or the name in the code:
+            the plain name outside of namespaces, else the mangled one.
+
+        Returns
+        -------
+        Buffer
+            The variable in the current context. It keeps the code loaded; closing it frees nothing.
+
+        Raises
+        ------
+        CUDAError
+            There is no such variable, or no context is current.
+        RuntimeError
+            Code of this type must be linked first.
+
+        Examples
+        --------
+        >>> code.get_global("weights").copy_from(np.array([1, 2, 1], np.float32), stream=stream)
+        """
+        cdef bytes symbol = self.find_symbol(name, "variable")
+        cdef Library library = self.load()
+        cdef CUlibrary native = library.pointer
+        cdef CUdeviceptr pointer = 0
+        cdef size_t size = 0
+        cdef const char* text = symbol
+        cdef CUresult status
+        from cupola.core._buffer import Buffer
+
+        with nogil:
+            status = cu.cuLibraryGetGlobal(&pointer, &size, native, text)
+            if status == CUDA_ERROR_NOT_FOUND and cu.cuLibraryGetManaged(&pointer, &size, native, text) == CUDA_SUCCESS:
+                status = CUDA_SUCCESS
+        if status == CUDA_ERROR_NOT_FOUND:
+            fail_because(
+                status, b"cuLibraryGetGlobal",
+                f"there is no variable {name!r} in the {self.code_type} code. One that no kernel uses, or that is static, "
+                "the compiler may leave out; one in a namespace or template is found by the name expression given to "
+                f"Program.compile(..., name_expressions=('&...',))"
+            )
+        if status != CUDA_SUCCESS:
+            _fail_load(self, library, status, b"cuLibraryGetGlobal")
+        return Buffer.from_handle(pointer, size, owner=library)
 
     def get_module(self):
         """Return the module that the code is in the current context (``cuLibraryGetModule``).
@@ -256,6 +300,15 @@ cdef class ObjectCode:
         if status != CUDA_SUCCESS:
             _fail_load(self, library, status, b"cuLibraryGetModule")
         return driver_module.CUmodule(<uintptr_t>module)
+
+    cdef bytes find_symbol(self, object name, str what):
+        """The name in the code; `what` it is the name of."""
+        if not isinstance(name, (str, bytes)):
+            raise TypeError(f"the name of a {what} is str or bytes, not {type(name).__name__}")
+        if self.code_type not in LOADABLE:
+            raise RuntimeError(f"{what}s come from {', '.join(LOADABLE)} code: link this {self.code_type} code first")
+        found = self.symbols.get(name, name) if self.symbols is not None else name
+        return found.encode() if isinstance(found, str) else found
 
     cdef Library load(self):
         if self.library is None:
