@@ -1,11 +1,12 @@
 """What one call costs: nanoseconds per call from C, cupola, cuda.core and CuPy, in one run on one GPU.
 
-    python -m benchmarks.calls [--json FILE] [--repeats N] [--bindings [--stub]] [NAME ...]
+    python -m benchmarks.calls [--json FILE] [--repeats N] [--bindings [--stub]] [--two-threads] [NAME ...]
 
 cuda.core and CuPy take part when they are installed. Each figure is the best of the repeats; asynchronous work is
 synchronised between repeats, outside the time. On the CPU device only cupola is measured. With --bindings it is
 single functions of the driver and the runtime, from C, cupola.bindings and cuda.bindings; with --stub, functions that
-do nothing.
+do nothing. With --two-threads there is a second Python thread, asleep, beside which some calls give up the GIL that keep
+it otherwise.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import subprocess
 import sys
+import threading
 import timeit
 from collections.abc import Callable
 from typing import Any
@@ -135,7 +137,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="parts of the names of the rows to run")
     parser.add_argument("--bindings", action="store_true", help="single functions instead of the object layer")
     parser.add_argument("--stub", action="store_true", help="with --bindings: functions that do nothing")
+    parser.add_argument("--two-threads", action="store_true", help="beside a second Python thread, asleep")
     options = parser.parse_args()
+    if options.two_threads:
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
     if options.bindings:
         return measure_bindings(options)
 
