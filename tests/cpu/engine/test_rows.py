@@ -124,6 +124,27 @@ def test_unrolled_loops(n: int, engine: str) -> None:
     assert (to == 2 * np.arange(n)).all()
 
 
+ALTERNATING = r"""
+extern "C" __global__ void alternating(const float *a, const float *b, float *to) {
+    int i = threadIdx.x + threadIdx.y;
+    float total = 0;
+    #pragma unroll
+    for (int k = 0; k < 4; ++k) total += a[i * STEP + 32 * k] * b[i * STEP + 32 * k];
+    to[i] = total;
+}
+"""
+
+
+@pytest.mark.parametrize("block", [(32, 1), (1, 32)])
+@pytest.mark.parametrize("step", [0, 1, 3])
+def test_loads_of_two_arrays_that_alternate(block: tuple[int, int], step: int, engine: str) -> None:
+    """At first nothing is remembered of either array, so the places of each are loaded into a buffer of its own."""
+    a, b, to = np.arange(224, dtype=np.float32), np.arange(224, dtype=np.float32) % 7 + 2, np.zeros(32, np.float32)
+    run(f"#define STEP {step}\n" + ALTERNATING + engine, "alternating", 1, block, a, b, to)
+    places = (np.arange(32) * step)[:, None] + np.arange(0, 128, 32)
+    assert to.tolist() == (a[places] * b[places]).sum(axis=1).tolist()
+
+
 FAULTS = r"""
 extern "C" __global__ void strip(int *data, int *other, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;

@@ -9,7 +9,8 @@ than in memory, by a pitch which is zero otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING
 
 from . import abi
@@ -31,11 +32,14 @@ class Fetch:
     """Where the loads of a group find their elements: ``offset`` + ``rank`` * pitch from the base.
 
     ``places`` has the rank and the offset of each by the ``id`` of the instruction; ``pitch`` is an i64 operand.
+    ``buffer`` is the number of the buffer, which is in use until the last of the loads has been written (``waiting``).
     """
 
     base: str
     pitch: str
     places: dict[int, tuple[int, int]]
+    buffer: int
+    waiting: set[int] = field(default_factory=set)
 
 
 def fetched(body: Body, access: Access, base: Value) -> str | None:
@@ -52,6 +56,7 @@ def fetched(body: Body, access: Access, base: Value) -> str | None:
     if fetch is None or id(access.instruction) not in fetch.places:
         return None
     builder = body.builder
+    fetch.waiting.discard(id(access.instruction))
     rank, offset = fetch.places[id(access.instruction)]
     pointer = builder.emit(f"getelementptr i8, ptr {fetch.base}, i64 {offset}") if offset else fetch.base
     if rank and fetch.pitch != "0":
@@ -99,7 +104,8 @@ def _begin(body: Body, group: Group, base: Value) -> Fetch | None:
     there, apart, join = builder.new_label("there"), builder.new_label("apart"), builder.new_label("fetched")
     builder.line(f"br i1 {test}, label %{there}, label %{apart}{'' if base.line() is None else ', !prof !1'}")
     builder.label(apart)
-    buffer = body.scratch("fetched", -(-room // body.width))
+    number_of_buffer = _free_buffer(body)
+    buffer = body.scratch(f"fetched {number_of_buffer}", -(-room // body.width))
     rest = f"ptr {offsets}", f"i32 {len(loads)}", f"ptr {buffer}"
     if not base.vector:
         place = builder.typed(builder.cast("zext", first, "i64"))
@@ -123,7 +129,14 @@ def _begin(body: Body, group: Group, base: Value) -> Fetch | None:
     builder.label(join)
     start = builder.emit(f"phi ptr [ {pointer}, %{there} ], [ {buffer}, %{done} ]")
     step = builder.emit(f"phi i64 [ 0, %{there} ], [ {pitch}, %{done} ]") if pitch else "0"
-    return Fetch(start, step, {id(load.instruction): (r, o - low) for r, (load, o) in enumerate(loads)})
+    places = {id(load.instruction): (r, o - low) for r, (load, o) in enumerate(loads)}
+    return Fetch(start, step, places, number_of_buffer, set(places))
+
+
+def _free_buffer(body: Body) -> int:
+    """The first buffer out of which no group of the block has anything left to load: groups may alternate."""
+    used = {fetch.buffer for fetch in body.fetches.values() if fetch is not None and fetch.waiting}
+    return next(number for number in count() if number not in used)
 
 
 def _load_lines(body: Body, packed: int, first: Value, line: Affine, *rest: str) -> str:
