@@ -1,9 +1,9 @@
 /* Memory of cuMemAlloc for several processes (CUDA Driver API, cuIpcGetMemHandle, cuIpcOpenMemHandle).
  *
- * Allocations that share pages lie in a file without a name from the start (memory.c): the handle says in which slot of
+ * Allocations that share pages lie in a file without a name from the start (slabs.c): the handle says in which slot of
  * which chunk of it, and the other process sees that slot only, though it maps the chunk. Any other is of this process
- * alone until somebody asks for a handle. Then its contents move to a file of its own, which takes its place at the same
- * address. Work on the memory is waited for before; other threads must not submit more meanwhile. */
+ * alone until somebody asks for a handle. Then its contents move to a file of its own, which takes its place at the
+ * same address. Work on the memory is waited for before; other threads must not submit more meanwhile. */
 #define _GNU_SOURCE
 #include "ipc.h"
 #include "storage.h"
@@ -21,9 +21,9 @@ struct memory_handle { /* what is in a CUipcMemHandle */
     struct process maker;
     uint64_t size, inode;
     uint32_t chunk; /* of the file, */
-    uint16_t slot, index; /* and of the chunk: bytes / 512 of its slots (0: the file is the allocation), and which */
+    /* And of the chunk: bytes / CPU_MEMORY_ALIGNMENT of its slots (0: the file is the allocation), and which. */
+    uint16_t slot, index;
 };
-enum { SLOT_UNIT = 512 };
 _Static_assert(sizeof(struct memory_handle) <= sizeof(CUipcMemHandle), "the handle must fit");
 
 struct exported {
@@ -124,7 +124,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
                                    .size = found.size,
                                    .inode = (uint64_t)about.st_ino,
                                    .chunk = (uint32_t)(slot.offset / CPU_MEMORY_STEP),
-                                   .slot = (uint16_t)(slot.size / SLOT_UNIT),
+                                   .slot = (uint16_t)(slot.size / CPU_MEMORY_ALIGNMENT),
                                    .index = (uint16_t)slot.index};
     memcpy(handle.magic, magic, sizeof handle.magic);
     memset(pHandle, 0, sizeof *pHandle);
@@ -135,7 +135,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
 static CUresult map(CUcontext context, const struct memory_handle *handle, uint64_t *base) {
     struct stat about;
     cpu_memory_slot slot = {.offset = (uint64_t)handle->chunk * CPU_MEMORY_STEP,
-                            .size = (uint32_t)handle->slot * SLOT_UNIT,
+                            .size = (uint32_t)handle->slot * CPU_MEMORY_ALIGNMENT,
                             .index = handle->index};
     uint64_t needed = slot.size ? slot.offset + CPU_MEMORY_STEP : handle->size;
     int device = context->device->ordinal, file = slot.file = open_file_of(&handle->maker, handle->file);
@@ -148,7 +148,8 @@ static CUresult map(CUcontext context, const struct memory_handle *handle, uint6
                     "of the same user and, with containers, in the same one",
                     (long long)handle->maker.number);
     }
-    uint64_t charge = (handle->size + 511) / 512 * 512; /* what cpu_memory_free gives back */
+    /* What cpu_memory_free gives back. */
+    uint64_t charge = (handle->size + CPU_MEMORY_ALIGNMENT - 1) / CPU_MEMORY_ALIGNMENT * CPU_MEMORY_ALIGNMENT;
     int status = cpu_memory_charge(device, charge);
     if (!status) {
         if (slot.size) status = cpu_memory_obtain_slot(device, CPU_MEMORY_DEVICE, handle->size, &slot, context, base);

@@ -1,116 +1,33 @@
 /* Device memory is one large reserved range of addresses, the arena, divided into chunks of 2 MiB.
  *
- * A chunk begins a span. A slab span is one chunk cut into equal slots for small allocations; any other
+ * A chunk begins a span. A slab span is one chunk cut into equal slots for small allocations (slabs.c); any other
  * span is a run of chunks with one allocation. Each slot has a record whose tag word packs size, kind,
  * device and state, so that one atomic load tells a reader all it needs: readers (bounds checks in running
  * kernels) take no lock, and since records are never unmapped, a reader that races with a free sees either
  * state, never garbage.
  *
  * Between any two allocations lie at least 256 bytes that belong to none, so that an overrun is found by
- * the bounds check; a large allocation is followed by unmapped pages as well. Slabs where allocations share pages, and
- * other processes may ask for one (cuMemAlloc's), are pieces of one file without a name from the start: addresses cannot
- * move, and what lies beside such an allocation may be in use at any time. Spans are placed next-fit:
+ * the bounds check; a large allocation is followed by unmapped pages as well. Spans are placed next-fit:
  * addresses come back only when the arena has been used once around, and slots are reused in the order
  * they were freed. Both let the table say "freed" about a stale pointer for as long as possible.
  *
  * Memory from elsewhere (registered host memory, mapped virtual memory) is in ranges.c. */
-#define _GNU_SOURCE
-#include "memory.h"
+#include "arena.h"
 #include "ranges.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-enum {
-    CHUNK_SHIFT = 21,
-    GAP = 256,       /* least distance between two allocations */
-    SLOT_UNIT = 512, /* alignment of allocations, as CUDA's */
-    SMALLEST_SLOT = 1024,
-    LARGEST_SLOT = CPU_MEMORY_SMALL + GAP,
-    CLASSES = 64,
-    PAGE = 4096,
-};
-#define CHUNK (UINT64_C(1) << CHUNK_SHIFT)
 #define ARENA_LARGEST (UINT64_C(1) << 42)
 #define ARENA_SMALLEST (UINT64_C(1) << 34)
 #define ARENA_ALIGNMENT (UINT64_C(1) << 30)
-#define NO_CHUNK UINT32_MAX
-#define NO_SLOT UINT32_MAX
 
-enum state {
-    NEVER, /* the slot was not used yet */
-    LIVE,
-    FREEING, /* live until the free that is queued on a stream runs */
-    RETIRED, /* freed by its user; its place is kept by a pool */
-    FREED,
-    RESERVED, /* addresses without memory */
-};
+struct arena arena = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-struct record {
-    uint64_t tag; /* size << 16 | (device + 1) << 8 | kind << 4 | state */
-    uint64_t id;
-    void *owner;
-    uint32_t next_free, flags;
-};
-
-struct chunk {
-    uint32_t head; /* 1 + index of the chunk that begins the span this one is or was last part of */
-    uint32_t slot; /* size of a slot; 0 when the whole span is one allocation */
-    uint32_t slots, chunks;
-    struct record *records;
-    struct record single;
-    uint64_t room; /* of a span that is one allocation: bytes with memory behind them */
-    uint64_t file_offset; /* where the span begins in its file, if it has one */
-    uint32_t sharing;     /* of a slab, see below */
-    uint32_t record_capacity;
-    uint32_t first_free, last_free, free_slots;
-    uint32_t next, previous; /* among the slabs of a class that have free slots */
-};
-
-enum sharing {
-    OWN,      /* memory of this process alone */
-    SHARED,   /* of arena.file, at file_offset (NO_OFFSET: there was none to have) */
-    IMPORTED, /* of another process's file: one slot is allocated, and no others ever are */
-};
-#define NO_OFFSET UINT64_MAX
-
-static struct {
-    pthread_once_t once;
-    pthread_mutex_t lock; /* guards placement and free lists */
-    uint64_t base, size;
-    uint32_t chunks;
-    struct chunk *chunk;
-    uint64_t *taken; /* a bit for each chunk */
-    uint32_t cursor; /* where the search for a free run starts */
-    uint32_t slabs[2][CLASSES]; /* OWN and SHARED */
-    int file;                   /* of the shared slabs, made with the first; -1: none */
-    uint64_t file_end;
-    uint64_t ids;
-    uint64_t capacity[CPU_MEMORY_DEVICES], used[CPU_MEMORY_DEVICES];
-    uint64_t host_capacity, host_used;
-} arena = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .file = -1};
-
-#define load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
-#define store(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
-
-static uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
-
-static uint64_t make_tag(uint64_t size, int device, int kind, enum state state) {
-    return size << 16 | (uint64_t)(uint8_t)(device + 1) << 8 | (uint64_t)kind << 4 | state;
-}
-
-static enum state tag_state(uint64_t tag) { return tag & 15; }
-static uint64_t tag_size(uint64_t tag) { return tag >> 16; }
 static uint64_t with_state(uint64_t tag, enum state state) { return (tag & ~UINT64_C(15)) | state; }
-
-static uint64_t chunk_address(uint32_t index) { return arena.base + ((uint64_t)index << CHUNK_SHIFT); }
 
 /* ---- start -------------------------------------------------------------------------------------------- */
 
@@ -138,7 +55,7 @@ static void *reserve_pages(size_t size, int protection) {
 }
 
 static void start(void) {
-    for (int i = 0; i < CLASSES; i++) arena.slabs[OWN][i] = arena.slabs[SHARED][i] = NO_CHUNK;
+    slabs_start();
     arena.host_capacity = host_limit();
     for (uint64_t size = ARENA_LARGEST; size >= ARENA_SMALLEST; size /= 2) {
         uint8_t *range = reserve_pages(size + ARENA_ALIGNMENT, PROT_NONE);
@@ -160,24 +77,24 @@ static void start(void) {
     }
 }
 
-static void ensure_started(void) { pthread_once(&arena.once, start); }
+void arena_ensure_started(void) { pthread_once(&arena.once, start); }
 
 /* ---- accounting --------------------------------------------------------------------------------------- */
 
 void cpu_memory_set_capacity(int device, uint64_t bytes) {
-    ensure_started();
+    arena_ensure_started();
     if (device >= 0 && device < CPU_MEMORY_DEVICES) store(&arena.capacity[device], bytes);
 }
 
 uint64_t cpu_memory_capacity(int device) {
-    ensure_started();
+    arena_ensure_started();
     return device < 0 ? arena.host_capacity : load(&arena.capacity[device]);
 }
 
 uint64_t cpu_memory_used(int device) { return load(device < 0 ? &arena.host_used : &arena.used[device]); }
 
 uint64_t cpu_memory_free_bytes(int device) {
-    ensure_started();
+    arena_ensure_started();
     uint64_t used = load(&arena.host_used);
     uint64_t host = used < arena.host_capacity ? arena.host_capacity - used : 0;
     if (device < 0) return host;
@@ -195,7 +112,7 @@ static int charge_one(uint64_t *used, uint64_t capacity, uint64_t bytes) {
 }
 
 int cpu_memory_charge(int device, uint64_t bytes) {
-    ensure_started();
+    arena_ensure_started();
     if (device >= 0 && !charge_one(&arena.used[device], load(&arena.capacity[device]), bytes))
         return CPU_MEMORY_DEVICE_FULL;
     if (charge_one(&arena.host_used, arena.host_capacity, bytes)) return CPU_MEMORY_OK;
@@ -335,7 +252,7 @@ int cpu_memory_nearest(uint64_t address, cpu_allocation *found) {
 
 static int is_taken(uint32_t i) { return arena.taken[i / 64] >> (i % 64) & 1; }
 
-static void set_taken(uint32_t first, uint32_t count, int value) {
+void arena_set_taken(uint32_t first, uint32_t count, int value) {
     for (uint32_t i = first; i < first + count;) {
         if (i % 64 == 0 && first + count - i >= 64) {
             arena.taken[i / 64] = value ? UINT64_MAX : 0;
@@ -362,12 +279,11 @@ static uint32_t free_run(uint32_t from, uint32_t to, uint32_t count, uint32_t st
     return NO_CHUNK;
 }
 
-/* Take `count` chunks, those from `hint` on if they are free (NO_CHUNK: no hint); with the lock. */
-static uint32_t take_chunks(uint32_t count, uint32_t step, uint32_t hint) {
+uint32_t arena_take_chunks(uint32_t count, uint32_t step, uint32_t hint) {
     uint64_t hint_end = (uint64_t)hint + count;
     if (hint != NO_CHUNK && hint_end <= arena.chunks &&
         free_run(hint, (uint32_t)hint_end, count, step) == hint) {
-        set_taken(hint, count, 1);
+        arena_set_taken(hint, count, 1);
         return hint;
     }
     uint32_t first = free_run(arena.cursor, arena.chunks, count, step);
@@ -376,23 +292,23 @@ static uint32_t take_chunks(uint32_t count, uint32_t step, uint32_t hint) {
         first = free_run(0, end < arena.chunks ? (uint32_t)end : arena.chunks, count, step);
     }
     if (first == NO_CHUNK) return first;
-    set_taken(first, count, 1);
+    arena_set_taken(first, count, 1);
     arena.cursor = first + count < arena.chunks ? first + count : 0;
     return first;
 }
 
-static void give_chunks(uint32_t first, uint32_t count) {
+void arena_give_chunks(uint32_t first, uint32_t count) {
     pthread_mutex_lock(&arena.lock);
-    set_taken(first, count, 0);
+    arena_set_taken(first, count, 0);
     pthread_mutex_unlock(&arena.lock);
 }
 
-static int commit(uint64_t base, uint64_t bytes) {
+int arena_commit(uint64_t base, uint64_t bytes) {
     if (mprotect((void *)base, bytes, PROT_READ | PROT_WRITE) == 0) return CPU_MEMORY_OK;
     return CPU_MEMORY_HOST_FULL;
 }
 
-static int commit_file(uint64_t base, uint64_t bytes, int file, uint64_t offset) {
+int arena_commit_file(uint64_t base, uint64_t bytes, int file, uint64_t offset) {
     void *at = mmap((void *)base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset);
     return at == MAP_FAILED ? CPU_MEMORY_HOST_FULL : CPU_MEMORY_OK;
 }
@@ -402,158 +318,6 @@ static int commit_file(uint64_t base, uint64_t bytes, int file, uint64_t offset)
 void cpu_memory_decommit(uint64_t base, uint64_t bytes) {
     mmap((void *)base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     madvise((void *)base, bytes, MADV_DONTDUMP);
-}
-
-static void publish(struct record *record, uint64_t tag, void *owner) {
-    store(&record->id, __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED));
-    store(&record->owner, owner);
-    store(&record->flags, 0);
-    store(&record->tag, tag);
-}
-
-/* ---- slabs -------------------------------------------------------------------------------------------- */
-
-/* Slots grow in four steps to a doubling, in units of 512 bytes; the result is the index of the class. */
-static int class_of(uint64_t bytes, uint32_t *slot) {
-    if (bytes <= SMALLEST_SLOT) {
-        *slot = SMALLEST_SLOT;
-        return 0;
-    }
-    int top = 63 - __builtin_clzll(bytes - 1);
-    uint64_t step = UINT64_C(1) << (top - 2);
-    if (step < SLOT_UNIT) step = SLOT_UNIT;
-    *slot = (uint32_t)round_up(bytes, step);
-    return (top - 10) * 4 + (int)((*slot - (UINT64_C(1) << top)) / step);
-}
-
-static void link_slab(int class, uint32_t index) {
-    struct chunk *slab = &arena.chunk[index];
-    uint32_t *first = &arena.slabs[slab->sharing][class];
-    slab->previous = NO_CHUNK;
-    slab->next = *first;
-    if (slab->next != NO_CHUNK) arena.chunk[slab->next].previous = index;
-    *first = index;
-}
-
-static void unlink_slab(int class, uint32_t index) {
-    struct chunk *slab = &arena.chunk[index];
-    if (slab->previous != NO_CHUNK) arena.chunk[slab->previous].next = slab->next;
-    else arena.slabs[slab->sharing][class] = slab->next;
-    if (slab->next != NO_CHUNK) arena.chunk[slab->next].previous = slab->previous;
-}
-
-/* The end of the file of shared slabs, lengthened by a chunk; NO_OFFSET when the system refuses. With the lock. */
-static uint64_t more_file(void) {
-    struct rlimit limit; /* beyond which a signal would end the process */
-    uint64_t offset = arena.file_end, end = offset + CHUNK;
-    if (getrlimit(RLIMIT_FSIZE, &limit) || (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < end)) return NO_OFFSET;
-    if (arena.file < 0) arena.file = memfd_create("cupola-memory", MFD_CLOEXEC);
-    if (arena.file < 0 || ftruncate(arena.file, (off_t)end)) return NO_OFFSET;
-    arena.file_end = end;
-    return offset;
-}
-
-static int commit_slab(struct chunk *slab, uint64_t base, enum sharing sharing) {
-    slab->sharing = sharing;
-    slab->file_offset = sharing == SHARED ? more_file() : NO_OFFSET;
-    if (slab->file_offset != NO_OFFSET && !commit_file(base, CHUNK, arena.file, slab->file_offset)) return CPU_MEMORY_OK;
-    slab->file_offset = NO_OFFSET;
-    return commit(base, CHUNK);
-}
-
-static void decommit_slab(struct chunk *slab, uint64_t base) {
-    cpu_memory_decommit(base, CHUNK);
-    if (slab->sharing == SHARED && slab->file_offset != NO_OFFSET)
-        fallocate(arena.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)slab->file_offset, (off_t)CHUNK);
-}
-
-/* Give a chunk that readers do not see yet the records of its slots, all unused. */
-static void set_records(struct chunk *slab, struct record *records, uint32_t slots) {
-    store(&slab->head, 0);
-    for (uint32_t i = 0; i < slots; i++) store(&records[i].tag, NEVER);
-    if (slab->record_capacity < slots) slab->record_capacity = slots;
-    store(&slab->records, records);
-    slab->slots = slots;
-    slab->chunks = 1;
-}
-
-/* Make a slab; with the lock. It commits a whole chunk, which no other thread knows of yet, and happens
- * once for thousands of small allocations. */
-static int new_slab(int class, uint32_t slot, enum sharing sharing) {
-    uint32_t index = take_chunks(1, 1, NO_CHUNK);
-    if (index == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
-    struct chunk *slab = &arena.chunk[index];
-    uint32_t slots = (uint32_t)(CHUNK / slot);
-    struct record *records = slab->records;
-    if (slab->record_capacity < slots) {
-        records =
-            calloc(slots, sizeof *records); /* a smaller array stays with readers that may still hold it */
-        if (records == NULL) goto full;
-    }
-    if (commit_slab(slab, chunk_address(index), sharing)) {
-        if (records != slab->records) free(records);
-        goto full;
-    }
-    set_records(slab, records, slots);
-    for (uint32_t i = 0; i < slots; i++) records[i].next_free = i + 1 < slots ? i + 1 : NO_SLOT;
-    slab->free_slots = slots;
-    slab->first_free = 0;
-    slab->last_free = slots - 1;
-    store(&slab->slot, slot);
-    store(&slab->head, index + 1);
-    link_slab(class, index);
-    return CPU_MEMORY_OK;
-full:
-    set_taken(index, 1, 0);
-    return CPU_MEMORY_HOST_FULL;
-}
-
-static int obtain_slot(uint64_t tag, uint64_t size, enum sharing sharing, void *owner, uint64_t *base,
-                       uint64_t *room) {
-    uint32_t slot;
-    int class = class_of(size + GAP, &slot), status = CPU_MEMORY_OK;
-    if (slot % PAGE == 0) sharing = OWN; /* with pages of its own, as all slots from 16 KiB on */
-    pthread_mutex_lock(&arena.lock);
-    if (arena.slabs[sharing][class] == NO_CHUNK) status = new_slab(class, slot, sharing);
-    if (status == CPU_MEMORY_OK) {
-        uint32_t index = arena.slabs[sharing][class];
-        struct chunk *slab = &arena.chunk[index];
-        uint32_t s = slab->first_free;
-        slab->first_free = slab->records[s].next_free;
-        if (slab->first_free == NO_SLOT) slab->last_free = NO_SLOT;
-        if (--slab->free_slots == 0) unlink_slab(class, index);
-        publish(&slab->records[s], tag, owner);
-        *base = chunk_address(index) + (uint64_t)s * slot;
-        *room = slot - GAP;
-    }
-    pthread_mutex_unlock(&arena.lock);
-    return status;
-}
-
-static void release_slot(struct chunk *slab, uint32_t s) {
-    uint32_t index = (uint32_t)(slab - arena.chunk), slot;
-    if (slab->sharing == IMPORTED) {
-        cpu_memory_decommit(chunk_address(index), CHUNK);
-        give_chunks(index, 1);
-        return;
-    }
-    pthread_mutex_lock(&arena.lock);
-    int class = class_of(slab->slot, &slot);
-    slab->records[s].next_free = NO_SLOT;
-    if (slab->free_slots++ == 0) {
-        slab->first_free = s;
-        link_slab(class, index);
-    } else {
-        slab->records[slab->last_free].next_free = s;
-    }
-    slab->last_free = s;
-    int alone = arena.slabs[slab->sharing][class] == index && slab->next == NO_CHUNK;
-    int give = slab->free_slots == slab->slots && !alone; /* one empty slab is kept for the next allocation */
-    if (give) unlink_slab(class, index);
-    pthread_mutex_unlock(&arena.lock);
-    if (!give) return;
-    decommit_slab(slab, chunk_address(index));
-    give_chunks(index, 1);
 }
 
 /* ---- spans -------------------------------------------------------------------------------------------- */
@@ -566,7 +330,7 @@ static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint
     if (count > arena.chunks) return CPU_MEMORY_ARENA_FULL;
     uint32_t at = offset < arena.size && offset % step == 0 ? (uint32_t)(offset >> CHUNK_SHIFT) : NO_CHUNK;
     pthread_mutex_lock(&arena.lock);
-    uint32_t first = take_chunks((uint32_t)count, (uint32_t)(step >> CHUNK_SHIFT), at);
+    uint32_t first = arena_take_chunks((uint32_t)count, (uint32_t)(step >> CHUNK_SHIFT), at);
     pthread_mutex_unlock(&arena.lock);
     if (first == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
     struct chunk *head = &arena.chunk[first];
@@ -574,9 +338,9 @@ static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint
     *base = chunk_address(first);
     *room = bytes;
     if (tag_state(tag) != RESERVED) {
-        int status = file < 0 ? commit(*base, bytes) : commit_file(*base, bytes, file, file_offset);
+        int status = file < 0 ? arena_commit(*base, bytes) : arena_commit_file(*base, bytes, file, file_offset);
         if (status) {
-            give_chunks(first, (uint32_t)count);
+            arena_give_chunks(first, (uint32_t)count);
             return status;
         }
         if (bytes >= 2 * CHUNK && file < 0) madvise((void *)*base, bytes, MADV_HUGEPAGE);
@@ -595,17 +359,17 @@ static int obtain_span(uint64_t tag, uint64_t size, uint64_t step, uint64_t hint
 static void release_span(struct chunk *head) {
     uint32_t first = (uint32_t)(head - arena.chunk);
     cpu_memory_decommit(chunk_address(first), (uint64_t)head->chunks << CHUNK_SHIFT);
-    give_chunks(first, head->chunks);
+    arena_give_chunks(first, head->chunks);
 }
 
 /* ---- allocating, freeing ------------------------------------------------------------------------------ */
 
 static int obtain(int device, int kind, uint64_t size, enum sharing sharing, void *owner, uint64_t *base,
                   uint64_t *room) {
-    ensure_started();
+    arena_ensure_started();
     if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
     uint64_t tag = make_tag(size, device, kind, LIVE);
-    if (size + GAP <= LARGEST_SLOT) return obtain_slot(tag, size, sharing, owner, base, room);
+    if (size <= CPU_MEMORY_SMALL) return slabs_obtain(tag, size, sharing, owner, base, room);
     return obtain_span(tag, size, CHUNK, 0, -1, 0, owner, base, room);
 }
 
@@ -616,50 +380,12 @@ int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t
 int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner,
                            uint64_t *base) {
     uint64_t room;
-    ensure_started();
+    arena_ensure_started();
     if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
     return obtain_span(make_tag(size, device, kind, LIVE), size, CHUNK, 0, file, offset, owner, base, &room);
 }
 
 uint64_t cpu_memory_file_offset(uint64_t base) { return arena.chunk[(base - arena.base) >> CHUNK_SHIFT].file_offset; }
-
-int cpu_memory_slot_of(uint64_t base, cpu_memory_slot *slot) {
-    const struct chunk *slab = &arena.chunk[(base - arena.base) >> CHUNK_SHIFT];
-    if (slab->slot == 0 || slab->sharing != SHARED) return 0;
-    *slot = (cpu_memory_slot){.file = slab->file_offset == NO_OFFSET ? -1 : arena.file,
-                              .offset = slab->file_offset,
-                              .size = slab->slot,
-                              .index = (uint32_t)(base & (CHUNK - 1)) / slab->slot};
-    return 1;
-}
-
-int cpu_memory_obtain_slot(int device, int kind, uint64_t size, const cpu_memory_slot *slot, void *owner,
-                           uint64_t *base) {
-    uint32_t expected, count = slot->size ? (uint32_t)(CHUNK / slot->size) : 0;
-    ensure_started();
-    if (size == 0 || size + GAP > LARGEST_SLOT || slot->index >= count) return CPU_MEMORY_UNKNOWN;
-    class_of(size + GAP, &expected);
-    if (slot->size != expected) return CPU_MEMORY_UNKNOWN;
-    pthread_mutex_lock(&arena.lock);
-    uint32_t index = take_chunks(1, 1, NO_CHUNK);
-    pthread_mutex_unlock(&arena.lock);
-    if (index == NO_CHUNK) return CPU_MEMORY_ARENA_FULL;
-    struct chunk *slab = &arena.chunk[index];
-    struct record *records = slab->records;
-    if (slab->record_capacity < count) records = calloc(count, sizeof *records);
-    if (records == NULL || commit_file(chunk_address(index), CHUNK, slot->file, slot->offset)) {
-        if (records != slab->records) free(records);
-        give_chunks(index, 1);
-        return CPU_MEMORY_HOST_FULL;
-    }
-    set_records(slab, records, count);
-    slab->sharing = IMPORTED;
-    publish(&records[slot->index], make_tag(size, device, kind, LIVE), owner);
-    store(&slab->slot, slot->size);
-    store(&slab->head, index + 1);
-    *base = chunk_address(index) + (uint64_t)slot->index * slot->size;
-    return CPU_MEMORY_OK;
-}
 
 /* The record whose allocation begins exactly at an address, NULL with the status when there is none. */
 static struct record *record_of(uint64_t base, int *status) {
@@ -687,7 +413,7 @@ static int change_state(uint64_t base, unsigned from, enum state to, struct reco
 
 static void release_place(uint64_t base) {
     struct chunk *chunk = &arena.chunk[(base - arena.base) >> CHUNK_SHIFT];
-    if (chunk->slot) release_slot(chunk, (uint32_t)(base & (CHUNK - 1)) / chunk->slot);
+    if (chunk->slot) slabs_release(chunk, (uint32_t)(base & (CHUNK - 1)) / chunk->slot);
     else release_span(chunk);
 }
 
@@ -702,7 +428,7 @@ int cpu_memory_release(uint64_t base) {
     return status;
 }
 
-static uint64_t charge_of(uint64_t size) { return round_up(size, SLOT_UNIT); }
+static uint64_t charge_of(uint64_t size) { return round_up(size, CPU_MEMORY_ALIGNMENT); }
 
 /* Managed memory may exceed the device's: only this computer has to hold it. */
 static int charged_to(int device, int kind) {
@@ -758,7 +484,7 @@ int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id) {
 
 int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *base) {
     uint64_t room;
-    ensure_started();
+    arena_ensure_started();
     if (size == 0 || size >= arena.size || alignment > ARENA_ALIGNMENT) return CPU_MEMORY_ARENA_FULL;
     uint64_t step = alignment > CHUNK ? alignment : CHUNK;
     return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, hint, -1, 0, NULL,

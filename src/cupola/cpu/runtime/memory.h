@@ -17,7 +17,7 @@ enum cpu_memory_kind {
     CPU_MEMORY_HEAP /* from malloc() in a kernel, which may free it: nothing is remembered about it */
 };
 
-enum { CPU_MEMORY_DEVICES = 64, CPU_MEMORY_HOST = -1 };
+enum { CPU_MEMORY_DEVICES = 64, CPU_MEMORY_HOST = -1, CPU_MEMORY_ALIGNMENT = 512 };
 
 typedef struct cpu_allocation {
     uint64_t base, size;
@@ -64,7 +64,7 @@ uint64_t cpu_memory_used(int device);
 uint64_t cpu_memory_free_bytes(int device);
 uint64_t cpu_memory_capacity(int device);
 
-/* Allocate size > 0 bytes, aligned to 512, and account for them; `owner` is kept for the caller. Pinned
+/* Allocate size > 0 bytes, aligned to CPU_MEMORY_ALIGNMENT, and account for them; `owner` is kept for the caller. Pinned
  * and managed memory counts on this computer only. Returns a cpu_memory_status. The contents are
  * undefined. */
 int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base);
