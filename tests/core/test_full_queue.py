@@ -104,3 +104,32 @@ def test_alone(run_python, call):
     program += f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n"
     done = run_python(program)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+
+
+def test_memory_that_is_still_to_be_freed(run_python):
+    """The driver may wait until there is memory: behind a host function that has not even begun to ask for the GIL."""
+    program = """
+import ctypes
+from cupola import CUDAError, Device, DeviceMemoryResource
+from cupola.bindings import driver
+
+dev = Device(0)
+dev.set_current()
+stream, other = dev.create_stream(), dev.create_stream()
+pool = DeviceMemoryResource(dev, {"max_size": 64 << 20})
+first = pool.allocate(48 << 20, stream=stream)
+stream.sync()
+address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
+python = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
+for function, argument in (ctypes.CDLL(None).usleep, 300_000), (python, 0):
+    assert int(driver.cuLaunchHostFunc(int(stream.handle), address(function), argument)[0]) == 0
+first.close()
+try:
+    pool.allocate(48 << 20, stream=other).close()
+except CUDAError as error:  # a GPU's driver need not wait
+    assert error.name == "CUDA_ERROR_OUT_OF_MEMORY"
+stream.sync()
+print("done")
+"""
+    done = run_python(program)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr

@@ -9,6 +9,8 @@
  * Small allocations go to the slabs of the arena, and the pool charges for them in steps of 2 MiB. Large
  * ones are kept after a free, with their pages, until the pool holds more than its release threshold when
  * the program synchronises, is trimmed, or somebody else needs the memory. */
+#include <Python.h>
+
 #include <sched.h>
 #include <stdlib.h>
 
@@ -166,16 +168,23 @@ void pool_count_import(CUmemoryPool pool, uint64_t size) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* The caller may have kept the GIL (cupola/gil.h), and a host function written in Python may come before the free. */
+static void wait_without_gil(CUstream stream, uint64_t sequence) {
+    PyThreadState *here = PyGILState_GetThisThreadState() && PyGILState_Check() ? PyEval_SaveThread() : NULL;
+    stream_wait_until(stream, sequence);
+    if (here) PyEval_RestoreThread(here);
+}
+
 /* Wait for the oldest queued free of the pool; false when there is none. */
 static bool wait_for_pending(CUmemoryPool pool) {
     pthread_mutex_lock(&pool->lock);
     struct pending_free *oldest = pool->pending.previous;
     bool any = oldest != &pool->pending;
     CUstream stream = any ? handle_retain(oldest->stream) : NULL;
-    uint64_t sequence = any ? atomic_load(&oldest->sequence) : 0;
+    uint64_t sequence = any ? __atomic_load_n(&oldest->op->sequence, __ATOMIC_RELAXED) : 0;
     pthread_mutex_unlock(&pool->lock);
     if (!any) return false;
-    if (sequence) stream_wait_until(stream, sequence);
+    if (sequence) wait_without_gil(stream, sequence);
     else sched_yield(); /* it is being queued by another thread */
     stream_release(stream);
     return true;
@@ -294,7 +303,7 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
     op = p ? op_new(OP_FREE, stream->context) : NULL;
     if (op == NULL) {
         free(p);
-        stream_wait_until(stream, atomic_load(&stream->submitted)); /* no memory to queue it: do it here */
+        wait_without_gil(stream, atomic_load(&stream->submitted)); /* no memory to queue it: do it here */
         if (pool) pool_free_now(allocation);
         else (void)cpu_memory_free(allocation->base);
         return CUDA_SUCCESS;
@@ -303,6 +312,7 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
     p->stream = handle_retain(stream);
     p->base = allocation->base;
     p->size = allocation->size;
+    p->op = op;
     if (pool) {
         pthread_mutex_lock(&pool->lock);
         pool->used -= round_up(allocation->size, UNIT);

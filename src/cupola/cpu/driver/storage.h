@@ -76,8 +76,8 @@ struct pending_free { /* a stream-ordered free that is queued */
     struct pending_free *next, *previous;
     CUmemoryPool pool; /* NULL: the memory is from cuMemAlloc */
     CUstream stream;   /* referenced */
-    uint64_t base, size, id;
-    _Atomic uint64_t sequence;
+    uint64_t base, size;
+    struct op *op; /* outlives this */
 };
 
 struct CUmemPoolHandle_st {

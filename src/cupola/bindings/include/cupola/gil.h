@@ -6,7 +6,9 @@
  * take no place in that queue. They wait only for the lock of a stream or context which another thread holds while *it*
  * waits in a launch (tools/blocking_calls.c measures both on a GPU). So where the process has one Python thread they keep
  * the GIL, which saves as much time as such a call's whole way through Python takes, and where there are more they give it
- * up: one of those may be in a launch, and another may have to run before that can end.
+ * up: one of those may be in a launch, and another may have to run before that can end. An allocation for which a pool
+ * has no memory until a free in another stream has run waits on the CPU device, which gives the GIL up itself then
+ * (cpu/driver/pool_storage.c).
  *
  *     PyThreadState *others = cupola_let_others_run();
  *     status = cu->cuStreamWaitEvent(stream, event, 0);
