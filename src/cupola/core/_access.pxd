@@ -1,3 +1,5 @@
+from libc.stdint cimport uint32_t
+
 from cupola.core._cuda cimport CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUresult, CUstream, cu
 
 
@@ -10,3 +12,14 @@ cdef inline CUresult copy_async(CUdeviceptr to, CUdeviceptr frm, size_t size, CU
     if cu.cuCtxGetCurrent(&current) == CUDA_SUCCESS and current == NULL:
         return CUDA_ERROR_INVALID_CONTEXT
     return cu.cuMemcpyAsync(to, frm, size, stream)
+
+
+cdef inline CUresult fill_async(
+    CUdeviceptr pointer, uint32_t pattern, int width, size_t count, CUstream stream
+) noexcept nogil:
+    """Fill with `count` patterns of `width` bytes: 1, 2 or 4."""
+    if width == 1:
+        return cu.cuMemsetD8Async(pointer, <unsigned char>pattern, count, stream)
+    if width == 2:
+        return cu.cuMemsetD16Async(pointer, <unsigned short>pattern, count, stream)
+    return cu.cuMemsetD32Async(pointer, pattern, count, stream)

@@ -46,12 +46,7 @@ def fill(uintptr_t pointer, uint32_t pattern, int width, size_t count, Stream qu
         try:
             device, owner = queue.find_device(), device_of(pointer)
             with nogil:
-                if width == 1:
-                    status = cu.cuMemsetD8Async(pointer, <unsigned char>pattern, count, stream)
-                elif width == 2:
-                    status = cu.cuMemsetD16Async(pointer, <unsigned short>pattern, count, stream)
-                else:
-                    status = cu.cuMemsetD32Async(pointer, pattern, count, stream)
+                status = fill_async(pointer, pattern, width, count, stream)
         finally:
             leave(pushed)
         if status == CUDA_ERROR_INVALID_VALUE and is_elsewhere(owner, device):

@@ -7,7 +7,7 @@ from cpython.long cimport PyLong_Check
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
-from cupola.core._access cimport copy_async
+from cupola.core._access cimport copy_async, fill_async
 from cupola.core._context cimport current_context, enter, leave, resets, was_reset
 from cupola.core._cuda cimport (
     CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
@@ -523,12 +523,7 @@ cdef class Buffer:
             keep_for_graph(stream, (graph_operand(self.allocation),))
         native, pointer, count = queue.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
         with nogil:
-            if width == 1:
-                status = cu.cuMemsetD8Async(pointer, <unsigned char>pattern, count, native)
-            elif width == 2:
-                status = cu.cuMemsetD16Async(pointer, <unsigned short>pattern, count, native)
-            else:
-                status = cu.cuMemsetD32Async(pointer, pattern, count, native)
+            status = fill_async(pointer, pattern, width, count, native)
         if status != CUDA_SUCCESS:
             from cupola.core import _access
 
