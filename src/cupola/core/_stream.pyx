@@ -265,10 +265,9 @@ cdef class Stream:
                     "wait() takes an Event, a Stream or an object with __cuda_stream__(), "
                     f"not {type(event_or_stream).__name__}"
                 )
-            other.open_pointer()
             event = new_event(other.find_context(), False, False)
             target = event.pointer
-            record_event(event, other.pointer)
+            record_event(event, other.open_pointer())
         others = let_others_run()
         status = cu.cuStreamWaitEvent(pointer, target, 0)
         take_back(others)

@@ -38,14 +38,17 @@ cdef CUevent _take(CUcontext context) noexcept:
 
 cdef void _put_back(CUcontext context, CUevent event) noexcept:
     global _count
-    cdef PyThreadState* others
     if _count == MOST_IDLE:
-        others = let_others_run()
-        cu.cuEventDestroy(event)
-        take_back(others)
+        _destroy(event)
     else:
         _idle[_count].context, _idle[_count].event = context, event
         _count += 1
+
+
+cdef void _destroy(CUevent event) noexcept:
+    cdef PyThreadState* others = let_others_run()
+    cu.cuEventDestroy(event)
+    take_back(others)
 
 
 def _forget_idle(address):
@@ -78,7 +81,7 @@ cdef int wait_for(CUstream producer, CUstream consumer) except -1:
         status = cu.cuStreamWaitEvent(consumer, event, 0)
     take_back(others)
     if status != CUDA_SUCCESS:
-        cu.cuEventDestroy(event)
+        _destroy(event)
         return check(status, call)
     if not is_gone(context, born):      # reset by another thread meanwhile
         _put_back(context, event)
