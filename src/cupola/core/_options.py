@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def as_options(cls: type[T], options: Any, keywords: dict[str, Any] | None = None) -> T:
-    """Make `cls` from an instance, a dict, None, or keywords, whichever was given.
+    """Make `cls`, a class with :func:`naming_options`, from an instance, a dict, None, or keywords.
 
     Raises
     ------
@@ -40,23 +40,27 @@ def as_options(cls: type[T], options: Any, keywords: dict[str, Any] | None = Non
     if keywords:
         if options is not None:
             raise TypeError(f"give {cls.__name__} or keywords, not both")
-        return _make(cls, keywords)
+        return cls(**keywords)
     if options is None:
         return cls()
     if isinstance(options, cls):
         return options
     if isinstance(options, dict):
-        return _make(cls, options)
+        return cls(**options)
     raise TypeError(f"options must be {cls.__name__}, a dict of its fields, or None; not {type(options).__name__}")
 
 
 def naming_options(cls: type[T]) -> type[T]:
-    """Let the constructor of a dataclass refuse unknown names as :func:`as_options` does."""
+    """Let the constructor of a dataclass refuse unknown names with the one that may be meant."""
     make = cls.__init__
+    known = cls.__dataclass_fields__  # type: ignore[attr-defined]
 
     @wraps(make)
     def __init__(self: T, *args: Any, **values: Any) -> None:
-        _refuse_unknown(cls, values)
+        for name in values:
+            if name not in known:
+                today = [option.name for option in fields(cls)]  # type: ignore[arg-type]  # without older spellings
+                raise no_such_name(cls.__name__, "option", name, today)
         make(self, *args, **values)
 
     cls.__init__ = __init__  # type: ignore[assignment]
@@ -69,19 +73,6 @@ def no_such_name(whose: str, what: str, name: object, known: Iterable[str]) -> T
 
     near = get_close_matches(str(name), list(known), 1)
     return TypeError(f"{whose} has no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-
-
-def _make(cls: type[T], values: dict[str, Any]) -> T:
-    _refuse_unknown(cls, values)
-    return cls(**values)
-
-
-def _refuse_unknown(cls: type, values: dict[str, Any]) -> None:
-    known = cls.__dataclass_fields__  # type: ignore[attr-defined]
-    for name in values:
-        if name not in known:
-            today = [option.name for option in fields(cls)]  # without older spellings
-            raise no_such_name(cls.__name__, "option", name, today)
 
 
 def _users_level() -> int:
