@@ -396,7 +396,7 @@ cdef int _read_interface(StridedMemory view, object interface, str protocol) exc
                 raise ValueError(f"byte strides {strides} must be multiples of the item size {view.itemsize}")
             view.extents[ndim + axis] = stride // view.itemsize
     if data is None:
-        raise BufferError(f"an {protocol} without the address of its data cannot be viewed")
+        raise BufferError(f"the {protocol} has no address of the data")
     address, read_only = data
     view.ptr = address or 0
     view.readonly = read_only
