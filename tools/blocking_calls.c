@@ -24,7 +24,7 @@ static CUkernel kernel;
 static CUlibrary library;
 static CUmodule module;
 static CUmemoryPool pool;
-static CUevent event, pending, timed, done_early, done_late, shared, events[REPEATS];
+static CUevent event, pending, asleep, timed, done_early, done_late, shared, events[REPEATS];
 static CUdeviceptr memory, pieces[REPEATS], reserved;
 static CUmemGenericAllocationHandle handle;
 static void *pinned;
@@ -89,6 +89,7 @@ static CUmemPoolProps pool_of_device(void) {
 #define CALL(name, ...) static CUresult name(int i) { (void)i; __VA_ARGS__ }
 CALL(record, return cuEventRecord(event, held);)
 CALL(record_new, return cuEventRecord(events[i], held);)
+CALL(record_asleep, return cuEventRecord(asleep, held);)
 CALL(record_timed, return cuEventRecord(timed, held);)
 CALL(record_other, return cuEventRecord(event, other);)
 CALL(wait_done, return cuStreamWaitEvent(held, done_early, 0);)
@@ -191,6 +192,7 @@ static const struct call {
 } calls[] = {
     {"cuEventRecord", record, 1},
     {"cuEventRecord, new events", record_new, 1},
+    {"cuEventRecord, CU_EVENT_BLOCKING_SYNC", record_asleep, 1},
     {"cuEventRecord with timing", record_timed, 1},
     {"cuEventRecord in another stream", record_other, 1},
     {"cuStreamWaitEvent, over", wait_done, 1},
@@ -289,6 +291,7 @@ static void prepare(void) {
     MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     MUST(cuEventCreate(&pending, CU_EVENT_DISABLE_TIMING));
     MUST(cuEventCreate(&shared, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+    MUST(cuEventCreate(&asleep, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
     MUST(cuEventCreate(&timed, 0));
     MUST(cuEventCreate(&done_early, 0));
     MUST(cuEventCreate(&done_late, 0));

@@ -91,6 +91,7 @@ ALONE = {
     "record": "stream.record(event)",
     "record with timing": "stream.record(timed)",
     "new events": "stream.record().close()",
+    "events that the host waits for asleep": "stream.record(blocking_sync=True).close()",
     "wait": "other.record(event); stream.wait(event)",
     "memory": "dev.allocate(64, stream=stream).close()",
     "launch": "launch(stream, config, kernel)",
