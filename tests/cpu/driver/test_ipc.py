@@ -247,13 +247,19 @@ def test_a_neighbour_in_a_shared_slab(context):
 
 
 @pytest.mark.cpu_only
-@pytest.mark.parametrize("at", [56, 57, 59, 60, 61, 62, 63])
-def test_damaged_handles_of_small_memory(context, at):
-    """Where in the file the memory is: nothing else leads anywhere but to another slot of the same size."""
+@pytest.mark.parametrize(
+    ("at", "damage", "expected"),
+    [
+        (40, b"\xff" * 8, "CUDA_ERROR_INVALID_VALUE"),  # the size, which must not wrap around
+        (56, b"\x41", "CUDA_ERROR_INVALID_HANDLE"),  # the chunk of the file
+        (59, b"\x41", "CUDA_ERROR_INVALID_HANDLE"),
+        (60, b"\x41", "CUDA_ERROR_INVALID_VALUE"),  # the size of the chunk's slots
+        (61, b"\x41", "CUDA_ERROR_INVALID_VALUE"),
+        (62, b"\x41", "CUDA_SUCCESS"),  # the number of the slot: another one of that size
+        (63, b"\x41", "CUDA_ERROR_INVALID_VALUE"),
+    ],
+)
+def test_damaged_handles_of_small_memory(context, at, damage, expected):
     handle = bytearray(raw(ok(driver.cuIpcGetMemHandle(ok(driver.cuMemAlloc(3000))))))
-    handle[at] ^= 0x41
-    assert OtherProcess("damaged", bytes(handle)).answer() in (
-        "CUDA_ERROR_INVALID_HANDLE",
-        "CUDA_ERROR_INVALID_VALUE",
-        "CUDA_SUCCESS",
-    )
+    handle[at : at + len(damage)] = damage
+    assert OtherProcess("damaged", bytes(handle)).answer() == expected
