@@ -407,7 +407,7 @@ cdef Stream _waited(object owner):
     try:
         return foreign_stream(owner)
     except Exception as error:
-        raise ValueError(f"wait() cannot take the {type(owner).__name__}: {error}") from error
+        raise ValueError(f"wait() cannot take the {type(owner).__name__}: {str(error) or repr(error)}") from error
 
 
 cdef Stream other_stream_argument(object stream):
