@@ -34,6 +34,11 @@ def test_tables(tool, path):
     assert all(row.why for row in rows if row.why is not None)
 
 
+def test_the_documentation_says_how_many_there_are(tool):
+    count = sum(len(tool.read_table(path)[1]) for path in TABLES)
+    assert f"some {round(count, -2):,} snippets" in (TOOLS.parent / "docs" / "migrate.md").read_text()
+
+
 def test_rows(tool, tmp_path):
     path = tmp_path / "table.txt"
     path.write_text("x = 1\n# rows\nx + 1\n# a comment\nif x:\n    y = 2\n1 / 0  # differs: why not\n")
