@@ -83,6 +83,7 @@ def test_values(device, name, given, remembered):
             "miss normal or streaming",
         ),
         ("speed", 1, TypeError, "LaunchConfig has no field 'speed'"),
+        ("sizeof", 1, TypeError, "LaunchConfig has no field 'sizeof'$"),
     ],
 )
 def test_bad(device, name, given, error, text):

@@ -407,7 +407,8 @@ cdef dict _convert_all(dict attributes):
     unknown = [name for name in attributes if name not in ATTRIBUTES]
     if unknown:
         from cupola.core._options import no_such_name
-        raise no_such_name("LaunchConfig", "field", min(unknown), (*dir(LaunchConfig), *ATTRIBUTES))
+        fields = [name for name in dir(LaunchConfig) if not name.startswith("_")]
+        raise no_such_name("LaunchConfig", "field", min(unknown), fields)
     return {name: convert(name, attributes[name]) for name in ATTRIBUTES if attributes.get(name) is not None}
 
 
