@@ -48,7 +48,7 @@ def fetched(body: Body, access: Access, base: Value) -> str | None:
     None when the access is no such load. ``base`` is the value of the address register.
     """
     group = body.groups.get(id(access.instruction))
-    if group is None or body.width == 1 or len(group.early) == 1 or body.control.is_guarded:
+    if group is None or len(group.early) == 1 or body.control.is_guarded:
         return None
     if id(group) not in body.fetches:
         body.fetches[id(group)] = _begin(body, group, base)
