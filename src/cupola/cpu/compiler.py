@@ -184,7 +184,7 @@ class LoadedModule:
     def facts(self, index: int, block: tuple[int, int, int]) -> Facts:
         """What the emitter wants to know about a kernel, for blocks of threads of the given size."""
         kernel = self.kernel(index)
-        return kernel.facts(choose_shape(block, whole_warps=kernel.info.whole_warps))
+        return kernel.facts(_shape(kernel.info, block))
 
     def compile(self, index: int, block: tuple[int, int, int]) -> Variant:
         """The machine code of a kernel for blocks of threads of the given size.
@@ -194,12 +194,16 @@ class LoadedModule:
         ImageError
             When llvmlite is not installed, or the kernel cannot be compiled.
         """
-        shape = choose_shape(block, whole_warps=self.kernels[index].whole_warps)
+        shape = _shape(self.kernels[index], block)
         with self._lock:
             variant = self._variants.get((index, shape))
             if variant is None:
                 variant = self._variants[index, shape] = Variant(self, index, shape)
             return variant
+
+
+def _shape(kernel: KernelInfo, block: tuple[int, int, int]) -> Shape:
+    return choose_shape(block, whole_warps=kernel.whole_warps, one_by_one=kernel.one_by_one)
 
 
 def _fields(record: KernelInfo | VariableInfo) -> tuple[Any, ...]:

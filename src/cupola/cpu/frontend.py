@@ -116,6 +116,7 @@ class ParsedModule:
             ptx_version=10 * major + minor,
             binary_version=BINARY_VERSION,
             whole_warps=whole_warps,
+            one_by_one=not whole_warps and passes.walk_alone(prepared),
             has_stack=layout.has_stack,
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,

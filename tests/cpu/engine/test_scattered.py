@@ -238,3 +238,51 @@ def test_the_first_lane_at_fault_is_named(kernel: str, faults: dict[str, str]) -
     macro, _, number = kernel.partition("_")
     *_, thread, text = CASES[macro][int(number)]
     assert text in faults[kernel] and f"in thread ({thread}, 0, 0)" in faults[kernel], faults[kernel]
+
+
+WALKS = r"""
+extern "C" __global__ void multiply(const int *starts, const int *columns, const double *values, const double *x,
+                                    double *y, int n) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= n) return;
+    double total = 0;
+    for (int i = starts[row]; i < starts[row + 1]; ++i) total += values[i] * x[columns[i]];
+    y[row] = total;
+}
+"""
+
+
+@pytest.mark.parametrize("longest", [1, 3, 17])
+def test_each_thread_walks_by_itself(longest: int, engine: str) -> None:
+    """A sparse matrix with a row for each thread; the last row ends where the memory does."""
+    random = np.random.default_rng(longest)
+    starts = np.concatenate([[0], np.cumsum(random.integers(0, longest + 1, 150))]).astype(np.int32)
+    columns = random.integers(0, 150, starts[-1]).astype(np.int32)
+    values, x, y = (
+        random.integers(-9, 9, starts[-1]).astype(float),
+        random.integers(-9, 9, 150).astype(float),
+        np.ones(160),
+    )
+    run(WALKS + engine, "multiply", 5, 32, starts, columns, values, x, y, np.int32(150))
+    rows = [values[a:b] @ x[columns[a:b]] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    assert y.tolist() == [*rows, *[1] * 10]
+
+
+WRONG_WALKS = r"""
+#define WALK(name, stop, found) extern "C" __global__ void name(int *data, int *other, int n) { \
+    int i = threadIdx.x, total = 0; \
+    data[2 * i] = 2 * i; data[2 * i + 1] = stop; other[2 * i] = found; \
+    asm volatile("" ::: "memory"); \
+    for (int j = data[2 * i], end = data[2 * i + 1]; j < end; ++j) total += data[other[j]]; \
+    other[2 * i + 1] = total; }
+WALK(too_far, i == 9 || i == 12 ? 67 + i : 2 * i + 2, 0)
+WALK(wrong_place, 2 * i + 2, i == 11 || i == 20 ? -i : 0)
+"""
+
+
+@pytest.mark.cpu_only
+def test_the_first_walk_at_fault_is_named() -> None:
+    texts = explanations(WRONG_WALKS, dict.fromkeys(["too_far", "wrong_place"], {}))
+    assert "in thread (9, 0, 0)" in texts["too_far"] and "past the end of a 256-byte allocation" in texts["too_far"]
+    assert "in thread (11, 0, 0)" in texts["wrong_place"] and "44 bytes before a 256-byte" in texts["wrong_place"]
+    assert all("out-of-bounds read of 4 bytes in global memory" in text for text in texts.values())

@@ -15,7 +15,7 @@ class Shape:
     ----------
     width
         Threads that one call of the body runs: 32, or fewer when the kernel has no operations among the threads
-        of a warp and the block is narrow.
+        of a warp and the block is narrow; one when the kernel is better off without lanes.
     contiguous
         The threads of a unit lie in one row of the block: ``%tid.x`` counts up by one over the lanes, ``%tid.y``
         and ``%tid.z`` are the same in all of them.
@@ -28,7 +28,7 @@ class Shape:
     full: bool
 
 
-def choose_shape(block: tuple[int, int, int], *, whole_warps: bool) -> Shape:
+def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool) -> Shape:
     """The shape for a block of threads; with ``whole_warps`` units are warps whatever the block is like.
 
     Rows shorter than a warp would make lanes of one unit jump between rows, which costs far more than narrow
@@ -39,6 +39,8 @@ def choose_shape(block: tuple[int, int, int], *, whole_warps: bool) -> Shape:
     one_row = y * z == 1
     if whole_warps:
         width = WARP
+    elif one_by_one:
+        width = 1
     elif one_row:
         width = min(WARP, 1 << (threads - 1).bit_length())
     else:

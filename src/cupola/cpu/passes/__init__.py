@@ -8,6 +8,7 @@ from cupola.cpu.passes.control_flow import Block, waits_for_warps
 from cupola.cpu.passes.effects import CARRY, Effects, effects
 from cupola.cpu.passes.loops import Loop
 from cupola.cpu.passes.prepare import prepare
+from cupola.cpu.passes.walks import walk_alone
 
 __all__ = [
     "CARRY",
@@ -22,4 +23,5 @@ __all__ = [
     "effects",
     "prepare",
     "waits_for_warps",
+    "walk_alone",
 ]
