@@ -6,7 +6,9 @@
  * take no place in that queue. They wait only for the lock of a stream or context which another thread holds while *it*
  * waits in a launch (tools/blocking_calls.c measures both on a GPU). So where the process has one Python thread they keep
  * the GIL, which saves as much time as such a call's whole way through Python takes, and where there are more they give it
- * up: one of those may be in a launch, and another may have to run before that can end. An allocation for which a pool
+ * up: one of those may be in a launch, and another may have to run before that can end. A thread that Python knows
+ * nothing of is not counted: one that waits in a launch behind a host function written in Python, while the only Python
+ * thread uses the same stream, is not provided for. An allocation for which a pool
  * has no memory until a free in another stream has run waits on the CPU device, which gives the GIL up itself then
  * (cpu/driver/pool_storage.c).
  *
