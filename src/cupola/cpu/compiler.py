@@ -8,6 +8,7 @@ again: see `recall`. Then the modules that read PTX and write LLVM IR are not ev
 from __future__ import annotations
 
 import threading
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from cupola.cpu import recall
@@ -75,7 +76,7 @@ class Variant:
     def _make_body(self, *, independent: bool) -> tuple[machine.MachineCode, _BodyFacts]:
         """Machine code with the bytes of its frame, the number of its sites, and the sites where it resumes."""
         shape = self._shape
-        name = self._module.identity, self._index, shape.width, shape.contiguous, shape.full, independent
+        name = self._module.identity, self._index, astuple(shape), independent
         key = machine.cache_key("body", *name)
         known = recall.recall(key)
         if known is not None:
@@ -203,7 +204,12 @@ class LoadedModule:
 
 
 def _shape(kernel: KernelInfo, block: tuple[int, int, int]) -> Shape:
-    return choose_shape(block, whole_warps=kernel.whole_warps, one_by_one=kernel.one_by_one)
+    return choose_shape(
+        block,
+        whole_warps=kernel.whole_warps,
+        one_by_one=kernel.one_by_one,
+        largest_compared=kernel.largest_compared,
+    )
 
 
 def _fields(record: KernelInfo | VariableInfo) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from cupola.cpu.codegen.shape import Shape
 from cupola.cpu.device_runtime import link_device_runtime
 from cupola.cpu.errors import ImageError
 from cupola.cpu.facts import KernelInfo, VariableInfo
+from cupola.cpu.passes.thread_numbers import largest_compared
 from cupola.cpu.ptx import ast
 from cupola.cpu.ptx.errors import describe
 
@@ -41,6 +42,7 @@ class Kernel:
             width=shape.width,
             x_is_contiguous=shape.contiguous,
             rows_are_whole=shape.contiguous and shape.full,
+            largest_x=shape.largest_x,
             suspends=suspends,
         )
         return Facts(self.info.name, analysis, self.layout, shape)
@@ -88,10 +90,11 @@ class ParsedModule:
                 )
         layout = Layout.of(self.module, prepared)
         whole_warps = any(meets_warp(i) or i.opcode == "activemask" for i in instructions)
-        return Kernel(prepared, layout, self._describe(function, prepared, layout, whole_warps=whole_warps))
+        compared = largest_compared(instructions)
+        return Kernel(prepared, layout, self._describe(function, prepared, layout, compared, whole_warps=whole_warps))
 
     def _describe(
-        self, function: ast.Function, prepared: ast.Function, layout: Layout, *, whole_warps: bool
+        self, function: ast.Function, prepared: ast.Function, layout: Layout, compared: int, *, whole_warps: bool
     ) -> KernelInfo:
         major, minor = self.module.version
         directives = function.directives
@@ -117,6 +120,7 @@ class ParsedModule:
             binary_version=BINARY_VERSION,
             whole_warps=whole_warps,
             one_by_one=not whole_warps and passes.walk_alone(prepared),
+            largest_compared=compared,
             has_stack=layout.has_stack,
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,

@@ -22,9 +22,19 @@ def kernel(body: str, before: str = "") -> tuple[ast.Module, ast.Function]:
 
 
 def analysed(
-    body: str, before: str = "", *, width: int = 32, x_is_contiguous: bool = True, rows_are_whole: bool = True
+    body: str,
+    before: str = "",
+    *,
+    width: int = 32,
+    x_is_contiguous: bool = True,
+    rows_are_whole: bool = True,
+    largest_x: int = 1023,
 ) -> Analysis:
     module, function = kernel(body, before)
     return analyse(
-        prepare(module, function), width=width, x_is_contiguous=x_is_contiguous, rows_are_whole=rows_are_whole
+        prepare(module, function),
+        width=width,
+        x_is_contiguous=x_is_contiguous,
+        rows_are_whole=rows_are_whole,
+        largest_x=largest_x,
     )

@@ -23,6 +23,7 @@ from types import MappingProxyType
 
 from .builder import Builder, constant
 from .instructions import settle_nans
+from .patterns import Pattern
 from .values import BITS, Affine, Origin, Value
 
 Kind = int | None
@@ -176,8 +177,14 @@ class Registers:
         if name in self.warp_lines and value is not None:
             line = value.affine
             if line is not None and line.stride == 1 and line.exact == "true":
-                value = replace(value, affine=replace(line, whole=True))
+                value = replace(value, affine=replace(line, whole=True), pattern=value.pattern or self._lanes(value))
         return value
+
+    def _lanes(self, value: Value) -> Pattern:
+        """A line that begins at a multiple of the width, as a pattern."""
+        assert value.affine is not None
+        width, whole = self.builder.width, (1 << BITS[value.type]) - 1
+        return Pattern(value.affine.base, tuple(range(width)), whole & -width)
 
     def read(self, name: str, type: str, *, raw_nans: bool = False) -> Value:
         """The register's value as an LLVM type: its low bits when it is wider, zeros above when it is narrower.

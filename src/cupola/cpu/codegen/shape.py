@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WARP = 32
+LARGEST_X = 1023
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +22,23 @@ class Shape:
         and ``%tid.z`` are the same in all of them.
     full
         Every unit has all its threads.
+    largest_x
+        What ``%tid.x`` is at most.
     """
 
     width: int
     contiguous: bool
     full: bool
+    largest_x: int = LARGEST_X
 
 
-def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool) -> Shape:
+def choose_shape(
+    block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool, largest_compared: int
+) -> Shape:
     """The shape for a block of threads; with ``whole_warps`` units are warps whatever the block is like.
+
+    Where ``%tid.x`` is compared with numbers that are larger than all of a block's (``largest_compared``), it matters
+    how large a block is; its size counts as the next power of two, so that there are not too many shapes.
 
     Rows shorter than a warp would make lanes of one unit jump between rows, which costs far more than narrow
     vectors do; a block of a single row has no such problem and ends in a partial unit at most.
@@ -45,4 +54,6 @@ def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: 
         width = min(WARP, 1 << (threads - 1).bit_length())
     else:
         width = min(WARP, x & -x)
-    return Shape(width, one_row or x % width == 0, threads % width == 0)
+    beyond = 1 << (x - 1).bit_length()
+    largest_x = beyond - 1 if width > 1 and beyond - 1 <= largest_compared else LARGEST_X
+    return Shape(width, one_row or x % width == 0, threads % width == 0, min(largest_x, LARGEST_X))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cupola.cpu.passes import thread_numbers
 from cupola.cpu.ptx import ast
 
 from .builder import Builder, constant
@@ -82,7 +81,7 @@ def _thread_index(body: Body, component: str) -> Value:
 
         def count_up(b: Builder) -> Value:
             vector = b.binary("add", b.splat(first), b.iota())
-            return _line_of_lanes(body, vector, first, thread_numbers.LARGEST)
+            return _line_of_lanes(body, vector, first, body.shape.largest_x)
 
         return body.at_entry("tid.x of each lane", count_up)
 

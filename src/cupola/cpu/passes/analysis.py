@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cupola.cpu.passes.control_flow import Block, build_blocks, call_targets, connect_predecessors, waits_for_warps
+from cupola.cpu.passes.control_flow import (
+    Block,
+    build_blocks,
+    call_targets,
+    connect_predecessors,
+    decide,
+    waits_for_warps,
+)
 from cupola.cpu.passes.divergence import Divergence
 from cupola.cpu.passes.liveness import Liveness
 from cupola.cpu.passes.loops import Loop, Order, may_wait, order_blocks
-from cupola.cpu.passes.thread_numbers import copies_of_thread_number, zeros
+from cupola.cpu.passes.thread_numbers import LARGEST, copies_of_thread_number, known_numbers
 from cupola.cpu.passes.uniformity import UNIFORM, VARYING, Shape, Uniformity, _Unknown
 from cupola.cpu.passes.warp_lines import WarpLines
 from cupola.cpu.ptx import ast
@@ -43,8 +50,7 @@ class Analysis:
     shapes : dict
         By register: `UNIFORM` (0), a stride other than 0, or `VARYING` (None). See `shape`.
     constants : dict
-        Registers with one definition, an unguarded ``mov`` of a number: the `ast.Immediate`. And some that are
-        found to be always zero.
+        Registers with one definition, an unguarded ``mov`` of a number: the `ast.Immediate`. And some that are found to be always one number.
     local : set of str
         Registers that never carry a value from one block to another (nor around a loop): they are written before
         they are read in every run of the block, so an unguarded write need not keep the old value of lanes that
@@ -107,6 +113,7 @@ def analyse(
     width: int,
     x_is_contiguous: bool,
     rows_are_whole: bool = False,
+    largest_x: int = LARGEST,
     suspends: Callable[[ast.Instruction], bool] = waits_for_warps,
 ) -> Analysis:
     """Analyse a function that `prepare` has made ready.
@@ -122,6 +129,8 @@ def analyse(
         blockDim.x is a multiple of the width, or the block has one row only.
     rows_are_whole : bool
         blockDim.x is a multiple of the width.
+    largest_x : int
+        What ``%tid.x`` is at most.
     suspends : callable, optional
         Which instructions end a block because the warp may be suspended there; barriers by default.
 
@@ -140,26 +149,32 @@ def analyse(
     address of a local variable counts as uniform (all lanes have the same offset in their own local memory); what
     is loaded from there never does.
     """
-    functions = _Functions(function, build_blocks(function, suspends))
+    built = build_blocks(function, suspends)
+    copies: dict[str, frozenset[str]] = {}
+    always: dict[str, int] = {}
+    if width > 1 and not function.parts:
+        built, copies, always = _decided(function, built, largest_x)
+    functions = _Functions(function, built)
     blocks = functions.blocks
     liveness = Liveness(blocks)
     if functions.entries:  # the empty first block
         liveness.live_in[0] = liveness.live_in[blocks[0].successors[0].index]
     registers = {name: function.registers[name] for name in liveness.bit}
-    local, constants, single = _definitions(blocks, liveness)
+    constants, single = _definitions(blocks)
+    local = _local(blocks, liveness)
     shapes: dict[str, Shape] = {}
     loaded: set[str] = set()
     kept = set(registers)
-    numbers = {name: immediate.value for name, immediate in constants.items() if immediate.kind == "int"}
-    thread_numbers: list[frozenset[str]] = [frozenset()] * len(blocks)
-    if width > 1 and not functions.entries:
-        thread_numbers = copies_of_thread_number(blocks)
-        found = zeros(blocks, thread_numbers, single, numbers)
-        constants |= {name: ast.Immediate(number) for name, number in found.items()}
-        numbers |= found
+    numbers = _numbers(constants)
+    thread_numbers = [copies.get(block.label, frozenset()) for block in blocks]
+    constants = {**{name: ast.Immediate(number) for name, number in always.items()}, **constants}
+    numbers = always | numbers
     lines = WarpLines(width, numbers, x_is_contiguous=x_is_contiguous, rows_are_whole=rows_are_whole)
     if width > 1:
-        lines.find((instruction for block in blocks for instruction in block.code()), single)
+        definitions = _writers(blocks)
+        if functions.entries:
+            definitions = {name: found for name, found in definitions.items() if name in single}
+        lines.find(definitions)
         uniformity = Uniformity(
             x_is_contiguous=x_is_contiguous,
             has_local=uses_local_memory(function),
@@ -306,23 +321,63 @@ class _Functions:
             connect_predecessors(self.blocks)
 
 
-def _definitions(blocks: list[Block], liveness: Liveness) -> tuple[set[str], dict[str, ast.Immediate], set[str]]:
-    """Registers that stay within a block, those that hold a constant, and those with one definition."""
-    home: dict[str, Block | None] = {}
+def _decided(
+    function: ast.Function, blocks: list[Block], largest_x: int
+) -> tuple[list[Block], dict[str, frozenset[str]], dict[str, int]]:
+    """The blocks without those that no thread reaches because ``%tid.x`` is a small number.
+
+    By the label of each block, the registers that hold ``%tid.x`` where it begins; and the registers that always hold
+    one number.
+    """
+    while True:
+        constants, single = _definitions(blocks)
+        numbers = _numbers(constants)
+        copies = copies_of_thread_number(blocks)
+        known = known_numbers(blocks, copies, single, numbers, largest_x)
+        ends = (block.terminator for block in blocks)
+        if not any(end and end.guard and end.guard.register.name in known.conditions for end in ends):
+            return blocks, {block.label: copies[block.index] for block in blocks}, known.numbers
+        blocks = decide(function, blocks, known.conditions)
+
+
+def _definitions(blocks: list[Block]) -> tuple[dict[str, ast.Immediate], set[str]]:
+    """Registers that hold a constant, and those with one definition."""
     count: dict[str, int] = {}
     constants: dict[str, ast.Immediate] = {}
-    across = 0
-    for bits in liveness.live_in:
-        across |= bits
     for block in blocks:
         for instruction, effect in zip(block.code(), block.effects, strict=True):
             for name in effect.writes:
-                home[name] = block if home.setdefault(name, block) is block else None
                 count[name] = count.get(name, 0) + 1
             if instruction.opcode == "mov" and instruction.guard is None:
                 target, source = instruction.operands
                 if isinstance(target, ast.Register) and isinstance(source, ast.Immediate):
                     constants[target.name] = source
-    local = {name for name, block in home.items() if block is not None and not liveness.bit[name] & across}
     single = {name for name, number in count.items() if number == 1}
-    return local, {name: value for name, value in constants.items() if name in single}, single
+    return {name: value for name, value in constants.items() if name in single}, single
+
+
+def _numbers(constants: Mapping[str, ast.Immediate]) -> dict[str, int]:
+    return {name: c.value for name, c in constants.items() if isinstance(c, ast.Immediate) and c.kind == "int"}
+
+
+def _writers(blocks: list[Block]) -> dict[str, list[ast.Instruction]]:
+    """The instructions that write each register."""
+    found: dict[str, list[ast.Instruction]] = {}
+    for block in blocks:
+        for instruction, effect in zip(block.code(), block.effects, strict=True):
+            for name in effect.writes:
+                found.setdefault(name, []).append(instruction)
+    return found
+
+
+def _local(blocks: list[Block], liveness: Liveness) -> set[str]:
+    """Registers that stay within a block."""
+    home: dict[str, Block | None] = {}
+    across = 0
+    for bits in liveness.live_in:
+        across |= bits
+    for block in blocks:
+        for effect in block.effects:
+            for name in effect.writes:
+                home[name] = block if home.setdefault(name, block) is block else None
+    return {name for name, block in home.items() if block is not None and not liveness.bit[name] & across}

@@ -10,7 +10,7 @@ it; `analysis` later puts the real ways in. Of these only ``bra``, ``ret`` and `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cupola.cpu.passes.effects import Effects, effects
@@ -97,6 +97,25 @@ def build_blocks(function: ast.Function, suspends: Callable[[ast.Instruction], b
     """The reachable blocks of a function in the order of the text, the entry first."""
     blocks = _split(function, suspends)
     _connect(function, blocks)
+    return _finished(function, blocks)
+
+
+def decide(function: ast.Function, blocks: list[Block], conditions: Mapping[str, bool]) -> list[Block]:
+    """The blocks without the ways that nobody goes, where the values of predicates are known."""
+    for block in blocks:
+        end = block.terminator
+        if end is None or end.guard is None or end.guard.register.name not in conditions:
+            continue
+        if conditions[end.guard.register.name] == end.guard.negated:  # it does nothing
+            block.terminator, block.successors = None, block.successors[-1:]
+        elif end.opcode == "bra":
+            block.terminator, block.successors = None, block.successors[:1]
+        else:
+            block.terminator, block.successors = _without_guard(end), []
+    return _finished(function, blocks)
+
+
+def _finished(function: ast.Function, blocks: list[Block]) -> list[Block]:
     blocks = _simplify(function, blocks)
     for index, block in enumerate(blocks):
         block.index = index

@@ -193,6 +193,8 @@ class Uniformity:
 
     def _operand(self, operand: ast.Operand) -> State:
         if type(operand) is ast.Register:
+            if operand.name in self.constants:
+                return UNIFORM
             # A register that nothing defines has no value that could differ.
             return self.shapes.get(operand.name, UNIFORM)
         match operand:

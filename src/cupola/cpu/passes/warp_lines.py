@@ -3,17 +3,25 @@
 ``threadIdx.x % 32`` and ``threadIdx.x / 32`` are how kernels name a lane and a warp. As a sum of the first lane's value
 and the lane number, ``%tid.x`` says nothing about them; but the first lane's value is a multiple of the width, so the
 low bits are the lane number and those above are the same in all lanes. Two sets of registers are kept: *multiples*,
-uniform multiples of the width, and *lines*, which are a multiple plus the lane number. Only registers with a single,
-unguarded definition are in them.
+uniform multiples of the width, and *lines*, which are a multiple plus the lane number. All definitions of such a
+register, none of them guarded, make it one: a loop that adds 512 to ``%tid.x`` counts in lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from cupola.cpu.ptx import ast
 
 _WORDS = frozenset(["u32", "s32", "b32", "u64", "s64", "b64"])
+
+
+_MADE_BY = frozenset(["mov", "add", "sub", "mul", "mad", "cvt", "and", "shl"])
+
+
+def _may_be_line(instruction: ast.Instruction) -> bool:
+    is_register = bool(instruction.operands) and isinstance(instruction.operands[0], ast.Register)
+    return is_register and instruction.guard is None and instruction.opcode in _MADE_BY
 
 
 class WarpLines:
@@ -41,15 +49,19 @@ class WarpLines:
         self.lines: set[str] = set()
         self.multiples: set[str] = set()
 
-    def find(self, instructions: Iterable[ast.Instruction], single: set[str]) -> None:
-        """Fill both sets. ``single`` are the registers with one definition; definitions come before their uses."""
-        for instruction in instructions:
-            target = instruction.operands[0] if instruction.operands else None
-            if instruction.guard is None and isinstance(target, ast.Register) and target.name in single:
-                if self._is_multiple(instruction):
-                    self.multiples.add(target.name)
-                elif self._is_line(instruction):
-                    self.lines.add(target.name)
+    def find(self, definitions: Mapping[str, Sequence[ast.Instruction]]) -> None:
+        """Fill both sets, by all instructions that write a register; what one of them contradicts is taken out."""
+        known = {name: found for name, found in definitions.items() if all(_may_be_line(i) for i in found)}
+        self.multiples, self.lines = set(known), set(known)
+        changed = True
+        while changed:
+            changed = False
+            for name, found in known.items():
+                for held, is_so in ((self.multiples, self._is_multiple), (self.lines, self._is_line)):
+                    if name in held and not all(map(is_so, found)):
+                        held.discard(name)
+                        changed = True
+        self.lines -= self.multiples  # what only loops define by themselves
 
     def keeps_lane(self, mask: int) -> bool:
         """Whether ``line & mask`` is again a line: the mask has all bits of the lane number."""
