@@ -18,7 +18,7 @@ from .fetches import Fetch
 from .layout import Layout
 from .meetings import is_meeting
 from .nans import float_registers, ignores_nan_bits
-from .registers import Inexact, Kind, Registers
+from .registers import REGISTER_TYPE, Inexact, Kind, Registers
 from .runs import Run, plan_runs
 from .scattered import Row
 from .shape import Shape
@@ -113,17 +113,19 @@ class Body:
         self._entry_values: dict[str, Value] = {}
         self._scratch: dict[tuple[str, int], str] = {}
         self._tables: dict[str, str] = {}
+        constants = self._constants()
         self.registers = Registers(
             self.builder,
             facts.analysis.registers,
             kinds,
-            self._registers_with_homes(),
+            self._registers_with_homes() - constants.keys(),
             frame_offset=-(-4 * 4 * len(self.blocks) // 64) * 64,
             in_frame=independent,
             far=far and not independent,
             inexact=inexact,
             floats=float_registers(self.blocks),
             warp_lines=facts.analysis.warp_lines,
+            constants=constants,
         )
         self.whole_blocks = (
             not independent
@@ -137,6 +139,17 @@ class Body:
         self.rows: dict[object, Row] = {}
         self.runs: dict[int, Run] = {}
         self.fetches: dict[int, Fetch | None] = {}
+
+    def _constants(self) -> dict[str, Value]:
+        """Registers that always hold one number, or the address of a variable in shared or local memory."""
+        found: dict[str, Value] = {}
+        for name, known in self.analysis.constants.items():
+            type = REGISTER_TYPE[self.analysis.registers[name]]
+            if isinstance(known, ast.Immediate):
+                found[name] = self._immediate(known, f"i{BITS[type]}")
+            elif self.layout.places[known.name].space in ("shared", "local") and type in ("i32", "i64"):
+                found[name] = self.builder.cast("trunc", self.symbol(known), type)
+        return found
 
     def _registers_with_homes(self) -> set[str]:
         """Those that live across blocks, across the way to a meeting, or around a guarded instruction."""
@@ -240,9 +253,6 @@ class Body:
         """The value of a source operand as an LLVM type; for ``raw_nans`` see `Registers.read`."""
         match operand:
             case ast.Register(name):
-                known = self.analysis.constants.get(name)
-                if known is not None:
-                    return self._constant(name, known, type)
                 return self.registers.read(name, type, raw_nans=raw_nans)
             case ast.Selector(register):  # the lowering takes the part that it names
                 return self.registers.read(register.name, type)
@@ -256,13 +266,6 @@ class Body:
                 place = self.layout.places[name]
                 return self._fit(self.opaque(operand) if place.opaque else self.symbol(operand), type)
         raise TypeError(f"{operand!r} is no source operand")
-
-    def _constant(self, name: str, known: ast.Immediate, type: str) -> Value:
-        """What a register that always holds one number holds, so that shifts and shuffles by it see a literal."""
-        value = self._immediate(known, f"i{BITS[self.registers.natural_type(name)]}")
-        if BITS[type] != BITS[value.type]:
-            value = self.builder.extend(value, f"i{BITS[type]}", is_signed=False)
-        return self.builder.bitcast(value, type)
 
     def guard(self, guard: ast.Guard) -> Value:
         """The predicate in front of an instruction."""

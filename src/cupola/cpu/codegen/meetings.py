@@ -224,7 +224,7 @@ def _return_and_resume(body: Body, block: Block, instruction: ast.Instruction, k
     if not control.always_full:
         body.store_field("mask", control.live())
     live = body.analysis.live_in(block.successors[0])
-    body.registers.save(live)
+    body.registers.save(body.analysis.to_save(block))
     builder.line(f"ret i32 {code}")
     builder.label(label)
     body.registers.restore(live)

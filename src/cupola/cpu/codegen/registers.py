@@ -69,6 +69,8 @@ class Home:
     narrow: str = ""
     vector: str = ""
     exact: str = ""
+    is_used: bool = False
+    """Whether code has been written that relies on which of these there are."""
 
     @property
     def is_affine(self) -> bool:
@@ -95,6 +97,7 @@ class Registers:
         far: bool = False,
         floats: frozenset[str] = frozenset(),
         warp_lines: Set[str] = frozenset(),
+        constants: Mapping[str, Value] = MappingProxyType({}),
     ) -> None:
         self.builder = builder
         self.declared = declared
@@ -105,6 +108,8 @@ class Registers:
         """Registers of which `nans` says that they hold results of f32 arithmetic only."""
         self.warp_lines = warp_lines
         """Registers that are a multiple of the width plus the lane number where they are affine."""
+        self.constants = constants
+        """What registers hold that always hold one number, so that shifts and shuffles by it see a literal."""
         self.first_lane: Callable[[], Value] = lambda: constant("i32", 0)
         """Tells a lane that runs the current block."""
         self.irregular: dict[str, Inexact] = {}
@@ -138,10 +143,17 @@ class Registers:
             home.kind = 0
         if home.kind == 0 or home.is_affine:
             home.scalar = self._room(f"%s.{label}", home.type, home.slot)
-        need = self.inexact.get(name) if home.is_affine else None
-        if home.is_varying or need is Demand.LOOSE:
+        if home.is_varying:
             home.vector = self._room(f"%v.{label}", builder.vector_type(home.type), home.slot)
+        if home.is_affine and name in self.inexact:
+            self._make_inexact(name, home, self.inexact[name])
+            home.is_used = True
+
+    def _make_inexact(self, name: str, home: Home, need: Inexact) -> None:
+        """Give an affine home what it takes to hold values whose lanes may have wrapped."""
+        label = name.lstrip("%").replace("$", ".")
         if need is Demand.LOOSE:
+            home.vector = self._room(f"%v.{label}", self.builder.vector_type(home.type), home.slot)
             home.exact = self._room(f"%e.{label}", "i1", home.extra_slot)
         elif isinstance(need, Origin):
             home.origin = need
@@ -170,7 +182,7 @@ class Registers:
 
     def current(self, name: str) -> Value | None:
         """The value of a register in whatever type it was written, or None when it was never written."""
-        value = self.values.get(name)
+        value = self.values.get(name) or self.constants.get(name)
         if value is None and name in self.homes:
             value = self._load_home(name, self.homes[name])
             value = self.values[name] = replace(value, raw_nan=name in self.floats)
@@ -226,6 +238,8 @@ class Registers:
 
     def write(self, name: str, value: Value, lanes: Value, *, signed: bool = False) -> None:
         """Write a register in the lanes of a mask (an i1 value; the constant true: in all that matter)."""
+        if name in self.constants:
+            return
         value = self.convert(name, value, signed=signed)
         if name in self.homes and name not in self.floats:
             value = settle_nans(self.builder, value)
@@ -248,6 +262,7 @@ class Registers:
 
     def _load_home(self, name: str, home: Home) -> Value:
         builder, type = self.builder, home.type
+        home.is_used = True
         if self.in_frame:
             return self._load_slot(home, home.slot)
         if home.kind == 0:
@@ -287,6 +302,9 @@ class Registers:
             self.irregular[name] = Demand.VARYING
             return
         origin = replace(line.origin, narrow="") if line.origin is not None else None
+        if line.exact != "true" and not home.is_used:
+            self._make_inexact(name, home, origin if origin is not None else Demand.LOOSE)
+        home.is_used = True
         if line.exact != "true" and not home.exact and (origin is None or origin != home.origin):
             known = self.irregular.get(name, origin if home.origin is None else Demand.LOOSE)
             self.irregular[name] = origin if origin is not None and known == origin else Demand.LOOSE
@@ -348,6 +366,7 @@ class Registers:
             home = self.homes.get(name)
             if home is None or self.in_frame:
                 continue
+            home.is_used = True
             if home.vector:
                 value = self.current(name)
                 assert value is not None
@@ -387,6 +406,7 @@ class Registers:
             home = self.homes.get(name)
             if home is None or self.in_frame:
                 continue
+            home.is_used = True
             if self.far:
                 if home.type == "i1" and home.scalar:  # of which `save_all` has made one for each lane
                     builder.line(f"store i1 {self._load_scalar(home)}, ptr {self._at(home.scalar)}")

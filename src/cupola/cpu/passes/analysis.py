@@ -18,11 +18,14 @@ from cupola.cpu.passes.liveness import Liveness
 from cupola.cpu.passes.loops import Loop, Order, may_wait, order_blocks
 from cupola.cpu.passes.thread_numbers import LARGEST, copies_of_thread_number, known_numbers
 from cupola.cpu.passes.uniformity import UNIFORM, VARYING, Shape, Uniformity, _Unknown
+from cupola.cpu.passes.unsaved import unsaved_registers
 from cupola.cpu.passes.warp_lines import WarpLines
 from cupola.cpu.ptx import ast
 
 __all__ = ["UNIFORM", "VARYING", "Analysis", "Shape", "analyse"]
 
+
+Constant = ast.Immediate | ast.Symbol
 
 _Edges = frozenset[tuple[int, int]]
 
@@ -50,7 +53,8 @@ class Analysis:
     shapes : dict
         By register: `UNIFORM` (0), a stride other than 0, or `VARYING` (None). See `shape`.
     constants : dict
-        Registers with one definition, an unguarded ``mov`` of a number: the `ast.Immediate`. And some that are found to be always one number.
+        Registers with one definition, an unguarded ``mov`` of a number or a variable's address: the `ast.Immediate` or
+        `ast.Symbol`. And some that are found to be always one number.
     local : set of str
         Registers that never carry a value from one block to another (nor around a loop): they are written before
         they are read in every run of the block, so an unguarded write need not keep the old value of lanes that
@@ -72,7 +76,7 @@ class Analysis:
     watching: _Edges
     registers: dict[str, str]
     shapes: dict[str, Shape]
-    constants: dict[str, ast.Immediate]
+    constants: dict[str, Constant]
     local: set[str]
     loaded: set[str]
     warp_lines: set[str]
@@ -80,6 +84,8 @@ class Analysis:
     liveness: Liveness
     kept: set[str]
     """Registers that some lanes write while others still want the values that they have, so that writes are by mask."""
+    unsaved: list[int]
+    """By block: the registers, as bits of ``liveness``, that may have changed since the last barrier when it ends."""
     outside: dict[str, int]
     """By part: the registers, as bits of ``liveness``, that callers want after they are back."""
 
@@ -105,6 +111,12 @@ class Analysis:
         What to keep when a warp is suspended in front of the block.
         """
         return list(self.liveness.names(self.liveness.live_in[block.index] | self.outside.get(block.part, 0)))
+
+    def to_save(self, block: Block) -> list[str]:
+        """Those of the registers that live behind the barrier at the end of ``block`` that the frame may not have."""
+        behind = block.successors[0]
+        live = self.liveness.live_in[behind.index] | self.outside.get(behind.part, 0)
+        return list(self.liveness.names(live & self.unsaved[block.index]))
 
 
 def analyse(
@@ -210,6 +222,7 @@ def analyse(
         thread_numbers,
         liveness,
         kept,
+        unsaved_registers(blocks, liveness),
         outside,
     )
 
@@ -340,23 +353,23 @@ def _decided(
         blocks = decide(function, blocks, known.conditions)
 
 
-def _definitions(blocks: list[Block]) -> tuple[dict[str, ast.Immediate], set[str]]:
+def _definitions(blocks: list[Block]) -> tuple[dict[str, Constant], set[str]]:
     """Registers that hold a constant, and those with one definition."""
     count: dict[str, int] = {}
-    constants: dict[str, ast.Immediate] = {}
+    constants: dict[str, Constant] = {}
     for block in blocks:
         for instruction, effect in zip(block.code(), block.effects, strict=True):
             for name in effect.writes:
                 count[name] = count.get(name, 0) + 1
             if instruction.opcode == "mov" and instruction.guard is None:
                 target, source = instruction.operands
-                if isinstance(target, ast.Register) and isinstance(source, ast.Immediate):
+                if isinstance(target, ast.Register) and isinstance(source, Constant):
                     constants[target.name] = source
     single = {name for name, number in count.items() if number == 1}
     return {name: value for name, value in constants.items() if name in single}, single
 
 
-def _numbers(constants: Mapping[str, ast.Immediate]) -> dict[str, int]:
+def _numbers(constants: Mapping[str, Constant]) -> dict[str, int]:
     return {name: c.value for name, c in constants.items() if isinstance(c, ast.Immediate) and c.kind == "int"}
 
 
