@@ -11,7 +11,7 @@ allocation, so all are. Where some of them store, the site of the first one reme
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -72,8 +72,9 @@ class Group:
     """Accesses of one block at constant distances from each other.
 
     ``verdict`` is the i1 that says that all are inside, once the first access has been written; in shared memory,
-    ``pointer`` is then the place with offset 0. ``early`` are the loads that nothing else that touches memory comes
-    before, since the first access, so that they may be done together with it.
+    ``pointer`` is then the place with offset 0. Where lanes are at known distances, ``lowest`` is the lowest place of
+    all, and ``windows`` has what was loaded for the early ones (spans.py). ``early`` are the loads that nothing else
+    that touches memory comes before, since the first access, so that they may be done together with it.
     """
 
     accesses: list[tuple[Access, int]] = field(default_factory=list)
@@ -82,6 +83,8 @@ class Group:
     stores: bool = False
     verdict: str = ""
     pointer: str = ""
+    lowest: str = ""
+    windows: dict[tuple[str, int, int], str] = field(default_factory=dict)
 
     def offset(self, access: Access) -> int:
         return next(offset for other, offset in self.accesses if other.instruction is access.instruction)
@@ -189,41 +192,85 @@ def pointer_in_shared(body: Body, access: Access, first: Value, *, row: bool) ->
     here = group.offset(access)
     if not group.pointer:
         start = builder.binary("sub", first, constant(first.type, here)) if here else first
-        _check_group(body, access, group, start, row=row)
+        size = access.size
+        _check_group(body, access, group, start, size * body.width if row else size, step=row * size)
         # Signed, because lane 0 of a row may be in front of shared memory when it does not run.
         distance = builder.cast("sext", start, "i64")
         group.pointer = builder.emit(f"getelementptr i8, ptr %shared, i64 {distance.ir}")
     return builder.emit(f"getelementptr i8, ptr {group.pointer}, i64 {here}") if here else group.pointer
 
 
+def lowest_in_shared(
+    body: Body, access: Access, first: Value, distances: Sequence[int], reach: int
+) -> tuple[str, int, Group]:
+    """Check an access of shared memory whose lanes are ``distances`` behind ``first``, the lowest place.
+
+    ``reach`` is how many bytes there are from there to the end of the last place. Returns the pointer to the lowest
+    place of the group, how far behind it this access begins, and the group. For lanes that do not run see
+    `pointer_in_shared`.
+    """
+    builder, control = body.builder, body.control
+    group = None if control.is_guarded else body.groups.get(id(access.instruction))
+    if group is None:
+        group = Group([(access, 0)])
+    here, lowest = group.offset(access), min(offset for _, offset in group.accesses)
+    if not group.lowest:
+        start = _moved(body, first, -here)
+        _check_group(body, access, group, start, reach, distances=distances)
+        distance = builder.cast("sext", _moved(body, start, lowest), "i64")
+        group.lowest = builder.emit(f"getelementptr i8, ptr %shared, i64 {distance.ir}")
+    return group.lowest, here - lowest, group
+
+
 def _moved(body: Body, address: Value, offset: int) -> Value:
     return body.builder.binary("add", address, constant(address.type, offset)) if offset else address
 
 
-def _check_group(body: Body, access: Access, group: Group, start: Value, *, row: bool) -> None:
+def _check_group(
+    body: Body,
+    access: Access,
+    group: Group,
+    start: Value,
+    reach: int,
+    *,
+    step: int = 0,
+    distances: Sequence[int] = (),
+) -> None:
+    """Check all accesses of a group in shared memory.
+
+    Each one's bytes, ``reach`` of them, begin at its offset from ``start``; the lanes are ``step`` apart or at
+    ``distances``.
+    """
     builder, control = body.builder, body.control
     offsets = [offset for _, offset in group.accesses]
     verdict = "true"
     for offset in sorted({min(offsets), max(offsets)}):
-        verdict = builder.both(verdict, inside(body, access, 0, _moved(body, start, offset), row=row))
+        verdict = builder.both(verdict, shared_fits(body, access, _moved(body, start, offset), reach))
     careful, go_on = builder.new_label("careful"), builder.new_label("inside")
     builder.line(f"br i1 {verdict}, label %{go_on}, label %{careful}, !prof !1")
     builder.label(careful)
-    span = row * access.size
-    checks = [(site_of(body, member, row=row)[1], offset) for member, offset in group.accesses]
-    if len(checks) == 1:
+    checks = [(site_of(body, member, row=bool(step))[1], offset) for member, offset in group.accesses]
+    if distances:
+        table = body.table("i64", [number for check in checks for number in check])
+        lanes = body.table("i32", distances)
+        builder.declarations["declare i32 @cupola_check_places(ptr, ptr, i32, i32, ptr, ptr, i32)"] = None
+        status = builder.emit(
+            f"call i32 @cupola_check_places(ptr %context, ptr %warp, i32 {control.lanes().ir}, {builder.typed(start)}, "
+            f"ptr {lanes}, ptr {table}, i32 {len(checks)})"
+        )
+    elif len(checks) == 1:
         ((packed, _),) = checks
         builder.declarations["declare i32 @cupola_check(ptr, ptr, i64, i32, i32, i32)"] = None
         status = builder.emit(
             f"call i32 @cupola_check(ptr %context, ptr %warp, i64 {packed}, i32 {control.lanes().ir}, "
-            f"{builder.typed(_moved(body, start, checks[0][1]))}, i32 {span})"
+            f"{builder.typed(_moved(body, start, checks[0][1]))}, i32 {step})"
         )
     else:
         table = body.table("i64", [number for check in checks for number in check])
         builder.declarations["declare i32 @cupola_check_all(ptr, ptr, i32, i32, i32, ptr, i32)"] = None
         status = builder.emit(
             f"call i32 @cupola_check_all(ptr %context, ptr %warp, i32 {control.lanes().ir}, {builder.typed(start)}, "
-            f"i32 {span}, ptr {table}, i32 {len(checks)})"
+            f"i32 {step}, ptr {table}, i32 {len(checks)})"
         )
     control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
     builder.line(f"br label %{go_on}")

@@ -24,7 +24,7 @@ from .instructions.registry import LLVM_TYPE
 from .machine import stores_by_mask
 from .runs import Run
 from .scattered import find_row, gather, gather_run, scatter
-from .spans import Span, load_span, span_fits, span_of, store_span
+from .spans import Span, in_shared, load_span, span_fits, span_of, store_span
 from .values import BITS, Value
 
 if TYPE_CHECKING:
@@ -469,6 +469,9 @@ def _store_or(
 
 
 def _span_load(body: Body, access: Access, address: Value, span: Span) -> list[Value]:
+    place = in_shared(body, access, span)
+    if place is not None:
+        return [Value(lanes, access.type, True) for lanes in load_span(body, access, span, place)]
     number, packed = site_of(body, access, row=False)
 
     def others() -> list[Value]:
@@ -488,6 +491,9 @@ def _takes_span(body: Body, address: Value) -> bool:
 
 
 def _span_store(body: Body, access: Access, address: Value, span: Span, values: list[Value]) -> None:
+    place = in_shared(body, access, span) if _everyone_runs(body) == "true" else None
+    if place is not None:
+        return store_span(body, access, span, values, place)
     number, packed = site_of(body, access, row=False)
 
     def others() -> None:

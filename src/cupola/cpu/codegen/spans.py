@@ -8,11 +8,11 @@ loading first in shared memory, which no other processor uses. What lies far apa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from . import machine
-from .bounds import Access, inside, shared_fits
+from .bounds import Access, inside, lowest_in_shared, shared_fits
 from .builder import constant
 from .values import BITS, Value, signed
 
@@ -24,6 +24,9 @@ _FARTHEST = 1 << 24
 
 _WINDOW = 64
 """Bytes of a window at most: what the largest vector registers hold."""
+
+_ROOM = 1024
+"""Bytes around shared memory that may be read, as lanes that do not run do; ROW_BYTES in runtime/scheduler.c."""
 
 _CLOSE = 4
 """How many elements may lie between the first and the last place, over those that are accessed."""
@@ -51,6 +54,18 @@ class Span:
 
     def is_close(self, access: Access) -> bool:
         return self.length(access) <= _CLOSE * len(set(self.offsets)) * access.count
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a span in shared memory is: behind the pointer ``start``, with the windows there that are loaded already.
+
+    These are found by their type, where they begin and how many elements they have.
+    """
+
+    start: str
+    span: Span
+    windows: dict[tuple[str, int, int], str]
 
 
 def span_of(body: Body, access: Access, address: Value) -> Span | None:
@@ -111,42 +126,76 @@ def _window_size(access: Access, length: int) -> tuple[int, int]:
     return size, -(-length // size) * size if access.space == "shared" else length
 
 
-def load_span(body: Body, access: Access, span: Span) -> list[str]:
+def in_shared(body: Body, access: Access, span: Span) -> Place | None:
+    """Where a span in shared memory is, after its check; None where the check may fail for lanes that do not run.
+
+    Accesses of a group have their windows at common places, so what one has loaded serves the others.
+    """
+    reach = span.length(access) * access.element
+    if access.space != "shared" or span.exact != "true" or not span.is_close(access) or reach + _WINDOW > _ROOM:
+        return None
+    distances = [offset * access.element for offset in span.offsets]
+    start, behind, group = lowest_in_shared(body, access, span.first, distances, reach)
+    if behind % access.element:
+        return Place(_behind(body, start, behind), span, {})
+    moved = replace(span, offsets=tuple(offset + behind // access.element for offset in span.offsets))
+    is_early = any(early.instruction is access.instruction for early, _ in group.early)
+    return Place(start, moved, group.windows if is_early else {})
+
+
+def _behind(body: Body, start: str, distance: int) -> str:
+    return body.builder.emit(f"getelementptr i8, ptr {start}, i64 {distance}")
+
+
+def load_span(body: Body, access: Access, span: Span, place: Place | None = None) -> list[str]:
     """Load the elements of all lanes, which are inside; a vector for each element."""
-    builder, start = body.builder, _start(body, access, span)
+    builder, length = body.builder, span.length(access)
+    known: dict[tuple[str, int, int], str] = {}
+    if place is None:
+        start = _start(body, access, span)
+    else:
+        start, span, known = place.start, place.span, place.windows
     if not span.is_close(access):
         return [
             builder.gather(access.type, p, align=access.element).ir for p in _far_pointers(body, access, span, start)
         ]
-    size, length = _window_size(access, span.length(access))
+    size, length = _window_size(access, length)
     lanes = span.places(access)
-    begins = _windows({place for places in lanes for place in places}, length, size)
+    wanted = {at for places in lanes for at in places}
+    begins = _windows(wanted, length, size) if place is None else sorted({at // size * size for at in wanted})
     at = {begin + i: number * size + i for number, begin in enumerate(begins) for i in range(size)}
-    parts = [
-        builder.emit(f"load <{size} x {access.type}>, ptr {_place(body, access, start, begin)}, align {access.element}")
-        for begin in begins
-    ]
+    for begin in begins:
+        if (access.type, begin, size) not in known:
+            pointer = _place(body, access, start, begin)
+            vector = f"<{size} x {access.type}>"
+            known[access.type, begin, size] = builder.emit(f"load {vector}, ptr {pointer}, align {access.element}")
+    parts = [known[access.type, begin, size] for begin in begins]
     whole, count = _joined(body, access.type, parts, size)
     return [_shuffled(body, access.type, whole, count, [at[place] for place in places]) for places in lanes]
 
 
-def store_span(body: Body, access: Access, span: Span, values: list[Value]) -> None:
+def store_span(body: Body, access: Access, span: Span, values: list[Value], place: Place | None = None) -> None:
     """Store the elements of all lanes, which are inside; of lanes at one place the highest counts."""
-    builder, start = body.builder, _start(body, access, span)
+    builder, length = body.builder, span.length(access)
+    if place is None:
+        start = _start(body, access, span)
+    else:
+        start, span = place.start, place.span
     values = [builder.splat(value) for value in values]
     if not span.is_close(access):
         for value, pointers in zip(values, _far_pointers(body, access, span, start), strict=True):
             builder.scatter(value, pointers, constant("i1", 1), align=access.element)
         return
-    size, length = _window_size(access, span.length(access))
+    size, length = _window_size(access, length)
     sources = {
-        place: index * body.width + lane
+        at: index * body.width + lane
         for index, places in enumerate(span.places(access))
-        for lane, place in enumerate(places)
+        for lane, at in enumerate(places)
     }
+    begins = _windows(set(sources), length, size) if place is None else sorted({at // size * size for at in sources})
     whole, count = _joined(body, access.type, [value.ir for value in values], body.width)
-    for begin in _windows(set(sources), length, size):
-        wanted = [sources.pop(place, None) for place in range(begin, begin + size)]
+    for begin in begins:
+        wanted = [sources.pop(at, None) for at in range(begin, begin + size)]
         pointer = _place(body, access, start, begin)
         vector = f"<{size} x {access.type}>"
         new = _shuffled(body, access.type, whole, count, [0 if w is None else w for w in wanted])

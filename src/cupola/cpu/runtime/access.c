@@ -163,6 +163,18 @@ CPU_HELPER uint32_t cupola_check_all(cpu_context *context, cpu_warp *warp, uint3
     return 0;
 }
 
+/* The same for lanes at any distances from there. */
+CPU_HELPER uint32_t cupola_check_places(cpu_context *context, cpu_warp *warp, uint32_t mask, uint32_t offset,
+                                        const uint32_t *distances, const uint64_t (*checks)[2], uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t rest = mask; rest; rest &= rest - 1) {
+            int lane = __builtin_ctz(rest);
+            const uint32_t address = offset + (uint32_t)checks[i][1] + distances[lane];
+            if (!cpu_resolve(context, warp, lane, unpack_site(checks[i][0]), address)) return 1;
+        }
+    return 0;
+}
+
 /* The next basic block for the independent body to run: the lowest one from `start` on, then from the beginning,
  * that has threads other than those which found there that they must wait. `frame` begins with a mask for each
  * block, followed by the mask of the threads that were waiting when the block was last tried. Returns the number
