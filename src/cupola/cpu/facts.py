@@ -10,9 +10,9 @@ class KernelInfo:
     """What the driver and the engine want to know about a kernel.
 
     ``params`` are (name, offset, size, alignment), sizes are in bytes. ``whole_warps`` says that its threads meet by
-    warps, so that units must be such, ``one_by_one`` that they are better run without lanes; ``largest_compared`` is the
-    largest number that ``%tid.x`` is compared with; ``has_stack``, ``stack_bytes`` and ``stack_grows`` say whether threads
-    have a stack, what the frames of called functions take there, and whether that may not be all.
+    warps, so that units must be such, ``one_by_one`` that they are better run without lanes; ``largest_compared`` is
+    the largest number that ``%tid.x`` is compared with; ``has_stack``, ``stack_bytes`` and ``stack_grows`` say whether
+    threads have a stack, what the frames of called functions take there, and whether that may not be all.
     """
 
     name: str

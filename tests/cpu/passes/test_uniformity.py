@@ -312,3 +312,22 @@ def test_lanes_in_rows_that_are_no_multiple_of_the_width() -> None:
 def test_what_comes_out_of_memory(text: str, loaded: set[str]) -> None:
     found = analysed(START + "ld.param.u64 %rd9, [p]; add.s64 %rd8, %rd9, %rd1;" + text).loaded
     assert found == loaded
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("LOOP: add.s32 %r1, %r1, 512;", "%r1"),
+        ("LOOP: add.s32 %r1, %r1, 500;", ""),
+        ("LOOP: @%p1 add.s32 %r1, %r1, 512;", ""),
+        ("LOOP: mov.u32 %r2, %r1; add.s32 %r1, %r2, 64;", "%r1 %r2"),
+        ("mov.u32 %r3, %ntid.x; LOOP: add.s32 %r1, %r1, %r3;", "%r1"),
+        ("mov.u32 %r3, 32; LOOP: add.s32 %r3, %r3, 96; add.s32 %r1, %r1, %r3;", "%r1"),
+        ("mov.u32 %r3, 32; LOOP: add.s32 %r3, %r3, 97; add.s32 %r1, %r1, %r3;", ""),
+        ("LOOP: mov.u32 %r2, %r4; mov.u32 %r4, %r2;", "%r1"),
+    ],
+)
+def test_loops_that_count_in_lines(text: str, lines: str) -> None:
+    """Registers that are a multiple of the width plus the lane number, though a loop adds to them."""
+    body = f"mov.u32 %r1, %tid.x; setp.eq.s32 %p1, %r9, 5; {text} setp.lt.s32 %p2, %r1, 9999; @%p2 bra LOOP; ret;"
+    assert " ".join(sorted(analysed(body).warp_lines)) == lines

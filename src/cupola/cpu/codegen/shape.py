@@ -32,9 +32,7 @@ class Shape:
     largest_x: int = LARGEST_X
 
 
-def choose_shape(
-    block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool, largest_compared: int
-) -> Shape:
+def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool, largest_compared: int) -> Shape:
     """The shape for a block of threads; with ``whole_warps`` units are warps whatever the block is like.
 
     Where ``%tid.x`` is compared with numbers that are larger than all of a block's (``largest_compared``), it matters
