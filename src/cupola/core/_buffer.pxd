@@ -1,5 +1,6 @@
 from libc.stdint cimport uint32_t, uintptr_t
 
+from cupola.core._context cimport resets
 from cupola.core._cuda cimport CUcontext
 from cupola.core._memory_resource cimport MemoryResource
 from cupola.core._stream cimport StreamHandle
@@ -46,6 +47,13 @@ cdef class Buffer:
     cdef Allocation allocation              # None once closed
     cdef object __weakref__
     cdef Allocation open_allocation(self)   # RuntimeError once closed, CUDAError once gone
+
+
+cdef inline int require_open(Buffer buffer) except -1:
+    """As open_allocation, without a call where all is well."""
+    if buffer.allocation is None or resets != 0:
+        buffer.open_allocation()
+    return 0
 
 
 # A buffer over memory of `resource`, released behind the work in `stream` (None for host memory); of class Buffer

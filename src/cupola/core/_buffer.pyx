@@ -512,7 +512,7 @@ cdef class Buffer:
         cdef CUstream native
         cdef CUdeviceptr pointer
         cdef size_t count
-        self.open_allocation()
+        require_open(self)
         if older is not None:
             stream = older_stream(older, stream, "fill(value")
         width = fill_pattern(value, &pattern)
@@ -639,8 +639,8 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     cdef CUdeviceptr to, frm
     cdef size_t size = source.nbytes
     cdef CUresult status
-    target.open_allocation()
-    source.open_allocation()
+    require_open(target)
+    require_open(source)
     if target.nbytes != size:
         raise ValueError(
             f"the buffers must be of the same size: the source has {size} bytes, the destination {target.nbytes}"
