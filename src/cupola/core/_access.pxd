@@ -1,6 +1,21 @@
 from libc.stdint cimport uint32_t
 
-from cupola.core._cuda cimport CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUresult, CUstream, cu
+from cupola.core._cuda cimport (
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUpointer_attribute, CUresult, CUstream, cu,
+)
+
+
+cdef inline CUresult read_pointer(
+    CUdeviceptr pointer, unsigned int* memory_type, int* device, unsigned int* managed
+) noexcept:
+    """What the driver knows of memory (``cuPointerGetAttributes``): its CUmemorytype, device, and whether it migrates."""
+    cdef CUpointer_attribute attributes[3]
+    cdef void* values[3]
+    attributes[0], values[0] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory_type
+    attributes[1], values[1] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device
+    attributes[2], values[2] = CU_POINTER_ATTRIBUTE_IS_MANAGED, managed
+    return cu.cuPointerGetAttributes(3, attributes, values, pointer)
 
 
 cdef inline CUresult copy_async(CUdeviceptr to, CUdeviceptr frm, size_t size, CUstream stream) noexcept nogil:

@@ -11,10 +11,8 @@ from libc.stdint cimport uint32_t, uintptr_t
 
 from cupola.core._context cimport enter, leave, primary_context
 from cupola.core._cuda cimport (
-    CU_MEMORYTYPE_DEVICE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_CONTEXT,
-    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUpointer_attribute, CUresult, CUstream,
-    CUstreamCaptureStatus, check, cu, fail_because,
+    CU_MEMORYTYPE_DEVICE, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE,
+    CUDA_SUCCESS, CUcontext, CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus, check, cu, fail_because,
 )
 from cupola.core._stream cimport Stream
 
@@ -60,14 +58,9 @@ cdef bint _may_depend_on_context(CUresult status) noexcept:
 
 cdef int device_of(uintptr_t pointer) noexcept:
     """The device that memory is on; -1 for host, managed and unknown memory."""
-    cdef CUpointer_attribute attributes[3]
-    cdef void* values[3]
     cdef unsigned int kind = 0, managed = 0
     cdef int device = -1
-    attributes[0], values[0] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &kind
-    attributes[1], values[1] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
-    attributes[2], values[2] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed
-    if cu.cuPointerGetAttributes(3, attributes, values, pointer) != CUDA_SUCCESS:
+    if read_pointer(pointer, &kind, &device, &managed) != CUDA_SUCCESS:
         return -1
     return device if kind == CU_MEMORYTYPE_DEVICE and not managed else -1
 

@@ -7,13 +7,12 @@ from cpython.long cimport PyLong_Check
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
-from cupola.core._access cimport copy_async, fill_async
+from cupola.core._access cimport copy_async, fill_async, read_pointer
 from cupola.core._context cimport current_context, enter, leave, resets, was_reset
 from cupola.core._cuda cimport (
-    CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdeviceptr, CUpointer_attribute, CUresult, CUstream,
-    check, closed_error, cu, driver_usable, factory_error, gone_error, initialise,
+    CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
+    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check, closed_error, cu,
+    driver_usable, factory_error, gone_error, initialise,
 )
 from cupola.core._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
 from cupola.core._memory_resource cimport MemoryResource, byte_count
@@ -54,18 +53,13 @@ cdef class Allocation:
 
     cdef int read_kind(self) except -1:
         """Ask the driver, once, what kind of memory the pointer is of (``cuPointerGetAttributes``)."""
-        cdef CUpointer_attribute attributes[3]
-        cdef void* values[3]
         cdef unsigned int memory_type = 0, managed = 0
         cdef int device = -1
         cdef CUresult status
         if self.kind != UNREAD:
             return 0
-        attributes[0], values[0] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &memory_type
-        attributes[1], values[1] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
-        attributes[2], values[2] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed
         initialise()
-        status = cu.cuPointerGetAttributes(3, attributes, values, <CUdeviceptr>self.pointer)
+        status = read_pointer(<CUdeviceptr>self.pointer, &memory_type, &device, &managed)
         # Memory that CUDA has never seen is no error here: zeros, or one of these on some drivers.
         if status != CUDA_ERROR_INVALID_VALUE and status != CUDA_ERROR_INVALID_CONTEXT:
             check(status, b"cuPointerGetAttributes")
