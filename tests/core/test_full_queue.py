@@ -6,6 +6,8 @@ there the programs only show that the calls work.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 START = """
@@ -80,10 +82,20 @@ CALLS = {
 }
 
 
+@pytest.fixture
+def finishes(run_python) -> Callable[[str], None]:
+    """Run a program in a process of its own, to its end, which says ``done``."""
+
+    def check(program: str) -> None:
+        done = run_python(program)
+        assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+
+    return check
+
+
 @pytest.mark.parametrize("call", CALLS)
-def test_beside_a_thread_that_waits_in_a_launch(run_python, call):
-    done = run_python(START + BESIDE_A_LAUNCH.format(call=CALLS[call]))
-    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+def test_beside_a_thread_that_waits_in_a_launch(finishes, call):
+    finishes(START + BESIDE_A_LAUNCH.format(call=CALLS[call]))
 
 
 # One Python thread: only the host function needs the GIL besides, and it comes on a thread of the driver.
@@ -100,14 +112,12 @@ ALONE = {
 
 
 @pytest.mark.parametrize("call", ALONE)
-def test_alone(run_python, call):
+def test_alone(finishes, call):
     program = START.replace("go_on.wait() and None", "time.sleep(0.2)")
-    program += f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n"
-    done = run_python(program)
-    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+    finishes(program + f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n")
 
 
-def test_memory_that_is_still_to_be_freed(run_python):
+def test_memory_that_is_still_to_be_freed(finishes):
     """The driver may wait until there is memory: behind a host function that has not even begun to ask for the GIL."""
     program = """
 import ctypes
@@ -132,5 +142,4 @@ except CUDAError as error:  # a GPU's driver need not wait
 stream.sync()
 print("done")
 """
-    done = run_python(program)
-    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+    finishes(program)

@@ -52,23 +52,9 @@ def _stream() -> Stream:
     return device.create_stream()
 
 
-def run(
-    source: str,
-    name: str,
-    grid: Dim,
-    block: Dim,
-    *arguments: Any,
-    shared: int = 0,
-    cooperative: bool = False,
-    cluster: Dim | None = None,
-) -> None:
-    """Launch a kernel and wait for it. Arrays go to the device and come back; the rest are NumPy scalars.
-
-    With a cluster, the grid counts clusters.
-    """
-    run_kernel(
-        compile_kernel(source, name), grid, block, *arguments, shared=shared, cooperative=cooperative, cluster=cluster
-    )
+def run(source: str, name: str, grid: Dim, block: Dim, *arguments: Any, **launch: Any) -> None:
+    """Compile a kernel and run it, as `run_kernel` does."""
+    run_kernel(compile_kernel(source, name), grid, block, *arguments, **launch)
 
 
 def run_kernel(
@@ -80,7 +66,10 @@ def run_kernel(
     cooperative: bool = False,
     cluster: Dim | None = None,
 ) -> None:
-    """The same for a kernel that is there already."""
+    """Launch a kernel and wait for it. Arrays go to the device and come back; the rest are NumPy scalars.
+
+    With a cluster, the grid counts clusters.
+    """
     stream = _stream()
     device = Device(0)
     buffers, values = [], []
