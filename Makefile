@@ -14,7 +14,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-SOURCES := $(shell find src codegen meson.build pyproject.toml tools/private_files.py -type f \
+SOURCES := $(shell find src bindgen meson.build pyproject.toml tools/private_files.py -type f \
 	-not -name '*.pyc' 2>/dev/null)
 
 .PHONY: tour test headers lint asan docs clean
@@ -32,8 +32,8 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m codegen emit --check
-	$(BIN)/python -m codegen sample build/typing/sample.py
+	$(BIN)/python -m bindgen emit --check
+	$(BIN)/python -m bindgen sample build/typing/sample.py
 	$(BIN)/mypy --strict build/typing/sample.py
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.ir import Module
-from codegen.libraries import LIBRARIES
-from codegen.plan import plans
-from codegen.typesystem import Types
+from bindgen.ir import Module
+from bindgen.libraries import LIBRARIES
+from bindgen.plan import plans
+from bindgen.typesystem import Types
 from cupola.bindings import cufile, driver, nvml, runtime
 
 WITH_RECORDS = ("driver", "runtime", "nvml", "cufile")

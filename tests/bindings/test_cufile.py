@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from codegen.libraries import BINDINGS
+from bindgen.libraries import BINDINGS
 from cupola.bindings import cufile
 from cupola.pathfinder import DynamicLibNotFoundError
 

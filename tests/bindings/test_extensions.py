@@ -16,7 +16,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from codegen.libraries import LIBRARIES
+from bindgen.libraries import LIBRARIES
 from cupola.bindings import driver, get_include
 
 EXTENSIONS = Path(__file__).resolve().parents[2] / "examples" / "extensions"

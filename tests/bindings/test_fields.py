@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from codegen.emit_module import Layout
-from codegen.ir import Module
-from codegen.libraries import LIBRARIES
-from codegen.merge import fields
-from codegen.typesystem import Resolved, Types
+from bindgen.emit_module import Layout
+from bindgen.ir import Module
+from bindgen.libraries import LIBRARIES
+from bindgen.merge import fields
+from bindgen.typesystem import Resolved, Types
 
 ADDRESS = 0x1234
 OF_ALL_RECORDS = ("getPtr", "dtype", "to_array", "from_array")

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from codegen import emit
-from codegen.ir import Field, Module, Record, Typedef
-from codegen.libraries import BINDINGS, LIBRARIES
-from codegen.plan import plans
-from codegen.typesystem import Types
+from bindgen import emit
+from bindgen.ir import Field, Module, Record, Typedef
+from bindgen.libraries import BINDINGS, LIBRARIES
+from bindgen.plan import plans
+from bindgen.typesystem import Types
 
 MODULES = {name: importlib.import_module(f"cupola.bindings.{name}") for name in LIBRARIES}
 
@@ -32,7 +32,7 @@ def test_committed_files_are_what_the_ir_gives():
 def test_stale_files_are_noticed(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(emit, "outputs", lambda: iter([(tmp_path / "driver.c", "new")]))
     assert emit.emit(check=True) == 1
-    assert "run `python -m codegen emit`" in capsys.readouterr().err
+    assert "run `python -m bindgen emit`" in capsys.readouterr().err
     assert emit.emit() == 0 and emit.emit(check=True) == 0
 
 
@@ -122,7 +122,7 @@ def compile_only(source: str, folder: Path, *include: Path) -> subprocess.Comple
     return subprocess.run(command, capture_output=True, text=True)
 
 
-OURS = BINDINGS.parents[2] / "codegen" / "headers"
+OURS = BINDINGS.parents[2] / "bindgen" / "headers"
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from codegen.libraries import LIBRARIES
+from bindgen.libraries import LIBRARIES
 from cupola import pathfinder
 from cupola.bindings import Inspection, driver, nvrtc
 from cupola.bindings._inspection import report

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.libraries import BINDINGS
+from bindgen.libraries import BINDINGS
 from cupola.bindings import nvml
 
 np = pytest.importorskip("numpy")

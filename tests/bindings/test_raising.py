@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from codegen.ir import Module
-from codegen.libraries import LIBRARIES
-from codegen.plan import plans
-from codegen.typesystem import Types
+from bindgen.ir import Module
+from bindgen.libraries import LIBRARIES
+from bindgen.plan import plans
+from bindgen.typesystem import Types
 
 RAISING = [name for name, library in LIBRARIES.items() if library.error]
 

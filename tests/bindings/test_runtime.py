@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen.ir import Module
-from codegen.libraries import BINDINGS, LIBRARIES
+from bindgen.ir import Module
+from bindgen.libraries import BINDINGS, LIBRARIES
 from cupola.bindings import driver, runtime
 from tests.bindings.libcudart import PROGRAM, installed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from codegen.emit_sample import sample
-from codegen.libraries import LIBRARIES
+from bindgen.emit_sample import sample
+from bindgen.libraries import LIBRARIES
 from cupola import bindings
 
 

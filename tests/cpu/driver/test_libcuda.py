@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from codegen.ir import Module
-from codegen.libraries import LIBRARIES
+from bindgen.ir import Module
+from bindgen.libraries import LIBRARIES
 
 pytestmark = pytest.mark.cpu_only
 
@@ -121,7 +121,7 @@ print(_provider._provide_driver()[0])
 
 
 def test_every_function_is_exported():
-    from codegen.emit import symbols
+    from bindgen.emit import symbols
 
     text = symbols(Module.load(LIBRARIES["driver"].ir_path))
     from cupola.cpu import _driver

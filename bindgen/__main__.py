@@ -1,4 +1,4 @@
-"""Command line: ``python -m codegen history|parse|emit [--check]|sample``."""
+"""Command line: ``python -m bindgen history|parse|emit [--check]|sample``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .libraries import LIBRARIES
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="codegen", description="Generate the CUDA bindings.")
+    parser = argparse.ArgumentParser(prog="bindgen", description="Generate the CUDA bindings.")
     commands = parser.add_subparsers(dest="command", required=True)
-    history_command = commands.add_parser("history", help="first versions of the runtime's symbols -> codegen/ir")
+    history_command = commands.add_parser("history", help="first versions of the runtime's symbols -> bindgen/ir")
     history_command.add_argument("libraries", nargs="+", type=Path, help="libcudart of several CUDA versions")
-    parse_command = commands.add_parser("parse", help="NVIDIA's headers -> codegen/ir (needs libclang)")
+    parse_command = commands.add_parser("parse", help="NVIDIA's headers -> bindgen/ir (needs libclang)")
     parse_command.add_argument("--include", type=Path, help="folder of the newest cuda.h, nvrtc.h, ...")
     parse_command.add_argument("--older", type=Path, required=True, help="the same of the CUDA major before it")
-    emit_command = commands.add_parser("emit", help="codegen/ir -> src/cupola/bindings")
+    emit_command = commands.add_parser("emit", help="bindgen/ir -> src/cupola/bindings")
     emit_command.add_argument("--check", action="store_true", help="only compare with the committed files")
     sample_command = commands.add_parser("sample", help="a program for type checkers that uses all that the stubs have")
     sample_command.add_argument("target", type=Path)
