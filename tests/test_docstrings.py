@@ -20,19 +20,19 @@ MODULES = ("cupola", "cupola.graph", "cupola.utils", "cupola.typing", "cupola.pa
 
 # Classes without a public name of their own, whose objects a public attribute or method gives.
 REACHED = (
-    "cupola.core._accessed_by.AccessedBySetProxy",
-    "cupola.core._device.ComputeCapability",
-    "cupola.core._device_properties.DeviceProperties",
-    "cupola.core._graph_memory.GraphMemoryAttributes",
-    "cupola.core._kernel.ParamInfo",
-    "cupola.core._kernel_attributes.KernelAttributes",
-    "cupola.core._occupancy.KernelOccupancy",
-    "cupola.core._occupancy.MaxPotentialBlockSizeOccupancyResult",
-    "cupola.core._peer_access.PeerAccessibleBySetProxy",
-    "cupola.core._pool.PoolAttributes",
-    "cupola.core._prepared.PreparedLaunch",
+    "cupola.core.memory._accessed_by.AccessedBySetProxy",
+    "cupola.core.device._device.ComputeCapability",
+    "cupola.core.device._device_properties.DeviceProperties",
+    "cupola.core.memory._graph_memory.GraphMemoryAttributes",
+    "cupola.core.program._kernel.ParamInfo",
+    "cupola.core.program._kernel_attributes.KernelAttributes",
+    "cupola.core.launch._occupancy.KernelOccupancy",
+    "cupola.core.launch._occupancy.MaxPotentialBlockSizeOccupancyResult",
+    "cupola.core.memory._peer_access.PeerAccessibleBySetProxy",
+    "cupola.core.memory._pool.PoolAttributes",
+    "cupola.core.launch._prepared.PreparedLaunch",
     "cupola.graph._adjacency.AdjacencySet",
-    "cupola.utils._viewable_arguments.ViewableArgument",
+    "cupola.core.exchange._viewable_arguments.ViewableArgument",
 )
 
 # Older spellings, which still work and warn.

@@ -14,9 +14,9 @@ MAY_IMPORT = {
     "pathfinder": set(),
     "bindings": {"pathfinder", "cpu"},
     "cpu": {"pathfinder"},
-    "core": {"bindings", "pathfinder", "typing", "utils", "graph"},
-    "graph": {"core", "bindings", "typing", "utils"},
-    "utils": {"core", "bindings", "pathfinder", "typing"},
+    "core": {"bindings", "pathfinder", "typing", "graph"},
+    "graph": {"core", "bindings", "typing"},
+    "utils": {"core"},
     "typing": set(),
 }
 IMPORT = re.compile(

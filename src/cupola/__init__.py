@@ -16,79 +16,79 @@ if TYPE_CHECKING:
     from cupola import pathfinder as pathfinder
     from cupola import typing as typing
     from cupola import utils as utils
-    from cupola.core._buffer import Buffer as Buffer
-    from cupola.core._context import Context as Context
-    from cupola.core._device import Device as Device
-    from cupola.core._device_memory import DeviceMemoryResource as DeviceMemoryResource
-    from cupola.core._errors import CompilerWarning as CompilerWarning
-    from cupola.core._errors import CUDAError as CUDAError
-    from cupola.core._errors import CUDAWarning as CUDAWarning
-    from cupola.core._errors import NVRTCError as NVRTCError
-    from cupola.core._event import Event as Event
-    from cupola.core._graph_memory import GraphMemoryResource as GraphMemoryResource
-    from cupola.core._host import Host as Host
-    from cupola.core._kernel import Kernel as Kernel
-    from cupola.core._launch import launch as launch
-    from cupola.core._launch_config import LaunchConfig as LaunchConfig
-    from cupola.core._linker import Linker as Linker
-    from cupola.core._linker_options import LinkerOptions as LinkerOptions
-    from cupola.core._managed_memory import ManagedBuffer as ManagedBuffer
-    from cupola.core._managed_memory import ManagedMemoryResource as ManagedMemoryResource
-    from cupola.core._memory_resource import MemoryResource as MemoryResource
-    from cupola.core._object_code import ObjectCode as ObjectCode
-    from cupola.core._options import DeviceMemoryResourceOptions as DeviceMemoryResourceOptions
-    from cupola.core._options import EventOptions as EventOptions
-    from cupola.core._options import ManagedMemoryResourceOptions as ManagedMemoryResourceOptions
-    from cupola.core._options import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
-    from cupola.core._options import StreamOptions as StreamOptions
-    from cupola.core._options import VirtualMemoryResourceOptions as VirtualMemoryResourceOptions
-    from cupola.core._pinned_memory import PinnedMemoryResource as PinnedMemoryResource
-    from cupola.core._program import Program as Program
-    from cupola.core._program_options import ProgramOptions as ProgramOptions
-    from cupola.core._stream import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
-    from cupola.core._stream import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
-    from cupola.core._stream import Stream as Stream
-    from cupola.core._unpooled import LegacyPinnedMemoryResource as LegacyPinnedMemoryResource
-    from cupola.core._virtual_memory import VirtualMemoryResource as VirtualMemoryResource
+    from cupola.core.base._errors import CompilerWarning as CompilerWarning
+    from cupola.core.base._errors import CUDAError as CUDAError
+    from cupola.core.base._errors import CUDAWarning as CUDAWarning
+    from cupola.core.base._errors import NVRTCError as NVRTCError
+    from cupola.core.base._options import DeviceMemoryResourceOptions as DeviceMemoryResourceOptions
+    from cupola.core.base._options import EventOptions as EventOptions
+    from cupola.core.base._options import ManagedMemoryResourceOptions as ManagedMemoryResourceOptions
+    from cupola.core.base._options import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
+    from cupola.core.base._options import StreamOptions as StreamOptions
+    from cupola.core.base._options import VirtualMemoryResourceOptions as VirtualMemoryResourceOptions
+    from cupola.core.device._context import Context as Context
+    from cupola.core.device._device import Device as Device
+    from cupola.core.device._event import Event as Event
+    from cupola.core.device._memory_resource import MemoryResource as MemoryResource
+    from cupola.core.device._stream import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
+    from cupola.core.device._stream import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
+    from cupola.core.device._stream import Stream as Stream
+    from cupola.core.launch._launch import launch as launch
+    from cupola.core.launch._launch_config import LaunchConfig as LaunchConfig
+    from cupola.core.memory._buffer import Buffer as Buffer
+    from cupola.core.memory._device_memory import DeviceMemoryResource as DeviceMemoryResource
+    from cupola.core.memory._graph_memory import GraphMemoryResource as GraphMemoryResource
+    from cupola.core.memory._host import Host as Host
+    from cupola.core.memory._managed_memory import ManagedBuffer as ManagedBuffer
+    from cupola.core.memory._managed_memory import ManagedMemoryResource as ManagedMemoryResource
+    from cupola.core.memory._pinned_memory import PinnedMemoryResource as PinnedMemoryResource
+    from cupola.core.memory._unpooled import LegacyPinnedMemoryResource as LegacyPinnedMemoryResource
+    from cupola.core.memory._virtual_memory import VirtualMemoryResource as VirtualMemoryResource
+    from cupola.core.program._kernel import Kernel as Kernel
+    from cupola.core.program._linker import Linker as Linker
+    from cupola.core.program._linker_options import LinkerOptions as LinkerOptions
+    from cupola.core.program._object_code import ObjectCode as ObjectCode
+    from cupola.core.program._program import Program as Program
+    from cupola.core.program._program_options import ProgramOptions as ProgramOptions
 
     __version__: str
 
 # Name -> module that has it.
 _HOMES = {
-    "Buffer": "core._buffer",
-    "CUDAError": "core._errors",
-    "CUDAWarning": "core._errors",
-    "CompilerWarning": "core._errors",
-    "Context": "core._context",
-    "Device": "core._device",
-    "DeviceMemoryResource": "core._device_memory",
-    "DeviceMemoryResourceOptions": "core._options",
-    "Event": "core._event",
-    "EventOptions": "core._options",
-    "GraphMemoryResource": "core._graph_memory",
-    "Host": "core._host",
-    "Kernel": "core._kernel",
-    "LEGACY_DEFAULT_STREAM": "core._stream",
-    "LaunchConfig": "core._launch_config",
-    "LegacyPinnedMemoryResource": "core._unpooled",
-    "Linker": "core._linker",
-    "LinkerOptions": "core._linker_options",
-    "ManagedBuffer": "core._managed_memory",
-    "ManagedMemoryResource": "core._managed_memory",
-    "ManagedMemoryResourceOptions": "core._options",
-    "MemoryResource": "core._memory_resource",
-    "NVRTCError": "core._errors",
-    "ObjectCode": "core._object_code",
-    "PER_THREAD_DEFAULT_STREAM": "core._stream",
-    "PinnedMemoryResource": "core._pinned_memory",
-    "PinnedMemoryResourceOptions": "core._options",
-    "Program": "core._program",
-    "ProgramOptions": "core._program_options",
-    "Stream": "core._stream",
-    "StreamOptions": "core._options",
-    "VirtualMemoryResource": "core._virtual_memory",
-    "VirtualMemoryResourceOptions": "core._options",
-    "launch": "core._launch",
+    "Buffer": "core.memory._buffer",
+    "CUDAError": "core.base._errors",
+    "CUDAWarning": "core.base._errors",
+    "CompilerWarning": "core.base._errors",
+    "Context": "core.device._context",
+    "Device": "core.device._device",
+    "DeviceMemoryResource": "core.memory._device_memory",
+    "DeviceMemoryResourceOptions": "core.base._options",
+    "Event": "core.device._event",
+    "EventOptions": "core.base._options",
+    "GraphMemoryResource": "core.memory._graph_memory",
+    "Host": "core.memory._host",
+    "Kernel": "core.program._kernel",
+    "LEGACY_DEFAULT_STREAM": "core.device._stream",
+    "LaunchConfig": "core.launch._launch_config",
+    "LegacyPinnedMemoryResource": "core.memory._unpooled",
+    "Linker": "core.program._linker",
+    "LinkerOptions": "core.program._linker_options",
+    "ManagedBuffer": "core.memory._managed_memory",
+    "ManagedMemoryResource": "core.memory._managed_memory",
+    "ManagedMemoryResourceOptions": "core.base._options",
+    "MemoryResource": "core.device._memory_resource",
+    "NVRTCError": "core.base._errors",
+    "ObjectCode": "core.program._object_code",
+    "PER_THREAD_DEFAULT_STREAM": "core.device._stream",
+    "PinnedMemoryResource": "core.memory._pinned_memory",
+    "PinnedMemoryResourceOptions": "core.base._options",
+    "Program": "core.program._program",
+    "ProgramOptions": "core.program._program_options",
+    "Stream": "core.device._stream",
+    "StreamOptions": "core.base._options",
+    "VirtualMemoryResource": "core.memory._virtual_memory",
+    "VirtualMemoryResourceOptions": "core.base._options",
+    "launch": "core.launch._launch",
 }
 
 _SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "typing", "utils"})

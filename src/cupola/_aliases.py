@@ -32,7 +32,7 @@ ALIASES = {
     "cuda.pathfinder": "cupola.pathfinder",
     # Where programs find the exceptions of the object layer, which have no public name there.
     "cuda.core._utils": "cupola.core",
-    "cuda.core._utils.cuda_utils": "cupola.core._errors",
+    "cuda.core._utils.cuda_utils": "cupola.core.base._errors",
 }
 
 # Spellings from before 1.0, and today's.

@@ -101,7 +101,7 @@ def test_what_a_script_sees(script, tmp_path):
 def test_a_module(script, tmp_path):
     script("import sys, cuda.core; print(__name__, sys.argv[1:], cuda.core.Device.__module__)", "program.py")
     done = run("-m", "program", "--flag", cwd=tmp_path)
-    assert done.stdout == "__main__ ['--flag'] cupola.core._device\n", done.stderr
+    assert done.stdout == "__main__ ['--flag'] cupola.core.device._device\n", done.stderr
 
 
 def test_spawned_processes_have_the_names_too(script):
@@ -122,7 +122,7 @@ if __name__ == "__main__":
     process.join()
 """)
     done = run(path)
-    assert done.stdout == "cupola.core._device cupola.bindings.driver\n", done.stderr
+    assert done.stdout == "cupola.core.device._device cupola.bindings.driver\n", done.stderr
 
 
 def test_python_programs_that_it_starts_have_the_names_too(script):
@@ -133,7 +133,7 @@ print(subprocess.run([sys.executable, "-c", program], capture_output=True, text=
 """)
     folders = os.pathsep.join(["somewhere", *filter(None, [os.environ.get("PYTHONPATH")])])
     done = run("--device", "cpu", path, PYTHONPATH=folders)
-    assert done.stdout == "cupola.core._device 0\n", done.stderr
+    assert done.stdout == "cupola.core.device._device 0\n", done.stderr
     printed = script("import os; print(os.environ['PYTHONPATH'])")
     assert run(printed, PYTHONPATH=folders).stdout.strip().endswith(f"_alias_packages{os.pathsep}{folders}")
 

@@ -345,12 +345,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "a view for a pointer": (
         lambda t: launch(t.stream, ONE, t.kernel("add"), StridedMemoryView.from_dlpack(t.half, stream_ptr=-1), 3),
         TypeError,
-        ["unsupported type cupola.utils._view.StridedMemoryView for parameter 0", "pass its address, view.ptr"],
+        ["unsupported type cupola.core.exchange._view.StridedMemoryView for parameter 0", "pass its address, view.ptr"],
     ),
     "a stream for a pointer": (
         lambda t: launch(t.stream, ONE, t.kernel("add"), t.stream, 3),
         TypeError,
-        ["unsupported type cupola.core._stream.Stream", "pass a Buffer, a number, or a NumPy or ctypes scalar"],
+        ["unsupported type cupola.core.device._stream.Stream", "pass a Buffer, a number, or a NumPy or ctypes scalar"],
     ),
     "a tensor on the host": (
         lambda t: launch(

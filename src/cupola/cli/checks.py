@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cupola.core import _compatibility as compatibility
-from cupola.core._compatibility import Mismatch, parse_version
+from cupola.core.program import _compatibility as compatibility
+from cupola.core.program._compatibility import Mismatch, parse_version
 
 from .info import describe, describe_device, first_line
 from .installation import Facts

@@ -159,7 +159,7 @@ def copies(name: str) -> list[Facts]:
 def nvrtc_targets() -> list[int]:
     """The architectures that NVRTC compiles for; none when there is no NVRTC."""
     try:
-        from cupola.core._compatibility import supported_targets
+        from cupola.core.program._compatibility import supported_targets
 
         return supported_targets()
     except Exception:

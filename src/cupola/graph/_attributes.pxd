@@ -1,7 +1,7 @@
 """Attributes of kernel nodes: CUlaunchAttributeID -> the bytes of its value."""
 
-from cupola.core._cuda cimport CUgraphNode
-from cupola.core._launch_config cimport LaunchConfig
+from cupola.core.base._cuda cimport CUgraphNode
+from cupola.core.launch._launch_config cimport LaunchConfig
 from cupola.graph._parameters cimport Parameters
 
 # Those of a launch that a node has; NotImplementedError for what nodes do not have.

@@ -8,7 +8,7 @@ happens or nothing does, it is done to a node of a graph of its own first.
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
-from cupola.core._cuda cimport (
+from cupola.core.base._cuda cimport (
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
     CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE,
     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,

@@ -1,5 +1,5 @@
-from cupola.core._cuda cimport CUgraph, CUgraphNode, CUgraphNodeParams, CUresult
-from cupola.core._stream cimport Stream
+from cupola.core.base._cuda cimport CUgraph, CUgraphNode, CUgraphNodeParams, CUresult
+from cupola.core.device._stream cimport Stream
 from cupola.graph._hierarchy cimport GraphHandle, Hierarchy
 
 

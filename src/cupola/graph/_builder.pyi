@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from cupola.core._stream import Stream
+from cupola.core.device._stream import Stream
 from cupola.graph._condition import GraphCondition
 from cupola.graph._definition import GraphDefinition
 from cupola.graph._graph import Graph

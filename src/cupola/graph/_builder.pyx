@@ -4,7 +4,7 @@ import weakref
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport (
+from cupola.core.base._cuda cimport (
     CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_NODE_TYPE_GRAPH,
     CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
     CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_NONE,
@@ -13,8 +13,8 @@ from cupola.core._cuda cimport (
     CUstreamCaptureMode, CUstreamCaptureStatus, check, closed_error, cu, driver_usable,
     fail,
 )
-from cupola.core._stream cimport Stream, create_stream, new_stream
-from cupola.core._stream_order cimport wait_for
+from cupola.core.device._stream cimport Stream, create_stream, new_stream
+from cupola.core.device._stream_order cimport wait_for
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition, create_condition
 from cupola.graph._graph cimport instantiate, print_dot

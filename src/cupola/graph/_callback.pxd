@@ -1,6 +1,6 @@
 """Host callbacks in graphs."""
 
-from cupola.core._cuda cimport CUhostFn
+from cupola.core.base._cuda cimport CUhostFn
 
 
 cdef struct HostCall:

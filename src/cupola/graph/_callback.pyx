@@ -5,7 +5,7 @@ from cpython.exc cimport PyErr_WriteUnraisable
 from cpython.ref cimport PyObject, Py_XDECREF
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport CUhostFn, driver_usable
+from cupola.core.base._cuda cimport CUhostFn, driver_usable
 
 
 cdef extern from "Python.h":

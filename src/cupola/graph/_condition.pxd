@@ -1,4 +1,4 @@
-from cupola.core._cuda cimport CUcontext, CUgraph, CUgraphConditionalHandle
+from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphConditionalHandle
 
 
 cdef class GraphCondition:

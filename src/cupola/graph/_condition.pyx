@@ -2,11 +2,11 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport (
+from cupola.core.base._cuda cimport (
     CU_GRAPH_COND_ASSIGN_DEFAULT, CUcontext, CUgraph, CUgraphConditionalHandle, check, cu, factory_error
 )
 
-from cupola.core._arguments import register_argument_type
+from cupola.core.launch._arguments import register_argument_type
 
 
 cdef class GraphCondition:

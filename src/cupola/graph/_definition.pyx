@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport CUgraph, CUresult, check, cu, driver_module, initialise
+from cupola.core.base._cuda cimport CUgraph, CUresult, check, cu, driver_module, initialise
 from cupola.graph._condition cimport create_condition
 from cupola.graph._graph cimport instantiate, print_dot
 from cupola.graph._hierarchy cimport GraphHandle, graph_handle, new_hierarchy

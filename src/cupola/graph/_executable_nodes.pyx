@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport CUgraphNode, CUresult, check, cu
+from cupola.core.base._cuda cimport CUgraphNode, CUresult, check, cu
 from cupola.graph._attributes cimport UPDATABLE, config_attributes
 from cupola.graph._graph cimport Graph, executable_classes
 from cupola.graph._node cimport GraphNode, definition_handle

@@ -1,5 +1,5 @@
-from cupola.core._cuda cimport CUcontext, CUgraph, CUgraphExec
-from cupola.core._event cimport Event
+from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphExec
+from cupola.core.device._event cimport Event
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._parameters cimport Parameters
 

@@ -1,7 +1,7 @@
 from typing import overload
 
 from cupola.bindings.driver import CUgraphExec
-from cupola.core._stream import Stream
+from cupola.core.device._stream import Stream
 from cupola.graph._builder import GraphBuilder
 from cupola.graph._definition import GraphDefinition
 from cupola.graph._executable_nodes import (

@@ -3,8 +3,8 @@
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from cupola.core._context cimport is_gone, resets, wrap_context
-from cupola.core._cuda cimport (
+from cupola.core.device._context cimport is_gone, resets, wrap_context
+from cupola.core.base._cuda cimport (
     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_READY, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED,
     CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
@@ -19,15 +19,15 @@ from cupola.core._cuda cimport (
     CUresult, CUstream, CUstreamCaptureStatus, CUuserObject, check, closed_error, cu,
     driver_usable, factory_error, fail_because, gone_error, report,
 )
-from cupola.core._event cimport Event, new_event, record_event
-from cupola.core._stream cimport Stream, stream_argument
+from cupola.core.device._event cimport Event, new_event, record_event
+from cupola.core.device._stream cimport Stream, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
 from cupola.graph._parameters cimport Parameters, refused
 from cupola.graph._retained cimport attach, detach, drop_released
 
-from cupola.core._access import devices_of
-from cupola.core._errors import CUDAError
+from cupola.core.memory._access import devices_of
+from cupola.core.base._errors import CUDAError
 
 # What an instantiation says beside its status.
 cdef dict _REFUSALS = {

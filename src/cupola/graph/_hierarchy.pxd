@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport CUcontext, CUgraph, CUgraphNode
+from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphNode
 
 
 cdef class Record:

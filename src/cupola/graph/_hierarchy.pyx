@@ -10,8 +10,8 @@ import weakref
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._context cimport is_gone, resets
-from cupola.core._cuda cimport CUgraph, CUgraphNode, cu, driver_usable, gone_error, report
+from cupola.core.device._context cimport is_gone, resets
+from cupola.core.base._cuda cimport CUgraph, CUgraphNode, cu, driver_usable, gone_error, report
 
 
 cdef class Record:

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport CUgraphNode, CUgraphNodeType
+from cupola.core.base._cuda cimport CUgraphNode, CUgraphNodeType
 from cupola.graph._hierarchy cimport GraphHandle, Record
 from cupola.graph._parameters cimport Parameters
 

@@ -2,11 +2,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cupola.bindings.driver import CUgraphNode, CUgraphNodeType
-from cupola.core._buffer import Buffer
-from cupola.core._device import Device
-from cupola.core._event import Event
-from cupola.core._kernel import Kernel
-from cupola.core._launch_config import LaunchConfig
+from cupola.core.device._device import Device
+from cupola.core.device._event import Event
+from cupola.core.launch._launch_config import LaunchConfig
+from cupola.core.memory._buffer import Buffer
+from cupola.core.program._kernel import Kernel
 from cupola.graph._adjacency import AdjacencySet
 from cupola.graph._condition import GraphCondition
 from cupola.graph._definition import GraphDefinition

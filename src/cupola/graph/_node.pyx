@@ -3,7 +3,7 @@
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uintptr_t
 
-from cupola.core._cuda cimport (
+from cupola.core.base._cuda cimport (
     CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS,
     CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUresult, check, cu, driver_module, gone_error,
 )

@@ -1,10 +1,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cupola.core._buffer import Buffer
-from cupola.core._event import Event
-from cupola.core._kernel import Kernel
-from cupola.core._launch_config import LaunchConfig
+from cupola.core.device._event import Event
+from cupola.core.launch._launch_config import LaunchConfig
+from cupola.core.memory._buffer import Buffer
+from cupola.core.program._kernel import Kernel
 from cupola.graph._condition import GraphCondition
 from cupola.graph._definition import GraphDefinition
 from cupola.graph._node import GraphNode

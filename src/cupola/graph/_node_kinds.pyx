@@ -3,7 +3,7 @@
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from cupola.core._cuda cimport (
+from cupola.core.base._cuda cimport (
     CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_NODE_TYPE_CONDITIONAL,
     CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_HOST,
     CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
@@ -13,9 +13,9 @@ from cupola.core._cuda cimport (
     CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphNode, CUgraphNodeParams, CUkernel, CUresult, check, cu,
     forget_missing,
 )
-from cupola.core._event cimport SharedEvent, foreign_event, shared_event
-from cupola.core._kernel cimport Kernel, new_kernel
-from cupola.core._launch_config cimport LaunchConfig, copy_config
+from cupola.core.device._event cimport SharedEvent, foreign_event, shared_event
+from cupola.core.program._kernel cimport Kernel, new_kernel
+from cupola.core.launch._launch_config cimport LaunchConfig, copy_config
 from cupola.graph._attributes cimport (
     UPDATABLE, config_attributes, device_node, read_attributes, rehearse, reset_attributes, write_attributes,
 )
@@ -28,7 +28,7 @@ from cupola.graph._parameters cimport (
     memcpy_parameters, memset_parameters, node_context, repeated_parameters,
 )
 
-from cupola.core._launch_attributes import recognise
+from cupola.core.launch._launch_attributes import recognise
 
 
 cdef class EmptyNode(GraphNode):

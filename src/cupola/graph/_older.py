@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from typing import Any
 
-    from cupola.core._device import Device
+    from cupola.core.device._device import Device
 
 _CLASSES = {"GraphDef": "GraphDefinition", "Condition": "GraphCondition"}
 

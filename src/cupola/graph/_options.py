@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from cupola.core._options import naming_options
+from cupola.core.base._options import naming_options
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
-    from cupola.core._stream import Stream
+    from cupola.core.device._stream import Stream
 
 
 @naming_options

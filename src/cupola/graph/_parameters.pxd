@@ -1,7 +1,7 @@
 """Parameters of graph nodes, from Python values to CUgraphNodeParams."""
 
-from cupola.core._cuda cimport CUcontext, CUgraphNodeParams, CUresult
-from cupola.core._kernel cimport Kernel
+from cupola.core.base._cuda cimport CUcontext, CUgraphNodeParams, CUresult
+from cupola.core.program._kernel cimport Kernel
 from cupola.graph._hierarchy cimport GraphHandle, Record
 
 

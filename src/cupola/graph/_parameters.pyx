@@ -10,10 +10,10 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy, memset
 
-from cupola.core._arguments cimport Slot, operands, pack
-from cupola.core._buffer cimport Buffer, fill_pattern
-from cupola.core._context cimport current_context, primary_context, wrap_context
-from cupola.core._cuda cimport (
+from cupola.core.launch._arguments cimport Slot, operands, pack
+from cupola.core.memory._buffer cimport Buffer, fill_pattern
+from cupola.core.device._context cimport current_context, primary_context, wrap_context
+from cupola.core.base._cuda cimport (
     CU_GRAPH_NODE_TYPE_CONDITIONAL,
     CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_HOST,
     CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
@@ -24,10 +24,10 @@ from cupola.core._cuda cimport (
     CUgraphConditionalNodeType,
     CUgraphNodeType, CUmemAccessDesc, CUmemorytype, CUresult, check, cu, fail_because, initialise,
 )
-from cupola.core._device cimport Device
-from cupola.core._event cimport Event, share_event
-from cupola.core._kernel cimport Kernel
-from cupola.core._launch_config cimport LaunchConfig, copy_config
+from cupola.core.device._device cimport Device
+from cupola.core.device._event cimport Event, share_event
+from cupola.core.program._kernel cimport Kernel
+from cupola.core.launch._launch_config cimport LaunchConfig, copy_config
 from cupola.graph._attributes cimport config_attributes
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition
@@ -205,7 +205,7 @@ cdef Parameters memcpy_parameters(object dst, object src, object size, object ds
 
 cdef set _devices_of_memory(Parameters made):
     """The devices of the memory that a copy or fill works on."""
-    from cupola.core._access import devices_of
+    from cupola.core.memory._access import devices_of
 
     if made.native.type == CU_GRAPH_NODE_TYPE_MEMSET:
         return devices_of(made.native.memset.dst)

@@ -1,6 +1,6 @@
 """Keeping Python objects alive for as long as a graph, its clones and its executables need them."""
 
-from cupola.core._cuda cimport CUgraph, CUuserObject
+from cupola.core.base._cuda cimport CUgraph, CUuserObject
 
 # Have `graph` keep `value`.
 cdef int retain(CUgraph graph, object value) except -1

@@ -5,10 +5,10 @@ get their own, and an executable keeps its own until its last launch is over. Wh
 calls a destructor on a thread of its choice.
 """
 
-from cupola.core._cuda cimport (
+from cupola.core.base._cuda cimport (
     CU_GRAPH_USER_OBJECT_MOVE, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, CUgraph, CUresult, CUuserObject, check, cu,
 )
-from cupola.core._keep cimport drop_released as drop_kept, forget_kept, keep, release_kept
+from cupola.core.base._keep cimport drop_released as drop_kept, forget_kept, keep, release_kept
 
 
 cdef int retain(CUgraph graph, object value) except -1:

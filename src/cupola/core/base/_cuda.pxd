@@ -1,0 +1,40 @@
+"""The CUDA driver as every compiled module of core sees it: the function table and what to do with a status.
+
+    from cupola.core.base._cuda cimport check, cu
+    check(cu.cuStreamSynchronize(stream), "cuStreamSynchronize")
+"""
+
+from cupola.bindings.cdriver cimport *
+
+cdef const cupola_driver_table* cu
+cdef object driver_module       # cupola.bindings.driver, for the classes of handles
+
+# What `check` and `report` do when there is something to say; the names are the public, unsuffixed ones.
+cdef int fail(CUresult status, const char* call) except -1
+cdef int fail_because(CUresult status, const char* call, str detail) except -1     # with a sentence of our own
+cdef void report_failure(CUresult status, const char* call) noexcept
+cdef void forget_faults() noexcept      # a context was reset: the next fault is a new one
+
+cdef inline int check(CUresult status, const char* call) except -1:
+    """Raise CUDAError unless `status` is CUDA_SUCCESS."""
+    if status != 0:
+        return fail(status, call)
+    return 0
+
+cdef inline void report(CUresult status, const char* call) noexcept:
+    """As `check`, where nobody could catch the error (destructors): a CUDAWarning."""
+    if status != 0:
+        report_failure(status, call)
+
+# Call this after a function that older drivers lack was tried in vain: else the next error would be taken for that.
+cdef void forget_missing() noexcept
+
+# cuInit, once per process; CUDAError in a child that was forked after it.
+cdef int initialise() except -1
+
+# False once the interpreter is going down or in a forked child: destructors must leave the driver alone then.
+cdef bint driver_usable() noexcept nogil
+
+cdef object closed_error(object instance)               # RuntimeError("<Class> has been closed")
+cdef object gone_error(object instance)                 # CUDAError: its context was reset; or the name of a class
+cdef object factory_error(str name, str factories)      # RuntimeError for classes that are not called directly

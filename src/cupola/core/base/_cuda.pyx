@@ -1,0 +1,143 @@
+"""The driver's function table, statuses turned into errors, and when destructors may still call the driver."""
+
+import os
+
+from cpython.exc cimport PyErr_Clear
+
+import cupola.bindings.driver
+
+from cupola.core.base import _errors
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define cupola_finalizing Py_IsFinalizing
+    #else
+    #define cupola_finalizing _Py_IsFinalizing
+    #endif
+    """
+    bint cupola_finalizing() noexcept nogil
+
+cdef const cupola_driver_table* cu = cupola_import_driver()
+cdef object driver_module = cupola.bindings.driver
+
+cdef bint initialised = False
+cdef bint forked = False
+
+# The errors said so far of the kind that leaves its context unusable. Every later call in the context returns them
+# again, destructors included: once is enough.
+cdef set known_faults = set()
+
+
+cdef bint _poisons_context(CUresult status) noexcept:
+    return (status == CUDA_ERROR_ILLEGAL_ADDRESS or status == CUDA_ERROR_LAUNCH_TIMEOUT
+            or CUDA_ERROR_ASSERT == status or CUDA_ERROR_HARDWARE_STACK_ERROR <= status <= CUDA_ERROR_LAUNCH_FAILED
+            or status == CUDA_ERROR_ECC_UNCORRECTABLE or status == CUDA_ERROR_CONTAINED
+            or status == CUDA_ERROR_TENSOR_MEMORY_LEAK or status == CUDA_ERROR_MPS_CLIENT_TERMINATED
+            or status == CUDA_ERROR_EXTERNAL_DEVICE)
+
+
+cdef bint _context_is_gone(CUresult status) noexcept:
+    return (status == CUDA_ERROR_DEINITIALIZED or status == CUDA_ERROR_INVALID_CONTEXT
+            or status == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+
+
+cdef object make_error(CUresult status, const char* call, str detail):
+    """The CUDAError for `status`. It must be made right after the call: the explanation is that of the last one."""
+    cdef const char* text = NULL
+    cdef char explanation[2048]
+    cdef size_t length = cu.head.explain(status, explanation, sizeof(explanation))
+    cdef str name = ""
+    cdef str description = ""
+    if cu.cuGetErrorName(status, &text) == CUDA_SUCCESS and text != NULL:
+        name = text.decode()
+    text = NULL
+    if cu.cuGetErrorString(status, &text) == CUDA_SUCCESS and text != NULL:
+        description = text.decode()
+    details = [detail] if detail else []
+    if length > 0 and not (detail and status == CUDA_ERROR_NOT_FOUND):  # the detail lists what there is, too
+        said = explanation[:min(length, sizeof(explanation) - 1)].decode("utf-8", "replace")
+        if detail is None or said not in detail:
+            details.append(said)
+    return _errors.driver_error(status, name, description, call.decode(), details, forked)
+
+
+cdef int fail_because(CUresult status, const char* call, str detail) except -1:
+    if cu.head.raise_pending() != 0:
+        return -1
+    error = make_error(status, call, detail)
+    error._repeated = _note_fault(status)
+    raise error
+
+
+cdef bint _note_fault(CUresult status):
+    """Whether it has been said before that a context is unusable for this reason."""
+    cdef bint repeated
+    if not _poisons_context(status):
+        return False
+    repeated = <int>status in known_faults
+    known_faults.add(<int>status)
+    return repeated
+
+
+cdef void forget_faults() noexcept:
+    known_faults.clear()
+
+
+cdef int fail(CUresult status, const char* call) except -1:
+    return fail_because(status, call, None)
+
+
+cdef void forget_missing() noexcept:
+    if cu.head.raise_pending() != 0:
+        PyErr_Clear()
+
+
+cdef void report_failure(CUresult status, const char* call) noexcept:
+    if _context_is_gone(status) or not driver_usable() or _note_fault(status):
+        return
+    forget_missing()
+    _errors.warn(f"while an object was destroyed: {make_error(status, call, None)}")
+
+
+cdef int initialise() except -1:
+    global initialised
+    if initialised:
+        return 0
+    if forked:
+        raise _errors.CUDAError(_errors.FORKED)
+    cdef CUresult status
+    with nogil:
+        status = cu.cuInit(0)
+    check(status, b"cuInit")
+    if not initialised:
+        os.register_at_fork(after_in_child=_note_fork)
+        initialised = True
+    return 0
+
+
+def _note_fork():
+    global forked, initialised
+    forked = True
+    initialised = False
+
+
+cdef bint driver_usable() noexcept nogil:
+    return not forked and not cupola_finalizing()
+
+
+cdef object closed_error(object instance):
+    return RuntimeError(f"{type(instance).__name__} has been closed")
+
+
+cdef object gone_error(object instance):
+    name = instance if isinstance(instance, str) else type(instance).__name__
+    return _errors.CUDAError(
+        f"CUDA_ERROR_CONTEXT_IS_DESTROYED: the context that this {name} was made in has been reset, and the {name} "
+        "went with it: make another one",
+        name="CUDA_ERROR_CONTEXT_IS_DESTROYED", status=<int>CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    )
+
+
+cdef object factory_error(str name, str factories):
+    return RuntimeError(f"{name} objects cannot be instantiated directly; use {factories}")

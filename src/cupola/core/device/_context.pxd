@@ -1,0 +1,28 @@
+from cupola.core.base._cuda cimport CUcontext
+
+
+cdef class Context:
+    cdef CUcontext pointer          # NULL once closed
+    cdef int device_id
+    cdef object __weakref__
+
+
+# A wrapper that does not own `pointer`; CUDAError when it is NULL or gone.
+cdef Context wrap_context(CUcontext pointer)
+
+cdef CUcontext current_context() except? NULL           # NULL: none is current on this thread
+cdef CUcontext primary_context(int device_id) except NULL   # retained for the life of the process, anew after a reset
+
+# A reset leaves the primary context under its old address, but what was made in it is gone, and the addresses of that
+# may be given to new objects. So whatever calls the driver with a handle notes `resets` when it is made, and asks:
+cdef unsigned long resets                                   # how many resets were noticed
+cdef bint was_reset(CUcontext context, unsigned long since) noexcept
+cdef inline bint is_gone(CUcontext context, unsigned long since) noexcept:
+    """Whether `context` was reset after the time when `resets` was `since`."""
+    return since != resets and was_reset(context, since)
+
+cdef int when_reset(object forget) except -1    # call forget(address of the context) at every reset
+
+# Make `context` current for the calls until leave(); returns whether it had to be pushed (pass that to leave).
+cdef int enter(CUcontext context) except -1
+cdef int leave(int pushed) except -1

@@ -1,0 +1,172 @@
+"""Contexts: the primary one of each device, wrappers, and making one current for a few calls."""
+
+from _thread import RLock
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core.base._cuda cimport (
+    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, cu, driver_module, factory_error,
+    forget_faults
+)
+
+
+cdef class Context:
+    """What a device keeps for a process: its allocations, modules, streams and events (``CUcontext``).
+
+    Get it from :attr:`Device.context`, :meth:`Device.set_current`, :attr:`Stream.context` or
+    :attr:`Event.context`. The primary context of a device, which is the one that ``set_current()`` takes, is
+    retained for the life of the process; closing a Context only drops this wrapper.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error("Context", "Device.set_current() and Device.context")
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUcontext or None: the native handle, None once closed."""
+        if self.pointer == NULL:
+            return None
+        return driver_module.CUcontext(<uintptr_t>self.pointer)
+
+    @property
+    def is_closed(self):
+        """bool: whether :meth:`close` was called."""
+        return self.pointer == NULL
+
+    @property
+    def is_green(self):
+        """bool: whether the context was made from part of a device's resources."""
+        return False
+
+    @property
+    def device(self):
+        """Device: the device that the context belongs to."""
+        from cupola.core.device._device import Device
+        return Device(self.device_id)
+
+    def close(self):
+        """Drop this reference to the context; idempotent.
+
+        Raises
+        ------
+        RuntimeError
+            The context is current on the calling thread.
+        """
+        if self.pointer == NULL:
+            return
+        if current_context() == self.pointer:
+            raise RuntimeError("Context is current on this thread: make another one current before closing it")
+        self.pointer = NULL
+
+    def __eq__(self, other):
+        if not isinstance(other, Context):
+            return NotImplemented
+        return self.pointer == (<Context>other).pointer
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.pointer)
+
+    def __repr__(self):
+        return f"<Context handle={<uintptr_t>self.pointer:#x} device={self.device_id}>"
+
+    def __reduce__(self):
+        raise TypeError("a Context belongs to this process: it cannot be pickled or copied")
+
+
+cdef Context wrap_context(CUcontext pointer):
+    cdef Context context = Context.__new__(Context)
+    cdef CUdevice device = 0
+    cdef int pushed = enter(pointer)
+    cdef CUresult status
+    try:
+        status = cu.cuCtxGetDevice(&device)
+    finally:
+        leave(pushed)
+    check(status, b"cuCtxGetDevice")
+    context.pointer = pointer
+    context.device_id = device
+    return context
+
+
+cdef CUcontext current_context() except? NULL:
+    cdef CUcontext context = NULL
+    cdef CUresult status = cu.cuCtxGetCurrent(&context)
+    if status == CUDA_ERROR_NOT_INITIALIZED:
+        return NULL
+    check(status, b"cuCtxGetCurrent")
+    return context
+
+
+# Retained primary contexts by ordinal; never released: objects of any thread may live in them until the end.
+cdef dict _primary = {}
+cdef object _retaining = RLock()      # of the reentrant kind: the collector may run anything meanwhile
+
+cdef dict _last_reset = {}      # address of a context -> what `resets` was after its last reset
+cdef list _forget = []
+
+
+cdef CUcontext primary_context(int device_id) except NULL:
+    cdef CUcontext context = NULL
+    cdef CUresult status
+    cdef object known = _primary.get(device_id)
+    if known is not None and not _is_inactive(device_id):
+        return <CUcontext><uintptr_t>known
+    with _retaining:
+        known = _primary.get(device_id)
+        if known is not None:
+            if not _is_inactive(device_id):     # another thread was faster
+                return <CUcontext><uintptr_t>known
+            # Before the context comes back, so that nothing is made in it under the old count.
+            _note_reset(known)
+            # "Resetting the primary context does not release it": that is up to those who retained it.
+            del _primary[device_id]
+            with nogil:
+                cu.cuDevicePrimaryCtxRelease(device_id)
+        with nogil:
+            status = cu.cuDevicePrimaryCtxRetain(&context, device_id)
+        check(status, b"cuDevicePrimaryCtxRetain")
+        _primary[device_id] = <uintptr_t>context
+    return context
+
+
+cdef bint _is_inactive(int device_id) noexcept:
+    """Whether somebody has reset the primary context (``cuDevicePrimaryCtxReset``, ``cudaDeviceReset``)."""
+    cdef unsigned int flags = 0
+    cdef int active = 1
+    # The call may return the error of earlier work in the context, which then is still there.
+    return cu.cuDevicePrimaryCtxGetState(device_id, &flags, &active) == CUDA_SUCCESS and active == 0
+
+
+cdef int _note_reset(object address) except -1:
+    global resets
+    resets += 1
+    _last_reset[address] = resets
+    forget_faults()
+    for forget in _forget:
+        forget(address)
+    return 0
+
+
+cdef bint was_reset(CUcontext context, unsigned long since) noexcept:
+    return <unsigned long>_last_reset.get(<uintptr_t>context, 0) > since
+
+
+cdef int when_reset(object forget) except -1:
+    _forget.append(forget)
+    return 0
+
+
+cdef int enter(CUcontext context) except -1:
+    cdef CUcontext current = NULL
+    check(cu.cuCtxGetCurrent(&current), b"cuCtxGetCurrent")
+    if current == context:
+        return 0
+    check(cu.cuCtxPushCurrent(context), b"cuCtxPushCurrent")
+    return 1
+
+
+cdef int leave(int pushed) except -1:
+    cdef CUcontext popped
+    if pushed:
+        check(cu.cuCtxPopCurrent(&popped), b"cuCtxPopCurrent")
+    return 0

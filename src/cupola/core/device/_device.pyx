@@ -1,0 +1,528 @@
+"""Devices: one object for each device and thread, made at the first call of Device in the thread.
+
+`Device(0)` is called far more often than devices are made, so calling the class must be cheap. Its type slots are
+set by hand: `tp_vectorcall` serves Device(...) without a tuple of arguments, `tp_new` the subclasses and
+Device.__new__. The objects are owned by the thread's state dict and found through a C thread-local; the id of the
+thread state, which is never used twice, tells whether that pointer still holds.
+"""
+
+import os
+from collections import namedtuple
+
+from cpython.ref cimport Py_INCREF, PyObject, PyTypeObject
+from cpython.tuple cimport PyTuple_GET_SIZE
+from libc.stdint cimport uint64_t, uintptr_t
+
+from cupola.core.device._context cimport (
+    Context, current_context, enter, leave, primary_context, resets, was_reset, wrap_context
+)
+from cupola.core.base._cuda cimport (
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUcontext, CUdevice,
+    CUdevice_attribute, CUresult, CUuuid, check, cu, initialise
+)
+from cupola.core.device._event cimport event_from_options
+from cupola.core.device._memory_resource cimport MemoryResource
+from cupola.core.device._stream cimport create_stream, default_stream, foreign_stream, older_stream
+
+from cupola.core.device._device_properties import properties_of
+from cupola.core.base._errors import CUDAError
+
+cdef extern from *:
+    """
+    typedef struct { uint64_t thread; PyObject *devices; } cupola_thread_devices;
+    static _Thread_local cupola_thread_devices cupola_devices;
+    """
+    ctypedef struct cupola_thread_devices:
+        uint64_t thread
+        PyObject* devices
+    cupola_thread_devices cupola_devices
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    PyThreadState* PyThreadState_Get() noexcept
+    uint64_t PyThreadState_GetID(PyThreadState*) noexcept
+    PyObject* PyThreadState_GetDict() noexcept
+    Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
+    void PyType_Modified(PyTypeObject*) noexcept
+
+cdef extern from *:
+    """
+    static void cupola_set_call(PyTypeObject *type, void *make, void *call)
+    {
+        type->tp_new = (newfunc)make;
+        type->tp_vectorcall = (vectorcallfunc)call;
+        PyType_Modified(type);
+    }
+    """
+    void cupola_set_call(PyTypeObject*, void*, void*) noexcept
+
+
+ComputeCapability = namedtuple("ComputeCapability", ("major", "minor"), module=__name__)
+ComputeCapability.__doc__ = """Compute capability of a device; compares like the tuple (major, minor).
+
+Attributes
+----------
+major : int
+    Generation of the architecture, 9 for Hopper.
+minor : int
+    Revision of it.
+"""
+
+
+cdef class Device:
+    """Device(device_id=None)\n--\n\nA GPU, or the CPU device in its place.
+
+    Within a thread there is one object for each device: ``Device(0) is Device(0)``. Making one initialises the
+    driver (``cuInit``), but no context: call :meth:`set_current` before anything is made on the device.
+
+    Parameters
+    ----------
+    device_id : int or Device, optional
+        Ordinal of the device. None: the device of the thread's current context, or device 0 when there is none.
+
+    Attributes
+    ----------
+    device_id : int
+        Ordinal of the device.
+
+    Raises
+    ------
+    ValueError
+        There is no such device.
+
+    Examples
+    --------
+    >>> dev = Device()
+    >>> dev.set_current()
+    >>> dev.compute_capability
+    ComputeCapability(major=9, minor=0)
+    """
+
+    @classmethod
+    def get_all_devices(cls):
+        """Return all devices that CUDA shows, in the order of their ordinals.
+
+        Returns
+        -------
+        tuple of Device
+        """
+        return _devices()
+
+    @property
+    def pci_bus_id(self):
+        """str: place on PCI as ``domain:bus:device.function`` in hexadecimal (``cuDeviceGetPCIBusId``)."""
+        cdef char text[32]
+        check(cu.cuDeviceGetPCIBusId(text, sizeof(text), self.device_id), b"cuDeviceGetPCIBusId")
+        return (<bytes>text).decode()[:12]
+
+    @property
+    def uuid(self):
+        """str: the device's UUID in the form 8-4-4-4-12, lower case, without a prefix (``cuDeviceGetUuid``)."""
+        cdef CUuuid raw
+        if self.known_uuid is None:
+            check(cu.cuDeviceGetUuid(&raw, self.device_id), b"cuDeviceGetUuid")
+            digits = (<char*>&raw)[:16].hex()
+            self.known_uuid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        return self.known_uuid
+
+    @property
+    def name(self):
+        """str: the name of the model (``cuDeviceGetName``)."""
+        cdef char text[256]
+        if self.known_name is None:
+            check(cu.cuDeviceGetName(text, sizeof(text), self.device_id), b"cuDeviceGetName")
+            self.known_name = (<bytes>text).decode("utf-8", "replace")
+        return self.known_name
+
+    @property
+    def properties(self):
+        """DeviceProperties: limits and abilities of the device."""
+        if self.known_properties is None:
+            self.known_properties = properties_of(self)
+        return self.known_properties
+
+    @property
+    def compute_capability(self):
+        """ComputeCapability: named tuple (major, minor)."""
+        if self.known_capability is None:
+            self.known_capability = ComputeCapability(
+                self.read_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
+                self.read_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0),
+            )
+        return self.known_capability
+
+    @property
+    def arch(self):
+        """str: the compute capability as compilers take it after ``sm_``, such as ``"90"``."""
+        major, minor = self.compute_capability
+        return f"{major}{minor}"
+
+    @property
+    def context(self):
+        """Context: the one last made current through this object on this thread.
+
+        Raises
+        ------
+        CUDAError
+            :meth:`set_current` has not been called on this thread.
+        """
+        return self.require_context()
+
+    @property
+    def memory_resource(self):
+        """MemoryResource: where :meth:`allocate` gets memory; the device's current pool unless set."""
+        if self.memory is None:
+            if self.properties.memory_pools_supported:
+                from cupola.core.memory._device_memory import DeviceMemoryResource
+                self.memory = DeviceMemoryResource(self.device_id)
+            else:
+                from cupola.core.memory._unpooled import SynchronousMemoryResource
+                self.memory = SynchronousMemoryResource(self.device_id)
+            self.memory_is_own = True
+        return self.memory
+
+    @memory_resource.setter
+    def memory_resource(self, resource):
+        if not isinstance(resource, MemoryResource):
+            raise TypeError(f"memory_resource must be a MemoryResource, not {type(resource).__name__}")
+        self.memory = resource
+        self.memory_is_own = False
+
+    @property
+    def default_stream(self):
+        """Stream: the legacy default stream.
+
+        The per-thread one when the environment variable ``CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM`` is a
+        number other than 0 at the time of the read.
+        """
+        return default_stream()
+
+    def can_access_peer(self, peer):
+        """Whether kernels on this device can use the memory of another (``cuDeviceCanAccessPeer``).
+
+        Parameters
+        ----------
+        peer : Device or int
+            The other device.
+
+        Returns
+        -------
+        bool
+            True for the device itself.
+
+        Raises
+        ------
+        ValueError
+            There is no such device.
+        """
+        cdef Device other
+        cdef int able = 0
+        if peer is None:
+            raise TypeError("peer must be a Device or its ordinal, not None")
+        other = Device(peer)
+        if other.device_id == self.device_id:
+            return True
+        check(cu.cuDeviceCanAccessPeer(&able, self.device_id, other.device_id), b"cuDeviceCanAccessPeer")
+        return able != 0
+
+    def set_current(self, ctx=None):
+        """Make the device current on this thread; every thread that uses the device calls it.
+
+        When the primary context has been reset meanwhile (``cuDevicePrimaryCtxReset``, ``cudaDeviceReset``), it is
+        retained anew. What was made in it before is gone: using it raises a CUDAError, freeing it does nothing.
+
+        Parameters
+        ----------
+        ctx : Context, optional
+            Swapped with the current context (``cuCtxPopCurrent``, ``cuCtxPushCurrent``). None: the device's
+            primary context replaces the current one (``cuDevicePrimaryCtxRetain``, ``cuCtxSetCurrent``).
+
+        Returns
+        -------
+        Context or None
+            The context that was current before, when `ctx` is given.
+
+        Raises
+        ------
+        RuntimeError
+            `ctx` is closed or belongs to another device.
+        """
+        cdef CUcontext pointer
+        cdef CUcontext popped = NULL
+        cdef Context chosen
+        cdef Context before
+        if ctx is None:
+            pointer = primary_context(self.device_id)
+            check(cu.cuCtxSetCurrent(pointer), b"cuCtxSetCurrent")
+            if self.born != resets:
+                if self.memory_is_own and was_reset(pointer, self.born):
+                    self.memory = None      # the device's pool is as good as new, its release threshold too
+                self.born = resets
+            if self.current is None or self.current.pointer != pointer:
+                self.current = wrap_context(pointer)
+            return None
+        if not isinstance(ctx, Context):
+            raise TypeError(f"ctx must be a Context or None, not {type(ctx).__name__}")
+        chosen = <Context>ctx
+        if chosen.pointer == NULL:
+            raise RuntimeError("Context has been closed")
+        if chosen.device_id != self.device_id:
+            raise RuntimeError(
+                f"the context belongs to device {chosen.device_id}, it cannot be made current through device "
+                f"{self.device_id}"
+            )
+        check(cu.cuCtxPopCurrent(&popped), b"cuCtxPopCurrent")
+        before = self.current if self.current is not None and self.current.pointer == popped else wrap_context(popped)
+        check(cu.cuCtxPushCurrent(chosen.pointer), b"cuCtxPushCurrent")
+        self.current = chosen
+        return before
+
+    def create_stream(self, obj=None, options=None, *, nonblocking=True, priority=None):
+        """Make a stream on this device (``cuStreamCreateWithPriority``), or wrap one of another library.
+
+        Parameters
+        ----------
+        obj : object with ``__cuda_stream__()``, optional
+            Its stream is wrapped; the result keeps `obj` alive and never destroys the stream.
+        options : StreamOptions or dict, optional
+            For a new stream.
+        nonblocking, priority : optional
+            The fields of `options`, as keywords.
+
+        Returns
+        -------
+        Stream
+
+        Raises
+        ------
+        ValueError
+            Both `obj` and options are given, or the priority is outside the device's range.
+        TypeError
+            `obj` has no ``__cuda_stream__()``, or an option is unknown.
+        CUDAError
+            :meth:`set_current` was not called on this thread.
+        """
+        cdef Context context = self.require_context()
+        if obj is not None:
+            if options is not None or nonblocking is not True or priority is not None:
+                raise ValueError("a stream that exists takes no options: give obj or options, not both")
+            if isinstance(obj, dict) or type(obj).__name__ == "StreamOptions":
+                raise TypeError("the first argument is a stream that exists: write create_stream(options=...)")
+            return foreign_stream(obj)
+        return create_stream(context.pointer, options, nonblocking, priority)
+
+    def create_event(self, options=None, **keywords):
+        """Make an event on this device (``cuEventCreate``); :meth:`Stream.record` records it.
+
+        Parameters
+        ----------
+        options : EventOptions or dict, optional
+            What it is for.
+        timing_enabled, blocking_sync, ipc_enabled : bool, optional
+            The fields of `options`, as keywords.
+
+        Returns
+        -------
+        Event
+            Not recorded yet.
+
+        Raises
+        ------
+        CUDAError
+            :meth:`set_current` was not called on this thread.
+        TypeError
+            An option is unknown, or `ipc_enabled`: such an event comes from :meth:`Stream.record`.
+        """
+        return event_from_options(self.require_context().pointer, options, keywords)
+
+    def allocate(self, size, older=None, *, stream=None):
+        """Allocate `size` bytes from :attr:`memory_resource`, ordered after the work in `stream`.
+
+        Parameters
+        ----------
+        size : int
+            Number of bytes.
+        stream : Stream or GraphBuilder
+            Keyword. The memory may be used by work that is queued in it from here on.
+
+        Returns
+        -------
+        Buffer
+
+        Raises
+        ------
+        CUDAError
+            There is not so much memory, or :meth:`set_current` has not been called on this thread.
+
+        Examples
+        --------
+        >>> buffer = dev.allocate(4 * 1000, stream=stream)
+        """
+        self.require_context()
+        if older is not None:
+            stream = older_stream(older, stream, "allocate(size")
+        elif stream is None:
+            raise TypeError("a stream is required: allocate() needs the keyword stream; device.default_stream is one")
+        resource = self.memory if self.memory is not None else self.memory_resource
+        if (<MemoryResource>resource).direct:
+            return (<MemoryResource>resource).obtain(size, stream)
+        return resource.allocate(size, stream=stream)
+
+    def sync(self):
+        """Wait until all work on the device is complete (``cuCtxSynchronize``).
+
+        Raises
+        ------
+        CUDAError
+            Some of that work failed.
+        """
+        cdef int pushed = enter(self.require_context().pointer)
+        cdef CUresult status
+        try:
+            with nogil:
+                status = cu.cuCtxSynchronize()
+        finally:
+            leave(pushed)
+        check(status, b"cuCtxSynchronize")
+
+    def create_graph_builder(self):
+        """Make a graph builder that captures a new stream of its own.
+
+        Returns
+        -------
+        cupola.graph.GraphBuilder
+            Call its ``begin_building()`` next.
+
+        Raises
+        ------
+        CUDAError
+            :meth:`set_current` was not called on this thread.
+        """
+        self.require_context()
+        from cupola.graph import GraphBuilder
+        return GraphBuilder._from_stream(self.create_stream())
+
+    cdef Context require_context(self):
+        if self.current is None:
+            raise CUDAError(
+                f"Device {self.device_id} is not yet initialized on this thread: "
+                f"call Device({self.device_id}).set_current() first"
+            )
+        return self.current
+
+    cdef int read_attribute(self, int number, int fallback) except? -1:
+        cdef int value = 0
+        cdef CUresult status = cu.cuDeviceGetAttribute(&value, <CUdevice_attribute>number, self.device_id)
+        if status == CUDA_ERROR_INVALID_VALUE or status == CUDA_ERROR_NOT_SUPPORTED:
+            return fallback
+        check(status, b"cuDeviceGetAttribute")
+        return value
+
+    def _attribute(self, int number, int fallback=0):
+        return self.read_attribute(number, fallback)
+
+    def __int__(self):
+        return self.device_id
+
+    def __eq__(self, other):
+        if not isinstance(other, Device):
+            return NotImplemented
+        return self.device_id == (<Device>other).device_id
+
+    def __hash__(self):
+        return hash(self.uuid)
+
+    def __repr__(self):
+        return f"<Device {self.device_id} ({self.name})>"
+
+    def __reduce__(self):
+        return Device, (self.device_id,)
+
+
+cdef tuple _devices():
+    """This thread's devices."""
+    cdef uint64_t thread = PyThreadState_GetID(PyThreadState_Get())
+    if cupola_devices.devices != NULL and cupola_devices.thread == thread:
+        return <tuple>cupola_devices.devices
+    cdef int count = 0
+    cdef Device device
+    cdef list made = []
+    cdef int device_id
+    initialise()
+    check(cu.cuDeviceGetCount(&count), b"cuDeviceGetCount")
+    for device_id in range(count):
+        device = Device.__new__(Device)
+        device.device_id = device_id
+        made.append(device)
+    cdef tuple devices = tuple(made)
+    (<dict>PyThreadState_GetDict())["cupola.core.devices"] = devices
+    cupola_devices.thread = thread
+    cupola_devices.devices = <PyObject*>devices
+    return devices
+
+
+def _forget_devices():
+    cupola_devices.devices = NULL
+
+
+cdef Device get_device(Py_ssize_t device_id):
+    cdef tuple devices = _devices()
+    if device_id < 0:
+        raise ValueError(f"device_id must be >= 0, got {device_id}")
+    if device_id >= PyTuple_GET_SIZE(devices):
+        raise ValueError(f"device_id must be within [0, {len(devices)}), got {device_id}")
+    return <Device>devices[device_id]
+
+
+cdef Device get_current_device():
+    cdef CUdevice device = 0
+    _devices()
+    cdef CUresult status = cu.cuCtxGetDevice(&device)
+    if status == CUDA_ERROR_INVALID_CONTEXT:
+        return get_device(0)
+    check(status, b"cuCtxGetDevice")
+    return get_device(device)
+
+
+cdef Device _choose(object chosen):
+    if type(chosen) is int:
+        return get_device(chosen)
+    if chosen is None:
+        return get_current_device()
+    if isinstance(chosen, Device):
+        return <Device>chosen
+    if not hasattr(type(chosen), "__index__"):
+        raise TypeError(f"device_id must be an int, a Device or None, not {type(chosen).__name__}")
+    return get_device(chosen.__index__())
+
+
+cdef PyObject* _device_vectorcall(PyObject* cls, PyObject** arguments, size_t flags, PyObject* names) except NULL:
+    cdef Py_ssize_t count = PyVectorcall_NARGS(flags)
+    cdef Device device
+    if count == 1 and names == NULL:
+        device = _choose(<object>arguments[0])
+    elif count == 0 and names == NULL:
+        device = get_current_device()
+    elif count == 0 and len(<tuple>names) == 1 and (<tuple>names)[0] == "device_id":
+        device = _choose(<object>arguments[0])
+    else:
+        raise TypeError("Device() takes one argument: device_id")
+    Py_INCREF(device)
+    return <PyObject*>device
+
+
+cdef PyObject* _device_new(PyTypeObject* cls, PyObject* arguments, PyObject* keywords) except NULL:
+    cdef tuple positional = <tuple>arguments
+    cdef dict named = <dict>keywords if keywords != NULL else {}
+    cdef Device device
+    if len(positional) + len(named) > 1 or (named and "device_id" not in named):
+        raise TypeError("Device() takes one argument: device_id")
+    device = _choose(positional[0] if positional else named.get("device_id"))
+    Py_INCREF(device)
+    return <PyObject*>device
+
+
+cupola_set_call(<PyTypeObject*>Device, <void*>_device_new, <void*>_device_vectorcall)
+os.register_at_fork(after_in_child=_forget_devices)

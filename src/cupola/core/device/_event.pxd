@@ -1,0 +1,48 @@
+from cupola.core.device._context cimport is_gone
+from cupola.core.base._cuda cimport CUcontext, CUevent, CUstream
+
+
+cdef class SharedEvent:
+    """The native event of an Event that graphs use: destroyed when the last of its holders lets go."""
+    cdef CUevent pointer
+    cdef CUcontext context
+    cdef unsigned long born
+    cdef int device_id
+    cdef bint timing
+    cdef bint blocking
+
+
+cdef class Event:
+    cdef CUevent pointer            # NULL once closed
+    cdef CUcontext context
+    cdef unsigned long born         # `resets` at that time
+    cdef int device_id
+    cdef bint timing
+    cdef bint blocking
+    cdef bint ipc                   # for several processes
+    cdef object descriptor          # IPCEventDescriptor, once asked for
+    cdef object shared              # who destroys the native event instead of this object, or None
+    cdef object __weakref__
+    cdef inline CUevent open_pointer(self) except NULL:         # RuntimeError once closed, CUDAError once gone
+        if self.pointer == NULL or is_gone(self.context, self.born):
+            self.refuse()
+        return self.pointer
+
+    cdef int refuse(self) except -1
+
+
+# Record an open event in a stream, giving up the GIL as far as that may wait.
+cdef int record_event(Event event, CUstream stream) except -1
+
+# An event in `context`; NULL is the current context.
+cdef Event new_event(CUcontext context, bint timing, bint blocking)
+
+# The same from what the user gave: EventOptions, a dict, or None; and keywords. in_stream: to be recorded at once.
+cdef Event event_from_options(CUcontext context, object options, dict keywords, bint in_stream=*)
+
+# What keeps the native event of an open Event when that is closed; and an Event that is kept so.
+cdef object share_event(Event event)
+cdef Event shared_event(SharedEvent shared)
+
+# An Event for a native one that `owner` keeps, of which nothing else is known.
+cdef Event foreign_event(CUevent pointer, object owner)

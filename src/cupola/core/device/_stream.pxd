@@ -1,0 +1,53 @@
+from cupola.core.device._context cimport is_gone
+from cupola.core.base._cuda cimport CUcontext, CUstream
+
+
+cdef class StreamHandle:
+    """The native stream: destroyed, if owned, when the last of its holders lets go.
+
+    Held by Stream objects and by whatever must still submit work after Stream.close(), such as the release of
+    a Buffer.
+    """
+    cdef CUstream pointer
+    cdef CUcontext context          # NULL until asked, and always for the default streams
+    cdef unsigned long born         # `resets` at that time
+    cdef bint owned                 # destroy the stream in the end
+    cdef object owner               # who owns it instead (kept alive), or None
+    cdef bint is_gone(self) noexcept        # whether it went with its context
+
+
+cdef class Stream:
+    cdef CUstream pointer           # valid while `native` is not None
+    cdef StreamHandle native        # None once closed
+    cdef int nonblocking            # -1 until asked
+    cdef object level               # the priority, None until asked
+    cdef object __weakref__
+    cdef StreamHandle open_handle(self)     # RuntimeError once closed, CUDAError once gone
+    cdef inline CUstream open_pointer(self) except? NULL:       # the same
+        if self.native is None or is_gone(self.native.context, self.native.born):
+            self.open_handle()
+        return self.pointer
+    cdef CUcontext find_context(self) except NULL      # of the default streams: the caller's current context
+    cdef int find_device(self) except -1
+
+
+cdef Stream new_stream(StreamHandle native)             # a further Stream object on the same native stream
+cdef Stream create_stream(CUcontext context, object options, object nonblocking, object priority)
+cdef Stream foreign_stream(object owner)                # by __cuda_stream__; TypeError, RuntimeError
+
+# What APIs with a `stream` parameter take: Stream or GraphBuilder; the Stream, open. TypeError for anything else.
+cdef inline Stream stream_argument(object stream):
+    if type(stream) is Stream:
+        (<Stream>stream).open_pointer()
+        return <Stream>stream
+    return other_stream_argument(stream)
+
+cdef Stream other_stream_argument(object stream)
+
+# The stream of a call that got it by position, as releases before 1.0 took it; with a DeprecationWarning.
+cdef object older_stream(object older, object stream, str call)     # call: "allocate(size"
+
+# Where `stream` is a GraphBuilder that records, have its graph keep the operands of what is about to be recorded.
+cdef int keep_for_graph(object stream, tuple operands) except -1
+
+cdef Stream default_stream()        # legacy or per-thread, as the environment variable says now

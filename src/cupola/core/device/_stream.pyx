@@ -1,0 +1,462 @@
+"""Streams: queues of work of a device, our own ones and those of other libraries."""
+
+import sys
+import warnings
+
+from cpython.pystate cimport PyThreadState
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport getenv, strtol
+
+from cupola.core.device._context cimport current_context, enter, is_gone, leave, resets, wrap_context
+from cupola.core.base._cuda cimport (
+    CUDA_SUCCESS, CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUcontext, CUdevice, CUevent, CUresult, CUstream,
+    check, closed_error, cu, driver_module, driver_usable, factory_error, gone_error,
+    report
+)
+from cupola.core.device._event cimport Event, event_from_options, new_event, record_event
+from cupola.core.base._gil cimport let_others_run, take_back
+
+cimport cython
+
+
+@cython.freelist(8)
+cdef class StreamHandle:
+    def __cinit__(self):
+        self.born = resets
+
+    def __dealloc__(self):
+        cdef CUresult status
+        if self.owned and self.pointer != NULL and driver_usable() and not self.is_gone():
+            with nogil:
+                status = cu.cuStreamDestroy(self.pointer)
+            report(status, b"cuStreamDestroy")
+
+    cdef bint is_gone(self) noexcept:
+        return is_gone(self.context, self.born)
+
+
+@cython.freelist(8)
+cdef class Stream:
+    """A queue of work on a device (``CUstream``): its entries run in order, those of other streams beside them.
+
+    Make it with :meth:`Device.create_stream`, which also wraps the streams of other libraries. Anything that has
+    ``__cuda_stream__()`` works where a stream is waited for, and a Stream has it too.
+
+    Examples
+    --------
+    >>> copies = dev.create_stream(priority=0)
+    >>> buffer.fill(0, stream=copies)
+    >>> stream.wait(copies)
+    >>> stream.sync()
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise factory_error("Stream", "Device.create_stream() or Stream.from_handle()")
+
+    cdef StreamHandle open_handle(self):
+        if self.native is None:
+            raise closed_error(self)
+        if self.native.is_gone():
+            raise gone_error(self)
+        return self.native
+
+    cdef CUcontext find_context(self) except NULL:
+        cdef StreamHandle native = self.open_handle()
+        cdef CUcontext context = native.context
+        cdef CUresult status
+        if context != NULL:
+            return context
+        if _is_default(native.pointer):
+            context = current_context()
+            if context == NULL:
+                raise RuntimeError(
+                    "a default stream belongs to the current context, and none is current on this thread: "
+                    "call Device.set_current() first"
+                )
+            return context
+        status = cu.cuStreamGetCtx(native.pointer, &context)
+        check(status, b"cuStreamGetCtx")
+        native.context = context
+        return context
+
+    cdef int find_device(self) except -1:
+        cdef int pushed = enter(self.find_context())
+        cdef CUdevice device = 0
+        cdef CUresult status
+        try:
+            status = cu.cuCtxGetDevice(&device)
+        finally:
+            leave(pushed)
+        check(status, b"cuCtxGetDevice")
+        return device
+
+    @staticmethod
+    @cython.binding(True)
+    def from_handle(handle):
+        """Wrap the address of a ``CUstream`` that somebody else owns and keeps alive.
+
+        Parameters
+        ----------
+        handle : int
+            The address, or an object that converts to it; 0 and 1 are the legacy default stream, 2 is the
+            per-thread one.
+
+        Returns
+        -------
+        Stream
+            Closing it does not destroy the native stream.
+
+        Raises
+        ------
+        TypeError
+            It is no number.
+        OverflowError
+            It is negative.
+        """
+        cdef StreamHandle native = StreamHandle.__new__(StreamHandle)
+        native.pointer = <CUstream><uintptr_t>handle
+        return new_stream(native)
+
+    def close(self):
+        """Let go of the stream; idempotent.
+
+        A stream of our own is destroyed (``cuStreamDestroy``) when nothing else needs it, such as buffers to be
+        freed in its order. Work that is already queued still completes.
+        """
+        self.native = None
+        self.pointer = NULL
+
+    @property
+    def is_closed(self):
+        """bool: whether :meth:`close` was called."""
+        return self.native is None
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUstream: the native handle, 0 once closed."""
+        return driver_module.CUstream(<uintptr_t>self.pointer)
+
+    def __cuda_stream__(self):
+        """tuple of (int, int): 0, the version of this protocol, and the address; how other libraries take the stream."""
+        return 0, <uintptr_t>self.open_handle().pointer
+
+    @property
+    def is_nonblocking(self):
+        """bool: whether the stream runs without regard to the legacy default stream (``cuStreamGetFlags``)."""
+        cdef CUstream pointer = self.open_handle().pointer
+        cdef unsigned int flags = 0
+        if self.nonblocking < 0:
+            check(cu.cuStreamGetFlags(pointer, &flags), b"cuStreamGetFlags")
+            self.nonblocking = (flags & CU_STREAM_NON_BLOCKING) != 0
+        return self.nonblocking != 0
+
+    @property
+    def priority(self):
+        """int: lower numbers run first (``cuStreamGetPriority``)."""
+        cdef CUstream pointer = self.open_handle().pointer
+        cdef int priority = 0
+        if self.level is None:
+            check(cu.cuStreamGetPriority(pointer, &priority), b"cuStreamGetPriority")
+            self.level = priority
+        return self.level
+
+    @property
+    def device(self):
+        """Device: the device that the stream's work runs on."""
+        cdef int device_id = self.find_device()
+        from cupola.core.device._device import Device
+        return Device(device_id)
+
+    @property
+    def context(self):
+        """Context: the context of the stream; the caller's current one for the default streams."""
+        return wrap_context(self.find_context())
+
+    def sync(self):
+        """Wait until all work queued so far is complete (``cuStreamSynchronize``).
+
+        Raises
+        ------
+        CUDAError
+            That work, or other work in the context, failed.
+        """
+        cdef CUstream pointer = self.open_pointer()
+        cdef CUresult status
+        with nogil:
+            status = cu.cuStreamSynchronize(pointer)
+        check(status, b"cuStreamSynchronize")
+
+    def record(self, event=None, options=None, *, timing_enabled=False, blocking_sync=False, ipc_enabled=False):
+        """Record an event behind the work queued so far (``cuEventRecord``).
+
+        Parameters
+        ----------
+        event : Event, optional
+            Recorded anew; None makes an event.
+        options : EventOptions or dict, optional
+            For the new event; ignored when there is an `event`.
+        timing_enabled, blocking_sync, ipc_enabled : bool, optional
+            The fields of `options`, as keywords.
+
+        Returns
+        -------
+        Event
+            The event, `event` itself when given.
+
+        Raises
+        ------
+        TypeError
+            `event` is no Event or is one that processes share, or an option is unknown.
+        RuntimeError
+            The stream or the event is closed.
+        """
+        cdef CUstream pointer = self.open_pointer()
+        cdef Event recorded
+        cdef dict keywords = None       # not from Python, which would make one for each call
+        if event is None:
+            if timing_enabled is not False or blocking_sync is not False or ipc_enabled is not False:
+                keywords = {
+                    "timing_enabled": timing_enabled, "blocking_sync": blocking_sync, "ipc_enabled": ipc_enabled
+                }
+            recorded = event_from_options(self.find_context(), options, keywords, True)
+        elif isinstance(event, Event):
+            recorded = <Event>event
+            if recorded.ipc:
+                raise TypeError("an event that processes share is recorded once: record a new one")
+        else:
+            raise TypeError(f"event must be an Event or None, not {type(event).__name__}")
+        recorded.open_pointer()
+        record_event(recorded, pointer)
+        return recorded
+
+    def wait(self, event_or_stream):
+        """Let the work queued from here on wait for an event, or for the work in another stream.
+
+        The host does not wait (``cuStreamWaitEvent``).
+
+        Parameters
+        ----------
+        event_or_stream : Event, Stream or object with ``__cuda_stream__()``
+            A stream is waited for as far as its work is queued now. An event that was never recorded is no wait.
+
+        Raises
+        ------
+        ValueError
+            It is none of these, or its ``__cuda_stream__()`` is not what that should be.
+        RuntimeError
+            The stream, or what it shall wait for, is closed.
+        """
+        cdef CUstream pointer = self.open_pointer()
+        cdef Event event
+        cdef Stream other
+        cdef CUevent target
+        cdef CUresult status
+        cdef PyThreadState* others
+        if isinstance(event_or_stream, Event):
+            event = <Event>event_or_stream
+            target = event.open_pointer()
+        else:
+            if isinstance(event_or_stream, Stream):
+                other = <Stream>event_or_stream
+            elif hasattr(type(event_or_stream), "__cuda_stream__") or hasattr(event_or_stream, "__cuda_stream__"):
+                other = _waited(event_or_stream)
+            else:
+                raise ValueError(
+                    "wait() takes an Event, a Stream or an object with __cuda_stream__(), "
+                    f"not {type(event_or_stream).__name__}"
+                )
+            event = new_event(other.find_context(), False, False)
+            target = event.pointer
+            record_event(event, other.open_pointer())
+        others = let_others_run()
+        status = cu.cuStreamWaitEvent(pointer, target, 0)
+        take_back(others)
+        check(status, b"cuStreamWaitEvent")
+
+    def create_graph_builder(self):
+        """Make a builder that captures this stream.
+
+        Returns
+        -------
+        cupola.graph.GraphBuilder
+            Call its ``begin_building()`` next.
+
+        Raises
+        ------
+        RuntimeError
+            The stream is closed.
+        """
+        self.open_handle()
+        from cupola.graph import GraphBuilder
+        return GraphBuilder._from_stream(self)
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self.pointer == (<Stream>other).pointer
+
+    def __hash__(self):
+        return hash(<uintptr_t>self.pointer)
+
+    def __repr__(self):
+        cdef CUcontext context = NULL
+        if self.native is not None and not self.native.is_gone() and (
+            not _is_default(self.pointer) or current_context() != NULL
+        ):
+            context = self.find_context()
+        return f"<Stream handle={<uintptr_t>self.pointer:#x} context={<uintptr_t>context:#x}>"
+
+    def __reduce__(self):
+        raise TypeError("a Stream belongs to this process: it cannot be pickled or copied")
+
+
+cdef bint _is_default(CUstream pointer) noexcept:
+    return <uintptr_t>pointer <= 2      # NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+
+
+cdef Stream new_stream(StreamHandle native):
+    cdef Stream stream = Stream.__new__(Stream)
+    stream.pointer = native.pointer
+    stream.native = native
+    stream.nonblocking = -1
+    return stream
+
+
+cdef Stream _default_stream_token(uintptr_t value):
+    cdef Stream stream = Stream.from_handle(value)
+    stream.nonblocking = 0
+    stream.level = 0
+    return stream
+
+
+cdef Stream create_stream(CUcontext context, object options, object nonblocking, object priority):
+    cdef StreamHandle native
+    cdef Stream stream
+    cdef CUstream pointer = NULL
+    cdef unsigned int flags = CU_STREAM_NON_BLOCKING
+    cdef int least = 0
+    cdef int greatest = 0
+    cdef int level = 0      # the lowest, on every device
+    cdef CUresult status
+    cdef int pushed
+    if options is not None or nonblocking is not True or priority is not None:
+        from cupola.core.base._options import StreamOptions, as_options
+        keywords = None
+        if nonblocking is not True or priority is not None:
+            keywords = {"nonblocking": nonblocking, "priority": priority}
+        chosen = as_options(StreamOptions, options, keywords)
+        flags = CU_STREAM_NON_BLOCKING if chosen.nonblocking else CU_STREAM_DEFAULT
+        priority = chosen.priority
+    pushed = enter(context)
+    try:
+        if priority is not None:
+            level = priority
+            check(cu.cuCtxGetStreamPriorityRange(&least, &greatest), b"cuCtxGetStreamPriorityRange")
+            if not greatest <= level <= least:
+                raise ValueError(f"priority must be within [{greatest}, {least}], got {level}")
+        with nogil:
+            status = cu.cuStreamCreateWithPriority(&pointer, flags, level)
+    finally:
+        leave(pushed)
+    check(status, b"cuStreamCreateWithPriority")
+    native = StreamHandle.__new__(StreamHandle)
+    native.pointer = pointer
+    native.context = context
+    native.owned = True
+    stream = new_stream(native)
+    stream.nonblocking = flags == CU_STREAM_NON_BLOCKING
+    stream.level = level
+    return stream
+
+
+cdef Stream foreign_stream(object owner):
+    cdef StreamHandle native
+    if isinstance(owner, Stream):
+        return new_stream((<Stream>owner).open_handle())  # which closing the other does not destroy
+    try:
+        found = owner.__cuda_stream__
+    except AttributeError:
+        raise TypeError(
+            f"{type(owner).__name__} is not a stream: it has no __cuda_stream__() method; "
+            "Stream.from_handle(address) wraps an address"
+        ) from None
+    if callable(found):
+        found = found()
+    else:
+        warnings.warn(
+            "__cuda_stream__ should be a method that returns (0, address), not an attribute", DeprecationWarning,
+            stacklevel=1,
+        )
+    try:
+        length = len(found)
+    except TypeError:
+        length = -1
+    if length != 2:
+        raise RuntimeError(f"__cuda_stream__() must return the pair (0, address), got {found!r}")
+    version, address = found
+    if version != 0:
+        raise RuntimeError(f"version {version!r} of __cuda_stream__ is not known, only version 0")
+    native = StreamHandle.__new__(StreamHandle)
+    native.pointer = <CUstream><uintptr_t>address
+    native.owner = owner
+    return new_stream(native)
+
+
+cdef Stream _waited(object owner):
+    """Wrap what :meth:`Stream.wait` is given; what is wrong with its ``__cuda_stream__`` is a ValueError there."""
+    try:
+        return foreign_stream(owner)
+    except Exception as error:
+        raise ValueError(f"wait() cannot take the {type(owner).__name__}: {str(error) or repr(error)}") from error
+
+
+cdef Stream other_stream_argument(object stream):
+    cdef Stream found
+    if isinstance(stream, Stream):
+        found = <Stream>stream
+        found.open_handle()
+        return found
+    if stream is None:
+        raise TypeError("a stream is required; device.default_stream is one")
+    graph = sys.modules.get("cupola.graph")
+    if graph is not None and isinstance(stream, graph.GraphBuilder):
+        inner = stream.stream
+        if inner is None:
+            raise closed_error(stream)
+        return <Stream?>inner
+    if isinstance(stream, int):
+        advice = "Stream.from_handle(address) wraps an address"
+    elif hasattr(stream, "create_stream"):
+        advice = "make one with device.create_stream(), or use device.default_stream"
+    else:
+        advice = "Device.create_stream(obj) wraps the stream of another library"
+    raise TypeError(f"Stream or GraphBuilder expected, got {type(stream).__name__}; {advice}")
+
+
+cdef object older_stream(object older, object stream, str call):
+    if stream is not None:
+        raise TypeError(f"the stream is given twice: write {call}, stream=stream)")
+    warnings.warn(f"{call}, stream) is now {call}, stream=stream)", DeprecationWarning, stacklevel=1)
+    return older
+
+
+cdef int keep_for_graph(object stream, tuple operands) except -1:
+    if not isinstance(stream, Stream):
+        graph = sys.modules.get("cupola.graph")
+        if graph is not None and isinstance(stream, graph.GraphBuilder):
+            stream._keep(operands)
+    return 0
+
+
+LEGACY_DEFAULT_STREAM = _default_stream_token(1)
+PER_THREAD_DEFAULT_STREAM = _default_stream_token(2)
+
+cdef Stream _legacy = LEGACY_DEFAULT_STREAM
+cdef Stream _per_thread = PER_THREAD_DEFAULT_STREAM
+
+
+cdef Stream default_stream():
+    cdef const char* text = getenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM")
+    if text != NULL and strtol(text, NULL, 10) != 0:
+        return _per_thread
+    return _legacy

@@ -1,0 +1,113 @@
+"""One stream waiting for another, with events that are kept for the next time."""
+
+from cpython.pystate cimport PyThreadState
+from libc.stdint cimport uintptr_t
+
+from cupola.core.device._context cimport current_context, enter, is_gone, leave, resets, when_reset
+from cupola.core.base._cuda cimport (
+    CU_EVENT_DISABLE_TIMING, CUDA_SUCCESS, CUcontext, CUevent, CUresult, CUstream, check, cu, initialise,
+)
+from cupola.core.base._gil cimport let_others_run, take_back
+
+cdef enum:
+    MOST_IDLE = 32
+
+cdef struct Idle:
+    CUcontext context
+    CUevent event
+
+# Events that wait for their next use; guarded by the GIL. An event may be recorded anew as soon as the wait for it is
+# queued (CUDA Driver API, cuStreamWaitEvent: the wait is for what was recorded at the time of the call).
+cdef Idle _idle[MOST_IDLE]
+cdef int _count = 0
+
+
+cdef CUevent _take(CUcontext context) noexcept:
+    """An idle event of `context`, which is the caller's from here on, or NULL."""
+    global _count
+    cdef int i
+    cdef CUevent event
+    for i in range(_count - 1, -1, -1):
+        if _idle[i].context == context:
+            event = _idle[i].event
+            _count -= 1
+            _idle[i] = _idle[_count]
+            return event
+    return NULL
+
+
+cdef void _put_back(CUcontext context, CUevent event) noexcept:
+    global _count
+    if _count == MOST_IDLE:
+        _destroy(event)
+    else:
+        _idle[_count].context, _idle[_count].event = context, event
+        _count += 1
+
+
+cdef void _destroy(CUevent event) noexcept:
+    cdef PyThreadState* others = let_others_run()
+    cu.cuEventDestroy(event)
+    take_back(others)
+
+
+def _forget_idle(address):
+    while _take(<CUcontext><uintptr_t>address) != NULL:
+        pass    # events go with their context
+
+
+when_reset(_forget_idle)
+
+
+cdef int wait_for(CUstream producer, CUstream consumer) except -1:
+    cdef CUcontext context
+    cdef CUevent event
+    cdef CUresult status
+    cdef unsigned long born
+    cdef const char* call = b"cuEventRecord"
+    cdef PyThreadState* others
+    if producer == consumer:
+        return 0
+    initialise()
+    context = _context_of(producer)
+    born = resets
+    event = _take(context)
+    if event == NULL:
+        event = _new_event(context)
+    others = let_others_run()
+    status = cu.cuEventRecord(event, producer)
+    if status == CUDA_SUCCESS:
+        call = b"cuStreamWaitEvent"
+        status = cu.cuStreamWaitEvent(consumer, event, 0)
+    take_back(others)
+    if status != CUDA_SUCCESS:
+        _destroy(event)
+        return check(status, call)
+    if not is_gone(context, born):      # reset by another thread meanwhile
+        _put_back(context, event)
+    return 0
+
+
+cdef CUcontext _context_of(CUstream stream) except NULL:
+    cdef CUcontext context = NULL
+    if <uintptr_t>stream <= 2:      # a default stream is that of the current context
+        context = current_context()
+        if context == NULL:
+            raise RuntimeError(
+                "no context is current on this thread, so the default stream cannot be waited for; "
+                "call Device.set_current() first, or pass stream_ptr=-1 when no synchronisation is needed"
+            )
+        return context
+    check(cu.cuStreamGetCtx(stream, &context), b"cuStreamGetCtx")
+    return context
+
+
+cdef CUevent _new_event(CUcontext context) except NULL:
+    cdef CUevent event = NULL
+    cdef int pushed = enter(context)
+    cdef PyThreadState* others = let_others_run()
+    cdef CUresult status = cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)
+    take_back(others)
+    leave(pushed)
+    check(status, b"cuEventCreate")
+    return event

@@ -1,0 +1,32 @@
+"""Kernel arguments: from Python values to the array of pointers that cuLaunchKernelEx wants."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+
+from cupola.core.program._kernel cimport Kernel, Parameter
+
+
+cdef union Slot:
+    int64_t i
+    uint64_t u
+    double d
+    float f
+    double z[2]
+    float c[2]
+
+
+# Fill pointers[k] for every argument; values that have no memory of their own go to slots[k]. Both arrays have
+# room for `count`. The pointers are good as long as the arguments are. TypeError when a value does not suit.
+cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1
+
+# The same with other parameters than the kernel's own: as many as there are arguments, or one for all if `step` is 0.
+cdef int pack_as(
+    Kernel kernel, const Parameter* parameter, int step, PyObject** arguments, Py_ssize_t count, void** pointers,
+    Slot* slots
+) except -1
+
+# What a graph must keep that such a launch is part of: the kernel, the memory of Buffers, and objects with memory.
+cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count)
+
+# Let objects of `cls` be arguments: read(object) gives (address, size in bytes) of memory that the object keeps.
+cpdef register_argument_type(cls, read)

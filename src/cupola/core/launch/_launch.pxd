@@ -1,0 +1,56 @@
+"""What `launch` and prepared launches share."""
+
+from cpython.object cimport PyObject
+
+from cupola.core.launch._arguments cimport Slot, pack, pack_as
+from cupola.core.device._context cimport is_gone
+from cupola.core.base._cuda cimport CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, closed_error, cu, gone_error
+from cupola.core.program._kernel cimport Kernel, Parameter
+from cupola.core.launch._launch_config cimport LaunchConfig
+from cupola.core.device._stream cimport Stream
+
+cdef enum:
+    FEW = 24        # arguments up to here are packed on the C stack
+
+# To anything but a plain Stream: a subclass, a graph builder, or a stream of another library.
+cdef int submit_elsewhere(
+    object stream, LaunchConfig config, Kernel kernel, const Parameter* parameters, PyObject** arguments,
+    Py_ssize_t count, void** pointers, Slot* slots
+) except -1
+
+# What a refused launch is told, or a second try; and what a cooperative one is checked for.
+cdef int retry(
+    CUresult status, Stream stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native, void** pointers
+) except -1
+cdef int check_cooperative(Stream stream, LaunchConfig config, Kernel kernel) except -1
+
+
+cdef inline int submit(
+    object stream, LaunchConfig config, Kernel kernel, const Parameter* parameters, PyObject** arguments,
+    Py_ssize_t count, void** pointers, Slot* slots
+) except -1:
+    """Pack the arguments, for the kernel's own parameters where `parameters` is NULL, and launch."""
+    cdef CUlaunchConfig native
+    cdef CUfunction function = <CUfunction>kernel.pointer    # the driver takes a CUkernel in its place
+    cdef Stream target
+    cdef CUresult status
+    if type(stream) is not Stream:
+        return submit_elsewhere(stream, config, kernel, parameters, arguments, count, pointers, slots)
+    target = <Stream>stream
+    if target.native is None:
+        raise closed_error(stream)
+    if is_gone(target.native.context, target.native.born):
+        raise gone_error(stream)
+    if parameters != NULL:
+        pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
+    else:
+        pack(kernel, arguments, count, pointers, slots)
+    native = config.native
+    native.hStream = target.pointer
+    if config.cooperative:
+        check_cooperative(target, config, kernel)
+    with nogil:
+        status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
+    if status != CUDA_SUCCESS:
+        retry(status, target, config, kernel, &native, pointers)
+    return 0

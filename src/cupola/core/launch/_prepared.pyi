@@ -1,0 +1,16 @@
+from typing import Any
+
+from cupola.core.device._stream import Stream
+from cupola.core.launch._launch_config import LaunchConfig
+from cupola.core.program._kernel import Kernel
+from cupola.graph import GraphBuilder
+
+class PreparedLaunch:
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
+    def __call__(self, stream: Stream | GraphBuilder, *kernel_args: Any) -> None: ...
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def config(self) -> LaunchConfig: ...
+
+def prepare(kernel: Kernel, config: LaunchConfig, types: tuple[Any, ...]) -> PreparedLaunch: ...

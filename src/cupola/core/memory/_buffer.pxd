@@ -1,0 +1,71 @@
+from libc.stdint cimport uint32_t, uintptr_t
+
+from cupola.core.device._context cimport resets
+from cupola.core.base._cuda cimport CUcontext
+from cupola.core.device._memory_resource cimport MemoryResource
+from cupola.core.device._stream cimport StreamHandle
+
+
+cdef class Allocation:
+    """A piece of memory and how to give it back, shared by a Buffer and by whatever else uses the memory.
+
+    Of this very class only if the driver alone frees it, else of FinalizedAllocation.
+    """
+    cdef readonly uintptr_t pointer
+    cdef readonly size_t size
+    cdef readonly MemoryResource resource   # frees the memory; None: nobody does
+    cdef readonly object owner              # kept alive as long as this; None when there is a resource
+    cdef StreamHandle stream                # orders the release; None when nothing does
+    cdef CUcontext context                  # the one that `stream` stands in, if that is a default stream, else NULL
+    cdef unsigned long born                 # `resets` when it was made
+    cdef object descriptor                  # what other processes know it by, once asked for
+    cdef bint mapped                        # imported from another process
+    cdef int kind                           # what the pointer's attributes say, read once; see _buffer.pyx
+    cdef int device
+    cdef int read_kind(self) except -1
+    cdef bint is_gone(self) noexcept        # whether the memory went with the context of `stream`
+    cdef int give_back(self) except -1
+
+
+cdef class FinalizedAllocation(Allocation):
+    cdef dict imports                       # of imported memory, where to strike this one out, and under which key
+    cdef object import_key
+    cdef object __weakref__
+
+
+# What a graph that works on the memory has to keep alive: the allocation, or None.
+cdef inline object graph_operand(Allocation allocation):
+    if allocation is None or (allocation.resource is not None and allocation.resource.in_graph):
+        return None
+    return allocation
+
+
+cdef class Buffer:
+    # The launch path reads `pointer` inline; it is 0 once the buffer is closed (check `allocation is None`).
+    cdef uintptr_t pointer
+    cdef size_t nbytes
+    cdef Allocation allocation              # None once closed
+    cdef object __weakref__
+    cdef Allocation open_allocation(self)   # RuntimeError once closed, CUDAError once gone
+
+
+cdef inline int require_open(Buffer buffer) except -1:
+    """As open_allocation, without a call where all is well."""
+    if buffer.allocation is None or resets != 0:
+        buffer.open_allocation()
+    return 0
+
+
+# A buffer over memory of `resource`, released behind the work in `stream` (None for host memory); of class Buffer
+# unless a subclass is given.
+cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream, object cls=*)
+
+# The same in two steps, of which the second cannot fail. finalized: the release may run code written in Python.
+cdef Buffer begin_buffer(StreamHandle stream, object cls, bint finalized)
+cdef inline void fill_buffer(Buffer buffer, uintptr_t pointer, size_t size, MemoryResource resource) noexcept:
+    buffer.pointer = buffer.allocation.pointer = pointer
+    buffer.nbytes = buffer.allocation.size = size
+    buffer.allocation.resource = resource
+
+# Read the value of a fill into `pattern`; returns its width in bytes: 1, 2 or 4. ValueError, OverflowError, TypeError.
+cdef int fill_pattern(object value, uint32_t* pattern) except -1

@@ -1,0 +1,370 @@
+"""Copies that are not simply between two Buffers: host arrays, options, batches.
+
+A *side* of a copy is a piece of memory with somebody who keeps it alive. That is a Buffer, an array that exports
+Python's buffer protocol, or one that exports DLPack or the CUDA array interface.
+
+CUDA Driver API, "API synchronization behavior": of pageable host memory, a source has been read and a destination
+written when cuMemcpyAsync returns. So only memory that the device reaches by itself must be kept alive any longer, which
+a host function behind the copy sees to.
+"""
+
+from cpython.buffer cimport (
+    PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memset
+
+from cupola.core.memory._access cimport copy_async
+from cupola.core.memory._buffer cimport Allocation, Buffer, graph_operand
+from cupola.core.device._context cimport enter, leave
+from cupola.core.base._cuda cimport (
+    CU_MEMCPY_FLAG_DEFAULT, CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE, CU_MEMCPY_SRC_ACCESS_ORDER_ANY,
+    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL, CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUdeviceptr,
+    CUmemcpyAttributes, CUresult, CUstream, CUstreamCaptureStatus, check, cu, forget_missing,
+)
+from cupola.core.base._keep cimport drop_released, keep, release_kept
+from cupola.core.memory._migration cimport as_location, buffers_argument
+from cupola.core.device._stream cimport Stream, keep_for_graph, stream_argument
+
+from cupola.core.memory import _access
+from cupola.core.memory._copy_options import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder
+
+
+# --- sides ------------------------------------------------------------------------------------------------
+
+
+cdef class Side:
+    """One side of a copy."""
+    cdef uintptr_t pointer
+    cdef size_t size
+    cdef object owner           # keeps the memory alive: an Allocation, a view, or None for a Py_buffer
+    cdef bint is_buffer         # a Buffer, which sees to its life itself
+    cdef Py_buffer view         # while `is_held`
+    cdef bint is_held
+
+    cdef object keeper(self):
+        return graph_operand(<Allocation>self.owner) if self.is_buffer else self
+
+    def __dealloc__(self):
+        if self.is_held:
+            PyBuffer_Release(&self.view)
+
+
+cdef Side _side(object memory, str name, bint writable, Stream queue, bint captured):
+    cdef Side side = Side.__new__(Side)
+    if isinstance(memory, Buffer):
+        side.owner = (<Buffer>memory).open_allocation()
+        side.pointer, side.size, side.is_buffer = (<Buffer>memory).pointer, (<Buffer>memory).nbytes, True
+    elif PyObject_CheckBuffer(memory):
+        _take_buffer(side, memory, name, writable)
+    elif hasattr(type(memory), "__dlpack__") or hasattr(memory, "__cuda_array_interface__"):
+        _take_view(side, memory, name, writable, queue, captured)
+    else:
+        raise TypeError(
+            f"{name} must be a Buffer, or an array with the buffer protocol or DLPack, got {type(memory).__name__}"
+        )
+    return side
+
+
+cdef int _take_buffer(Side side, object array, str name, bint writable) except -1:
+    try:
+        PyObject_GetBuffer(array, &side.view, PyBUF_STRIDES | (PyBUF_WRITABLE if writable else 0))
+    except (BufferError, ValueError) as error:
+        reason = "it must be writable" if writable else "it does not give its memory"
+        raise ValueError(f"{name}, of type {type(array).__name__}, cannot be copied: {reason} ({error})") from error
+    side.is_held = True
+    if not PyBuffer_IsContiguous(&side.view, b"A"):
+        raise _not_contiguous(name)
+    side.pointer, side.size = <uintptr_t>side.view.buf, side.view.len
+    return 0
+
+
+cdef int _take_view(Side side, object array, str name, bint writable, Stream queue, bint captured) except -1:
+    from cupola.core.exchange._view import StridedMemoryView
+
+    # What makes the array runs first, unless it is to become part of a graph, which cannot wait for anything outside.
+    view = StridedMemoryView.from_any_interface(array, stream_ptr=-1 if captured else <uintptr_t>queue.pointer)
+    if not view._layout.is_contiguous_any:
+        raise _not_contiguous(name)
+    if writable and view.readonly:
+        raise ValueError(f"{name}, of type {type(array).__name__}, cannot be copied to: it is read-only")
+    side.pointer, side.size, side.owner = view.ptr, view.size * view._layout.itemsize, view
+    return 0
+
+
+cdef object _not_contiguous(str name):
+    return ValueError(f"{name} must be contiguous: pass numpy.ascontiguousarray(array), or an array made for the copy")
+
+
+cdef bint _is_pageable(uintptr_t pointer) noexcept:
+    """Whether memory is unknown to CUDA."""
+    cdef unsigned int kind = 0
+    return cu.cuPointerGetAttribute(
+        &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, <CUdeviceptr>pointer
+    ) != CUDA_SUCCESS or kind == 0
+
+
+cdef int _keep_until_done(Side side, CUstream stream) except -1:
+    """Keep an array alive until the work in the stream so far is over."""
+    cdef void* kept
+    cdef CUresult status
+    if side.is_buffer or side.size == 0 or _is_pageable(side.pointer):
+        return 0
+    drop_released()
+    kept = keep(side, NULL)
+    with nogil:
+        status = cu.cuLaunchHostFunc(stream, release_kept, kept)
+    if status != CUDA_SUCCESS:
+        # The copy is queued, but its end cannot be known: rather keep the array for good than too short.
+        return check(status, b"cuLaunchHostFunc")
+    return 0
+
+
+# --- single copies ----------------------------------------------------------------------------------------
+
+
+def copy(dst, src, stream, options):
+    """Copy between a Buffer and a Buffer or array."""
+    cdef Stream queue = stream_argument(stream)
+    cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
+    cdef CUmemcpyAttributes attributes
+    cdef CUdeviceptr to, frm
+    cdef CUstream native = queue.pointer
+    cdef CUresult status
+    cdef int pushed
+    cdef Side target, source
+    check(cu.cuStreamIsCapturing(native, &capture), b"cuStreamIsCapturing")
+    if options is not None:
+        _read_options(options, &attributes)
+        if type(stream) is not Stream or capture != CU_STREAM_CAPTURE_STATUS_NONE:
+            raise TypeError("copies with options cannot be captured into a graph: pass no options, or another stream")
+        _refuse_legacy_stream(queue, "a copy with options")
+    target = _side(dst, "dst", True, queue, capture != CU_STREAM_CAPTURE_STATUS_NONE)
+    source = _side(src, "src", False, queue, capture != CU_STREAM_CAPTURE_STATUS_NONE)
+    if target.size != source.size:
+        raise ValueError(f"the sizes differ: the source has {source.size} bytes, the destination {target.size}")
+    if type(stream) is not Stream:
+        keep_for_graph(stream, (target.keeper(), source.keeper()))
+    to, frm = <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
+    if source.size == 0:
+        return
+    if options is None:
+        _copy_plainly(to, frm, source.size, queue)
+    else:
+        status = _copy_with_attributes(to, frm, source.size, &attributes, native)
+        if status == CUDA_ERROR_NOT_FOUND:
+            _without_options(&attributes, -1)
+            _copy_plainly(to, frm, source.size, queue)
+        elif status == CUDA_ERROR_INVALID_VALUE and _is_apart(to, frm, queue):
+            _copy_as_told(to, frm, source.size, &attributes, queue)
+        elif status != CUDA_SUCCESS:
+            # Either it is the context, or it says again what is wrong.
+            pushed = enter(queue.find_context())
+            status = _copy_with_attributes(to, frm, source.size, &attributes, native)
+            leave(pushed)
+            check(status, b"cuMemcpyWithAttributesAsync")
+    if capture == CU_STREAM_CAPTURE_STATUS_NONE:
+        _keep_until_done(target, native)
+        _keep_until_done(source, native)
+
+
+cdef int _copy_plainly(CUdeviceptr to, CUdeviceptr frm, size_t size, Stream queue) except -1:
+    cdef CUstream stream = queue.pointer
+    cdef CUresult status
+    with nogil:
+        status = copy_async(to, frm, size, stream)
+    if status != CUDA_SUCCESS:
+        _access.copy(to, frm, size, queue, status)
+    return 0
+
+
+cdef bint _is_apart(CUdeviceptr to, CUdeviceptr frm, Stream queue):
+    return _access.is_apart(to, queue) or _access.is_apart(frm, queue)
+
+
+cdef int _copy_as_told(
+    CUdeviceptr to, CUdeviceptr frm, size_t size, const CUmemcpyAttributes* attributes, Stream queue
+) except -1:
+    """Copy plainly what a copy with attributes cannot: those need that the stream's device has access."""
+    cdef CUstream stream = queue.pointer
+    cdef CUresult status
+    _access.copy(to, frm, size, queue, CUDA_ERROR_INVALID_VALUE)
+    if attributes.srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL and not _is_pageable(frm):
+        with nogil:
+            status = cu.cuStreamSynchronize(stream)     # the source is to be read when the call returns
+        check(status, b"cuStreamSynchronize")
+    return 0
+
+
+cdef CUresult _copy_with_attributes(
+    CUdeviceptr to, CUdeviceptr frm, size_t size, CUmemcpyAttributes* attributes, CUstream stream
+) noexcept:
+    """CUDA 13.2 has a function for it; 13.0 has batches, of which one copy is one; before there is nothing."""
+    cdef size_t first = 0
+    cdef CUresult status
+    with nogil:
+        status = cu.cuMemcpyWithAttributesAsync(to, frm, size, attributes, stream)
+    if status == CUDA_ERROR_NOT_FOUND:
+        forget_missing()
+        with nogil:
+            status = cu.cuMemcpyBatchAsync(&to, &frm, &size, 1, attributes, &first, 1, stream)
+    if status == CUDA_ERROR_NOT_FOUND:
+        forget_missing()
+    return status
+
+
+cdef int _without_options(const CUmemcpyAttributes* attributes, Py_ssize_t number) except -1:
+    """Whether a plain copy may stand for one with attributes, which the driver lacks: RuntimeError if not."""
+    if attributes.srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL:
+        which = "the option" if number < 0 else f"option {number}:"
+        raise RuntimeError(f"{which} src_access_order='during_api_call' needs a driver for CUDA 13 or later")
+    return 0
+
+
+cdef int _read_options(object options, CUmemcpyAttributes* attributes) except -1:
+    if not isinstance(options, CopyOptions):
+        raise TypeError(f"options must be CopyOptions, got {type(options).__name__}")
+    memset(attributes, 0, sizeof(CUmemcpyAttributes))
+    order = options.src_access_order
+    attributes.srcAccessOrder = (
+        CU_MEMCPY_SRC_ACCESS_ORDER_STREAM if order is MemcpySrcAccessOrder.STREAM
+        else CU_MEMCPY_SRC_ACCESS_ORDER_ANY if order is MemcpySrcAccessOrder.ANY
+        else CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL
+    )
+    if options.src_location_hint is not None:
+        attributes.srcLocHint = as_location(options.src_location_hint)
+    if options.dst_location_hint is not None:
+        attributes.dstLocHint = as_location(options.dst_location_hint)
+    attributes.flags = (
+        CU_MEMCPY_FLAG_DEFAULT if options.overlap_mode is MemcpyOverlapMode.DEFAULT
+        else CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE
+    )
+    return 0
+
+
+cdef int _refuse_legacy_stream(Stream queue, str what) except -1:
+    if <uintptr_t>queue.pointer <= 1:
+        raise TypeError(
+            f"{what} cannot be queued in the legacy default stream; make a stream, or use PER_THREAD_DEFAULT_STREAM"
+        )
+    return 0
+
+
+# --- batches ----------------------------------------------------------------------------------------------
+
+
+def copy_batch(stream, srcs, dsts, *, options=None):
+    """Copy between many pairs of buffers in one call of the driver (``cuMemcpyBatchAsync``, CUDA 13).
+
+    The copies may run at the same time and in any order, so no destination may overlap another range of the batch, which
+    is not checked. Older drivers get one copy after the other.
+
+    Parameters
+    ----------
+    stream : Stream
+        Orders the whole batch. Neither the legacy default stream nor one that is captured.
+    srcs, dsts : sequence of Buffer
+        What is copied, and where to. Each pair has the same size.
+    options : CopyOptions, or sequence of them, optional
+        For all copies, or one for each.
+
+    Raises
+    ------
+    TypeError
+        For another stream, or when something is no sequence of Buffers or CopyOptions.
+    ValueError
+        When there is no pair, or lengths or sizes differ.
+    RuntimeError
+        When a buffer is closed, or the driver is older than CUDA 13 and cannot read sources during the call.
+    """
+    cdef Stream queue
+    cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
+    cdef list sources, targets
+    if not isinstance(stream, Stream):
+        raise TypeError(
+            f"copy_batch needs a Stream, got {type(stream).__name__}; "
+            "into a graph, copy with Buffer.copy_to(dst, stream=builder)"
+        )
+    queue = stream_argument(stream)
+    _refuse_legacy_stream(queue, "a batch of copies")
+    check(cu.cuStreamIsCapturing(queue.pointer, &capture), b"cuStreamIsCapturing")
+    if capture != CU_STREAM_CAPTURE_STATUS_NONE:
+        raise TypeError("a batch of copies cannot be captured into a graph: use Buffer.copy_to for each")
+    sources = buffers_argument(srcs, "srcs", "Buffer.copy_to()")
+    targets = buffers_argument(dsts, "dsts", "Buffer.copy_from()")
+    if len(sources) != len(targets):
+        raise ValueError(f"there are {len(sources)} sources and {len(targets)} destinations")
+    for i in range(len(sources)):
+        if (<Buffer>sources[i]).nbytes != (<Buffer>targets[i]).nbytes:
+            raise ValueError(
+                f"the sizes of pair {i} differ: the source has {sources[i].size} bytes, "
+                f"the destination {targets[i].size}"
+            )
+    _run_batch(queue, sources, targets, _options_argument(options, len(sources)))
+
+
+cdef list _options_argument(object options, Py_ssize_t count):
+    if options is None or isinstance(options, CopyOptions):
+        return [options or CopyOptions()] * count
+    if not isinstance(options, (list, tuple)):
+        from collections.abc import Sequence
+
+        if not isinstance(options, Sequence) or isinstance(options, (str, bytes)):
+            raise TypeError(f"options must be CopyOptions or a sequence of them, got {type(options).__name__}")
+    found = list(options)
+    if len(found) != count:
+        raise ValueError(f"there are {count} copies and {len(found)} options; give one each, or one for all")
+    return found
+
+
+cdef int _run_batch(Stream queue, list sources, list targets, list options) except -1:
+    cdef Py_ssize_t count = len(sources), i
+    cdef size_t groups = 0
+    cdef CUstream stream = queue.pointer
+    cdef CUresult status
+    cdef CUmemcpyAttributes now
+    cdef CUdeviceptr* frm = <CUdeviceptr*>malloc(count * sizeof(CUdeviceptr))
+    cdef CUdeviceptr* to = <CUdeviceptr*>malloc(count * sizeof(CUdeviceptr))
+    cdef size_t* sizes = <size_t*>malloc(count * sizeof(size_t))
+    cdef size_t* first = <size_t*>malloc(count * sizeof(size_t))
+    cdef CUmemcpyAttributes* attributes = <CUmemcpyAttributes*>malloc(count * sizeof(CUmemcpyAttributes))
+    cdef int pushed
+    try:
+        if frm == NULL or to == NULL or sizes == NULL or first == NULL or attributes == NULL:
+            raise MemoryError()
+        for i in range(count):
+            frm[i], to[i] = (<Buffer>sources[i]).pointer, (<Buffer>targets[i]).pointer
+            sizes[i] = (<Buffer>sources[i]).nbytes
+            _read_options(options[i], &now)
+            # Attributes stand for all copies up to where the next ones begin.
+            if groups == 0 or memcmp(&now, &attributes[groups - 1], sizeof(now)) != 0:
+                attributes[groups], first[groups] = now, i
+                groups += 1
+        with nogil:
+            status = cu.cuMemcpyBatchAsync(to, frm, sizes, count, attributes, first, groups, stream)
+        if status == CUDA_ERROR_NOT_FOUND:
+            forget_missing()
+            for i in range(count):
+                _read_options(options[i], &now)
+                _without_options(&now, i)
+            for i in range(count):
+                _copy_plainly(to[i], frm[i], sizes[i], queue)
+        elif status == CUDA_ERROR_INVALID_VALUE and any([_is_apart(to[i], frm[i], queue) for i in range(count)]):
+            for i in range(count):
+                _read_options(options[i], &now)
+                _copy_as_told(to[i], frm[i], sizes[i], &now, queue)
+        elif status != CUDA_SUCCESS:
+            pushed = enter(queue.find_context())    # as above
+            with nogil:
+                status = cu.cuMemcpyBatchAsync(to, frm, sizes, count, attributes, first, groups, stream)
+            leave(pushed)
+            check(status, b"cuMemcpyBatchAsync")
+    finally:
+        free(frm)
+        free(to)
+        free(sizes)
+        free(first)
+        free(attributes)
+    return 0

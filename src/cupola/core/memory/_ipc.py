@@ -1,0 +1,242 @@
+"""What processes pass to each other to share pools, buffers and events, and how `multiprocessing` sends it.
+
+Imported when something is first shared: `multiprocessing.reduction` is slow to import. A pool travels as a file
+descriptor, which only multiprocessing can send; a buffer and an event are described by 64 bytes that any pickle
+carries. Importing runs on what a peer sent: share with processes that you trust.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from multiprocessing import active_children, get_start_method
+from multiprocessing import context as _context
+from multiprocessing.reduction import DupFd, ForkingPickler
+from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakValueDictionary
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from cupola.core.device._event import Event
+    from cupola.core.memory._shareable_pool import ShareablePoolResource
+
+PAYLOAD = 64  # bytes of CUmemPoolPtrExportData and CUipcEventHandle
+
+# Pools by uuid, of those that this process made and those that it imported; it keeps none of them alive.
+registry: WeakValueDictionary[UUID, ShareablePoolResource] = WeakValueDictionary()
+
+
+class IPCBufferDescriptor:
+    """Says to another process where in a shared pool a buffer is (``CUmemPoolPtrExportData``).
+
+    From :attr:`Buffer.ipc_descriptor`; :meth:`Buffer.from_ipc_descriptor` takes it. Any pickle carries it.
+    """
+
+    __slots__ = ("_payload", "_size")
+    _payload: bytes
+    _size: int
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise RuntimeError("IPCBufferDescriptor objects cannot be instantiated directly; use Buffer.ipc_descriptor")
+
+    @property
+    def size(self) -> int:
+        """int: bytes of the buffer."""
+        return self._size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return buffer_descriptor, (self._payload, self._size)
+
+
+class IPCEventDescriptor:
+    """Says to another process which event to wait for (``CUipcEventHandle``).
+
+    From :attr:`Event.ipc_descriptor`; :meth:`Event.from_ipc_descriptor` takes it. Any pickle carries it.
+    """
+
+    __slots__ = ("_blocking", "_payload")
+    _payload: bytes
+    _blocking: bool
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise RuntimeError("IPCEventDescriptor objects cannot be instantiated directly; use Event.ipc_descriptor")
+
+    def __eq__(self, other: object) -> bool:
+        return self._payload == other._payload if isinstance(other, IPCEventDescriptor) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return event_descriptor, (self._payload, self._blocking)
+
+
+class IPCAllocationHandle:
+    """A file descriptor that stands for a shared pool, closed with this object.
+
+    From the ``allocation_handle`` of a memory resource; its ``from_allocation_handle`` takes it in another process.
+    Processes, queues and pipes of multiprocessing send it.
+    """
+
+    __slots__ = ("_file", "_uuid")
+    _file: int
+    _uuid: UUID | None
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise RuntimeError(
+            "IPCAllocationHandle objects cannot be instantiated directly; use a memory resource's allocation_handle"
+        )
+
+    @property
+    def handle(self) -> int:
+        """int: the file descriptor, -1 once closed."""
+        return self._file
+
+    @property
+    def uuid(self) -> UUID | None:
+        """uuid.UUID or None: name of the pool."""
+        return self._uuid
+
+    @property
+    def is_closed(self) -> bool:
+        """bool: whether the descriptor was closed."""
+        return self._file < 0
+
+    def close(self) -> None:
+        """Close the descriptor; idempotent. The pool and those who imported it are not affected."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def __int__(self) -> int:
+        if self._file < 0:
+            raise ValueError("the IPCAllocationHandle has been closed")
+        return self._file
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", -1) >= 0:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<IPCAllocationHandle handle={self._file} uuid={self._uuid}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an IPCAllocationHandle owns a file descriptor: pass it to another process through multiprocessing (the "
+            "arguments of a Process, a Queue or a Pipe), which plain pickle cannot do"
+        )
+
+
+def buffer_descriptor(payload: bytes, size: int) -> IPCBufferDescriptor:
+    """Make a descriptor of what :attr:`Buffer.ipc_descriptor` says."""
+    made = IPCBufferDescriptor.__new__(IPCBufferDescriptor)
+    made._payload, made._size = payload, size
+    return made
+
+
+def event_descriptor(payload: bytes, blocking: bool) -> IPCEventDescriptor:
+    """Make a descriptor of what :attr:`Event.ipc_descriptor` says."""
+    made = IPCEventDescriptor.__new__(IPCEventDescriptor)
+    made._payload, made._blocking = payload, blocking
+    return made
+
+
+def allocation_handle(file: int, uuid: UUID | None) -> IPCAllocationHandle:
+    """Take over a file descriptor.
+
+    Raises
+    ------
+    ValueError
+        It is negative.
+    """
+    if file < 0:
+        raise ValueError(f"a file descriptor is not negative, got {file}")
+    made = IPCAllocationHandle.__new__(IPCAllocationHandle)
+    made._file, made._uuid = file, uuid
+    return made
+
+
+def check_payload(descriptor: IPCBufferDescriptor | IPCEventDescriptor) -> bytes:
+    """The bytes for the driver.
+
+    Raises
+    ------
+    ValueError
+        There are too few of them.
+    """
+    payload = descriptor._payload
+    if len(payload) < PAYLOAD:
+        raise ValueError(f"the {type(descriptor).__name__} must have {PAYLOAD} bytes, but has {len(payload)}")
+    return payload
+
+
+# ---- multiprocessing ----------------------------------------------------------------------------------
+
+_warned = False
+
+
+def _warn_of_fork() -> None:
+    """Warn, once, when children of this process would be forked."""
+    global _warned
+    if _warned or get_start_method(allow_none=True) not in (None, "fork") or _context.get_spawning_popen() is not None:
+        return
+    # "fork" is also what is said where no method was chosen; children tell of a get_context("spawn").
+    if any(getattr(child, "_start_method", "fork") not in (None, "fork") for child in active_children()):
+        return
+    _warned = True
+    warnings.warn(
+        "CUDA does not survive a fork, and child processes are forked unless another start method is chosen: use "
+        "multiprocessing.set_start_method('spawn') for processes that share memory or events",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def _rebuild_handle(file: Any, uuid: UUID | None) -> IPCAllocationHandle:
+    return allocation_handle(file.detach(), uuid)
+
+
+def _reduce_handle(handle: IPCAllocationHandle) -> tuple[Any, ...]:
+    _warn_of_fork()
+    return _rebuild_handle, (DupFd(int(handle)), handle.uuid)
+
+
+def _rebuild_pool(kind: type[ShareablePoolResource], arguments: tuple[Any, ...]) -> ShareablePoolResource:
+    resource: ShareablePoolResource = kind.from_allocation_handle(*arguments)  # type: ignore[attr-defined]
+    return resource
+
+
+def _reduce_pool(resource: ShareablePoolResource) -> tuple[Any, ...]:
+    if not resource.is_ipc_enabled:
+        return resource.__reduce__()  # raises
+    _warn_of_fork()
+    return _rebuild_pool, (type(resource), resource._import_arguments())
+
+
+def _rebuild_event(descriptor: IPCEventDescriptor, device_id: int) -> Event:
+    from cupola.core.device._event import import_event
+
+    return import_event(descriptor, device_id)
+
+
+def _reduce_event(event: Event) -> tuple[Any, ...]:
+    if not event.is_ipc_enabled:
+        raise RuntimeError(
+            "the Event belongs to this process: record one with stream.record(options={'ipc_enabled': True})"
+        )
+    _warn_of_fork()
+    return _rebuild_event, (event.ipc_descriptor, event.device.device_id)
+
+
+def _register() -> None:
+    from cupola.core.device._event import Event
+    from cupola.core.memory._device_memory import DeviceMemoryResource
+    from cupola.core.memory._pinned_memory import PinnedMemoryResource
+
+    ForkingPickler.register(IPCAllocationHandle, _reduce_handle)
+    ForkingPickler.register(Event, _reduce_event)
+    for kind in (DeviceMemoryResource, PinnedMemoryResource):
+        ForkingPickler.register(kind, _reduce_pool)
+
+
+_register()

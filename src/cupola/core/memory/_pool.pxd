@@ -1,0 +1,28 @@
+from cupola.core.base._cuda cimport CUdevice_attribute, CUmemoryPool, CUmemPool_attribute, CUresult
+from cupola.core.device._memory_resource cimport MemoryResource
+
+
+cdef class PoolHandle:
+    """The native pool, destroyed, if owned, when the last of its holders lets go."""
+    cdef CUmemoryPool pointer
+    cdef bint owned
+
+
+cdef class PoolMemoryResource(MemoryResource):
+    cdef PoolHandle pool                # None once closed
+    cdef object cached_attributes
+    cdef bint overridden                # a subclass in Python has its own `deallocate`
+    cdef int ordinal                    # of the memory's device, -1 for the host
+    cdef bint imported                  # from another process: it has what that one allocates
+    cdef bint only_device               # the host cannot access the memory
+    cdef public object _buffer_class            # Buffer, or the subclass that `allocate` makes
+    cdef _let_devices_in(self, CUdevice_attribute supported)
+    cdef _hold(self, CUmemoryPool pool, bint owned)
+    cdef _fail(self, CUresult status, object stream)
+
+
+cdef class PoolAttributes:
+    cdef PoolHandle pool
+    cdef object resource_name
+    cdef int read_flag(self, CUmemPool_attribute attribute) except -1
+    cdef object read_number(self, CUmemPool_attribute attribute)

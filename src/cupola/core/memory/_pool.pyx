@@ -1,0 +1,482 @@
+"""Stream-ordered memory pools: what the device and pinned memory resources share.
+
+CUDA Driver API, "Stream Ordered Memory Allocator". An allocation is usable by work behind it in its stream, and its
+release waits for the work ahead of it, so neither synchronises. A destroyed pool lives on until its last allocation is
+freed, which is why a resource may be closed while its buffers are in use.
+"""
+
+from cpython.pystate cimport PyThreadState
+from libc.stdint cimport int32_t, uint64_t, uintptr_t
+from libc.string cimport memset
+
+from cupola.core.memory._buffer cimport Buffer, begin_buffer, fill_buffer
+from cupola.core.device._context cimport enter, leave
+from cupola.core.base._cuda cimport (
+    CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
+    CU_MEM_ACCESS_FLAGS_PROT_NONE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED,
+    CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_NONE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+    CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_LOCATION_TYPE_NONE, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+    CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+    CU_MEMPOOL_ATTR_USED_MEM_HIGH, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext,
+    CUdevice_attribute, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags, CUmemAllocationHandleType,
+    CUmemAllocationType, CUmemLocation,
+    CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
+    CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise, report,
+)
+from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.device._memory_resource cimport MemoryResource, byte_count
+from cupola.core.device._stream cimport Stream, StreamHandle, older_stream, stream_argument
+
+from cupola.core.base._errors import CUDAError
+
+cdef enum:
+    MOST_DEVICES = 64
+
+LOCATION_DEVICE = <int>CU_MEM_LOCATION_TYPE_DEVICE
+LOCATION_HOST = <int>CU_MEM_LOCATION_TYPE_HOST
+LOCATION_HOST_NUMA = <int>CU_MEM_LOCATION_TYPE_HOST_NUMA
+LOCATION_NONE = <int>CU_MEM_LOCATION_TYPE_NONE
+ALLOCATION_PINNED = <int>CU_MEM_ALLOCATION_TYPE_PINNED
+ALLOCATION_MANAGED = <int>CU_MEM_ALLOCATION_TYPE_MANAGED
+
+
+def require_cuda_13(str what, str remedy):
+    """RuntimeError when the driver is older than CUDA 13."""
+    cdef int version = 0
+    forget_missing()
+    check(cu.cuDriverGetVersion(&version), b"cuDriverGetVersion")
+    if version < 13000:
+        raise RuntimeError(
+            f"{what} requires CUDA 13.0 or later, and the driver has {version // 1000}.{version % 1000 // 10}; {remedy}"
+        )
+
+
+cdef class PoolHandle:
+    def __dealloc__(self):
+        cdef CUresult status
+        if self.owned and self.pointer != NULL and driver_usable():
+            with nogil:
+                status = cu.cuMemPoolDestroy(self.pointer)
+            report(status, b"cuMemPoolDestroy")
+
+
+cdef class PoolMemoryResource(MemoryResource):
+    """A memory resource on a stream-ordered pool (``CUmemoryPool``). See its subclasses."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.overridden = type(self).deallocate is not PoolMemoryResource.deallocate
+        self.direct = type(self).allocate is PoolMemoryResource.allocate
+        self._buffer_class = Buffer
+        self.ordinal = -1
+
+    # --- how subclasses find or make their pool -------------------------------------------------------
+
+    def _use_device_pool(self, int device_id):
+        """Use the current pool of a device without owning it, and let it keep memory between synchronisations."""
+        cdef CUmemoryPool pool
+        cdef uint64_t threshold = 0
+        initialise()
+        check(cu.cuDeviceGetMemPool(&pool, device_id), b"cuDeviceGetMemPool")
+        # The threshold of 0 that pools start with hands all memory back to the system at each synchronisation.
+        check(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), b"cuMemPoolGetAttribute")
+        if threshold == 0:
+            threshold = <uint64_t>-1
+            check(
+                cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+                b"cuMemPoolSetAttribute",
+            )
+        self._hold(pool, False)
+        self.ordinal, self.only_device = device_id, True
+
+    def _use_current_pool(self, int location_type, int allocation_type):
+        """Use the current pool of host or managed memory without owning it (``cuMemGetMemPool``, CUDA 13)."""
+        cdef CUmemoryPool pool
+        cdef CUmemLocation location
+        cdef CUresult status
+        initialise()
+        memset(&location, 0, sizeof(location))
+        location.type = <CUmemLocationType>location_type
+        status = cu.cuMemGetMemPool(&pool, &location, <CUmemAllocationType>allocation_type)
+        if status == CUDA_ERROR_NOT_FOUND:
+            require_cuda_13(
+                f"{type(self).__name__}() without options",
+                f"pass {type(self).__name__}Options() for a pool of its own, or use LegacyPinnedMemoryResource()"
+                if allocation_type == ALLOCATION_PINNED else "use cuMemAllocManaged and Buffer.from_handle",
+            )
+        check(status, b"cuMemGetMemPool")
+        self._hold(pool, False)
+        if location_type == LOCATION_HOST and allocation_type == ALLOCATION_PINNED:
+            try:
+                self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+            except CUDAError:
+                # The current pool is not ours to change; one of our own is.
+                self._make_pool(LOCATION_HOST, 0, 0)
+
+    def _make_pool(self, int location_type, int location_id, size_t max_size, int allocation_type=ALLOCATION_PINNED,
+                   bint shared=False):
+        """Make a pool and own it (``cuMemPoolCreate``)."""
+        cdef CUmemoryPool pool
+        cdef CUmemPoolProps properties
+        cdef CUresult status
+        initialise()
+        memset(&properties, 0, sizeof(properties))
+        properties.allocType = <CUmemAllocationType>allocation_type
+        properties.handleTypes = <CUmemAllocationHandleType><int>(
+            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR if shared else CU_MEM_HANDLE_TYPE_NONE
+        )
+        properties.location.type = <CUmemLocationType>location_type
+        properties.location.id = location_id
+        properties.maxSize = max_size
+        with nogil:
+            status = cu.cuMemPoolCreate(&pool, &properties)
+        check(status, b"cuMemPoolCreate")
+        self._hold(pool, True)
+        if location_type == LOCATION_DEVICE:
+            self.ordinal, self.only_device = location_id, allocation_type == ALLOCATION_PINNED
+        if allocation_type != ALLOCATION_PINNED:
+            return      # managed memory is for all devices from the start
+        if location_type == LOCATION_HOST:
+            self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+        elif location_type == LOCATION_HOST_NUMA:
+            self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED)
+
+    cdef _hold(self, CUmemoryPool pool, bint owned):
+        cdef PoolHandle handle = PoolHandle.__new__(PoolHandle)
+        handle.pointer, handle.owned = pool, owned
+        self.pool = handle
+        self.cached_attributes = None
+
+    # --- who may access the memory --------------------------------------------------------------------
+
+    def _has_access(self, int device_id):
+        """Whether a device may read and write the memory (``cuMemPoolGetAccess``)."""
+        cdef CUmemLocation location
+        cdef CUmemAccess_flags flags
+        if self.pool is None:
+            raise closed_error(self)
+        memset(&location, 0, sizeof(location))
+        location.type, location.id = CU_MEM_LOCATION_TYPE_DEVICE, device_id
+        check(cu.cuMemPoolGetAccess(&flags, self.pool.pointer, &location), b"cuMemPoolGetAccess")
+        return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+    def _change_access(self, list added, list removed):
+        """Give devices access and take it from others, in one call (``cuMemPoolSetAccess``)."""
+        cdef CUmemAccessDesc descriptions[MOST_DEVICES]
+        cdef size_t count = 0
+        if self.pool is None:
+            raise closed_error(self)
+        if len(added) + len(removed) > MOST_DEVICES:
+            raise ValueError(f"the access of at most {MOST_DEVICES} devices can be changed at once")
+        memset(descriptions, 0, sizeof(descriptions))
+        for devices, flags in (
+            (added, <int>CU_MEM_ACCESS_FLAGS_PROT_READWRITE), (removed, <int>CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        ):
+            for number in devices:
+                descriptions[count].location.type = CU_MEM_LOCATION_TYPE_DEVICE
+                descriptions[count].location.id = number
+                descriptions[count].flags = <CUmemAccess_flags><int>flags
+                count += 1
+        check(cu.cuMemPoolSetAccess(self.pool.pointer, descriptions, count), b"cuMemPoolSetAccess")
+
+    cdef _let_devices_in(self, CUdevice_attribute supported):
+        """Give all devices that can use it access to host memory, which at first is the host's only (``cuMemPoolCreate``)."""
+        cdef int count = 0, able
+        check(cu.cuDeviceGetCount(&count), b"cuDeviceGetCount")
+        missing = []
+        for number in range(count):
+            able = 0
+            check(cu.cuDeviceGetAttribute(&able, supported, number), b"cuDeviceGetAttribute")
+            if able and not self._has_access(number):
+                missing.append(number)
+        if missing:
+            self._change_access(missing, [])
+
+    # --- allocation -----------------------------------------------------------------------------------
+
+    def allocate(self, size, older=None, *, stream=None):
+        """Allocate memory, usable by work submitted to `stream` from here on (``cuMemAllocFromPoolAsync``).
+
+        Parameters
+        ----------
+        size : int
+            Bytes; 0 gives a buffer at address 0.
+        stream : Stream or GraphBuilder
+            Orders the allocation, and the release unless the buffer is given another stream. It must not be
+            capturing.
+
+        Returns
+        -------
+        Buffer
+
+        Raises
+        ------
+        CUDAError
+            For example CUDA_ERROR_OUT_OF_MEMORY.
+        TypeError
+            When the pool was imported from another process.
+        RuntimeError
+            When the resource is closed, or the stream is being captured into a graph.
+        """
+        return self.obtain(size, stream if older is None else older_stream(older, stream, "allocate(size"))
+
+    cdef object obtain(self, object size, object stream):
+        cdef Stream queue = stream_argument(stream)
+        cdef CUstream native = queue.pointer
+        cdef size_t count = byte_count(size)
+        cdef CUmemoryPool pool
+        cdef CUdeviceptr pointer = 0
+        cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
+        cdef CUresult status
+        cdef PyThreadState* others
+        cdef Buffer buffer
+        if self.pool is None:
+            raise closed_error(self)
+        if self.imported:
+            raise TypeError(
+                f"a {type(self).__name__} that was imported from another process cannot allocate: allocate in the "
+                "process that made it, and pass the buffer"
+            )
+        if _deferred:
+            _free_deferred()
+        # Made first, so that nothing can fail once there is memory.
+        buffer = begin_buffer(queue.native, self._buffer_class, self.overridden)
+        if count == 0:
+            fill_buffer(buffer, 0, 0, self)
+            return buffer
+        pool = self.pool.pointer
+        others = let_others_run()
+        status = cu.cuStreamIsCapturing(native, &capture)
+        if status == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
+            status = cu.cuMemAllocFromPoolAsync(&pointer, count, pool, native)
+        take_back(others)
+        if capture != CU_STREAM_CAPTURE_STATUS_NONE:
+            raise RuntimeError(
+                f"{type(self).__name__} cannot allocate on a stream that is being captured into a graph; "
+                "use GraphMemoryResource, or allocate before begin_building()"
+            )
+        if status != CUDA_SUCCESS:
+            self._fail(status, stream)
+        fill_buffer(buffer, pointer, count, self)
+        return buffer
+
+    cdef _fail(self, CUresult status, object stream):
+        try:
+            check(status, b"cuMemAllocFromPoolAsync")
+        except CUDAError as error:
+            self._explain_failure(stream, error)
+            raise
+
+    def _explain_failure(self, stream, error):
+        """Raise something more helpful than `error`, if there is anything."""
+
+    def deallocate(self, ptr, size_t size, older=None, *, stream=None):
+        """Free memory of the pool behind the work in `stream` (``cuMemFreeAsync``). Works after :meth:`close`, too.
+
+        Parameters
+        ----------
+        ptr : int
+            Address.
+        size : int
+            Bytes.
+        stream : Stream or GraphBuilder
+            Orders the release.
+        """
+        if older is not None:
+            stream = older_stream(older, stream, "deallocate(ptr, size")
+        _free(<uintptr_t>int(ptr), stream_argument(stream).native)
+
+    cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
+        if self.overridden:
+            return MemoryResource.release(self, pointer, size, stream)
+        if _deferred:
+            _free_deferred()
+        return _free(pointer, stream)
+
+    # --- properties and closing -----------------------------------------------------------------------
+
+    def close(self):
+        """Drop the pool. A pool made by this resource is destroyed when its last allocation is freed."""
+        self.pool = None
+
+    @property
+    def is_closed(self):
+        """bool: whether the resource was closed."""
+        return self.pool is None
+
+    @property
+    def handle(self):
+        """cupola.bindings.driver.CUmemoryPool: the pool, null once closed."""
+        from cupola.bindings.driver import CUmemoryPool as Handle
+
+        return Handle(0 if self.pool is None else <uintptr_t>self.pool.pointer)
+
+    @property
+    def is_handle_owned(self):
+        """bool: whether this resource made the pool, rather than using the current one."""
+        return self.pool is not None and self.pool.owned
+
+    @property
+    def is_ipc_enabled(self):
+        """bool: whether the memory can be shared with other processes."""
+        return False
+
+    @property
+    def is_mapped(self):
+        """bool: whether the pool was imported from another process; False once closed."""
+        return self.imported and self.pool is not None
+
+    @property
+    def uuid(self):
+        """uuid.UUID or None: name of a pool that is shared between processes."""
+        return None
+
+    @property
+    def device_id(self):
+        """int: ordinal of the device that the memory belongs to, or prefers; -1 for the host's."""
+        return self.ordinal
+
+    @property
+    def is_device_accessible(self):
+        """bool: True."""
+        return True
+
+    @property
+    def is_host_accessible(self):
+        """bool: whether the CPU may use the memory."""
+        return not self.only_device
+
+    @property
+    def attributes(self):
+        """PoolAttributes: limits and usage of the pool, read when asked for."""
+        cdef PoolAttributes attributes
+        if self.cached_attributes is None:
+            if self.pool is None:
+                raise closed_error(self)
+            attributes = PoolAttributes.__new__(PoolAttributes)
+            attributes.pool = self.pool
+            attributes.resource_name = type(self).__name__
+            self.cached_attributes = attributes
+        return self.cached_attributes
+
+    def _about(self):
+        return f"device={self.ordinal}"
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {self._about()}{'' if self.pool is not None else ' closed'}>"
+
+    def __reduce__(self):
+        raise RuntimeError(f"a {type(self).__name__} that is not shared between processes (IPC) cannot be pickled")
+
+
+# Memory whose release came while its stream was being captured, as (address, stream). The collector does not ask whether
+# the time is right, and the release of memory that is no part of the graph would spoil the capture.
+cdef list _deferred = []
+
+
+cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
+    """Free behind the work in `stream`, or later if that is being captured."""
+    cdef CUstream native = NULL if stream is None else stream.pointer
+    cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
+    cdef CUresult status
+    cdef CUcontext context = NULL
+    cdef int pushed
+    cdef PyThreadState* others
+    if pointer == 0 or (stream is not None and stream.is_gone()):
+        return 0
+    others = let_others_run()
+    status = cu.cuStreamIsCapturing(native, &capture)
+    if capture == CU_STREAM_CAPTURE_STATUS_NONE and status != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+        status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)
+    take_back(others)
+    if capture != CU_STREAM_CAPTURE_STATUS_NONE or status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+        _deferred.append((pointer, stream))
+        return 0
+    if status == CUDA_SUCCESS:
+        return 0
+    if status == CUDA_ERROR_INVALID_CONTEXT and cu.cuStreamGetCtx(native, &context) == CUDA_SUCCESS:
+        # The collector may run on a thread that never had a context; lend it the one of the stream.
+        pushed = enter(context)
+        with nogil:
+            status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)
+        leave(pushed)
+    if status == CUDA_ERROR_INVALID_CONTEXT or status == CUDA_ERROR_CONTEXT_IS_DESTROYED:
+        return 0    # the memory went with its context
+    return check(status, b"cuMemFreeAsync")
+
+
+cdef int _free_deferred() except -1:
+    """Free what had to wait, as far as its streams are no longer captured."""
+    global _deferred
+    waiting, _deferred = _deferred, []
+    try:
+        while waiting:
+            pointer, stream = waiting.pop()
+            _free(pointer, stream)
+    finally:
+        _deferred += waiting    # nothing, unless one failed
+    return 0
+
+
+cdef class PoolAttributes:
+    """Limits and usage of a memory pool. Each is read from the driver when asked for (``cuMemPoolGetAttribute``)."""
+
+    def __init__(self):
+        raise factory_error("PoolAttributes", "the attributes property of a memory resource")
+
+    cdef int read_flag(self, CUmemPool_attribute attribute) except -1:
+        cdef int32_t value = 0
+        check(cu.cuMemPoolGetAttribute(self.pool.pointer, attribute, &value), b"cuMemPoolGetAttribute")
+        return value != 0
+
+    cdef object read_number(self, CUmemPool_attribute attribute):
+        cdef uint64_t value = 0
+        check(cu.cuMemPoolGetAttribute(self.pool.pointer, attribute, &value), b"cuMemPoolGetAttribute")
+        return value
+
+    @property
+    def release_threshold(self):
+        """int: bytes that the pool keeps for itself when a synchronisation would return memory to the system."""
+        return self.read_number(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+
+    @property
+    def reserved_mem_current(self):
+        """int: bytes of memory behind the pool now."""
+        return self.read_number(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+
+    @property
+    def reserved_mem_high(self):
+        """int: the most bytes that were ever behind the pool."""
+        return self.read_number(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+
+    @property
+    def reuse_allow_internal_dependencies(self):
+        """bool: whether the allocator may make a stream wait in order to reuse memory freed in another."""
+        return bool(self.read_flag(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES))
+
+    @property
+    def reuse_allow_opportunistic(self):
+        """bool: whether memory freed in another stream is reused once that release has happened."""
+        return bool(self.read_flag(CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC))
+
+    @property
+    def reuse_follow_event_dependencies(self):
+        """bool: whether memory freed in another stream is reused when an event orders the streams."""
+        return bool(self.read_flag(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES))
+
+    @property
+    def used_mem_current(self):
+        """int: bytes allocated from the pool now."""
+        return self.read_number(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+
+    @property
+    def used_mem_high(self):
+        """int: the most bytes that were ever allocated from the pool at one time."""
+        return self.read_number(CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+
+    def __repr__(self):
+        names = sorted(name for name in dir(type(self)) if not name.startswith("_"))
+        return f"{self.resource_name}Attributes({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
