@@ -132,7 +132,8 @@ def test_the_compiler_has_no_doubts(name):
     include = Path(sysconfig.get_paths()["include"])
     if not (include / "Python.h").exists():
         pytest.skip("needs Python's headers")
-    flags = ["-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{include}", f"-I{BINDINGS / 'include'}"]
+    folders = [f"-I{folder}" for folder in (include, BINDINGS / "include", BINDINGS / "support")]
+    flags = ["-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *folders]
     done = subprocess.run(["gcc", *flags, BINDINGS / f"{name}.c"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:2000]
 

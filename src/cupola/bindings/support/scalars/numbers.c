@@ -1,5 +1,5 @@
 /* Python numbers to C. */
-#include "support.h"
+#include "scalars/scalars.h"
 
 /* Besides ints, whatever has __index__ stands for its number, and so does a foreign handle that only has
  * __int__. A float, which also has __int__, would lose its fraction silently, and a str has none. */

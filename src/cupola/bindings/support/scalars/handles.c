@@ -4,7 +4,7 @@
  * hash by value within their chain of classes, never with a plain int. Some classes of the runtime derive from
  * those of the driver (cudaStream_t from CUstream): each module has a copy of this file, so nothing here may
  * depend on the module that made an object. */
-#include "support.h"
+#include "scalars/scalars.h"
 
 static const HandleInfo *info_of(const HandleObject *self) {
     return self->info;

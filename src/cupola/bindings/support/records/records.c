@@ -1,5 +1,5 @@
 /* Classes for C structs and unions, made from tables of fields when they are first used. */
-#include "support.h"
+#include "records/records.h"
 
 static PyTypeObject *record_types[MAX_RECORDS];
 

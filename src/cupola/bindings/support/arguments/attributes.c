@@ -1,5 +1,5 @@
 /* Values behind `void *` whose C type depends on an attribute, and the values of options. */
-#include "support.h"
+#include "arguments/arguments.h"
 
 #define TEXT_ROOM 1024 /* bytes for a text attribute */
 

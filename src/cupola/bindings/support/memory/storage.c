@@ -1,6 +1,6 @@
 /* Memory of records. Views of a record's parts share its storage, so that they outlive the object they came
  * from. */
-#include "support.h"
+#include "memory/memory.h"
 
 #include <stdlib.h>
 

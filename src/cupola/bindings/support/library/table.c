@@ -5,7 +5,7 @@
  * versioned name; cuGetProcAddress with the version that brought it (CUDA Driver API, section 6.35), but only
  * when the driver is at least that new, since it answers with an older signature otherwise; an older name of
  * the same signature. */
-#include "support.h"
+#include "library/library.h"
 
 #include <dlfcn.h>
 

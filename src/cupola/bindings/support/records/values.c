@@ -1,5 +1,5 @@
 /* One value in C memory to Python and back, for fields of records, elements of lists and attributes. */
-#include "support.h"
+#include "records/records.h"
 
 PyObject *value_get(ValueType type, void *data, Storage *storage) {
     switch ((Kind)type.kind) {

@@ -1,5 +1,5 @@
 /* Memory and pinned buffers that live for one call. */
-#include "support.h"
+#include "memory/memory.h"
 
 struct ScratchBlock {
     ScratchBlock *next;

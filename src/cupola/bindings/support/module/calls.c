@@ -1,5 +1,5 @@
-/* The frame of every call: binding arguments, naming a bad one, and the result tuple. */
-#include "support.h"
+/* The frame of every call: binding arguments, and the result tuple. */
+#include "module/module.h"
 
 PyObject *succeeded_alone;
 
@@ -39,19 +39,6 @@ int bind_arguments(const char *function, const char *keywords, int count, int re
         }
     }
     return 0;
-}
-
-PyObject *bad_argument(const char *function, const char *argument) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (type == PyExc_TypeError || type == PyExc_OverflowError || type == PyExc_RuntimeError ||
-        type == PyExc_IndexError)
-        PyErr_Format(type, "%s, argument '%s': %S", function, argument, value);
-    else
-        PyErr_Restore(Py_XNewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
-    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(traceback);
-    return NULL;
 }
 
 PyObject *succeeded_slow(void) {

@@ -1,5 +1,5 @@
 /* Lists and tuples to C arrays and back. */
-#include "support.h"
+#include "arguments/arguments.h"
 
 static int check_length(Py_ssize_t length, long long count) {
     if (length >= count) return 0;
@@ -60,6 +60,33 @@ int to_strings(PyObject *object, long long count, Scratch *scratch, const char *
         if (to_string(PySequence_Fast_GET_ITEM(object, i), false, scratch, &array[i]) < 0) return -1;
     *out = array;
     return 0;
+}
+
+/* str or bytes; the sequence keeps them for the length of the call. */
+int to_strs(PyObject *object, long long count, Scratch *scratch, const char *const **out) {
+    *out = NULL;
+    Py_ssize_t length = sequence_length(object, count);
+    if (length <= 0) return (int)length;
+    const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
+    if (!array) return -1;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
+        int status = PyUnicode_Check(item) ? to_str(item, false, &array[i])
+                                           : to_string(item, false, scratch, &array[i]);
+        if (status < 0) return -1;
+    }
+    *out = array;
+    return 0;
+}
+
+int to_handles(PyObject *object, Scratch *scratch, void **out) {
+    if (is_handle(object)) {
+        *out = ((HandleObject *)object)->data;
+        return 0;
+    }
+    if (PyList_Check(object) || PyTuple_Check(object))
+        return to_list(object, (ValueType){KIND_ADDRESS, 0, sizeof(void *)}, -1, scratch, out);
+    return to_address(object, scratch, out);
 }
 
 /* Records are copied: the array may be the library's own. */

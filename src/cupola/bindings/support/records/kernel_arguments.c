@@ -3,7 +3,7 @@
  * Python gives them as an address, as a buffer of addresses, or as a pair ((values), (types)). A type is a
  * ctypes scalar, into which the value is converted, or None for a value that has memory of its own (a ctypes
  * structure, a handle, a record) or that is an enum member. */
-#include "support.h"
+#include "records/records.h"
 
 #define SLOT 16 /* bytes for one converted value */
 

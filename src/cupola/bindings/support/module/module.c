@@ -1,5 +1,5 @@
 /* What all generated modules do: classes and constants on demand, sizeof(), the capsule of the table. */
-#include "support.h"
+#include "module/module.h"
 
 static PyObject *find_enum(const char *name) {
     for (const char *const *alias = module_info.enum_aliases; *alias; alias += 2)
@@ -41,16 +41,6 @@ static PyObject *find_function(PyObject *module, const char *name) {
     for (const char *const *alias = module_info.function_aliases; *alias; alias += 2)
         if (!strcmp(alias[0], name)) return PyObject_GetAttrString(module, alias[1]);
     return NULL;
-}
-
-char *qualified_name(const char *name) {
-    size_t size = strlen(module_info.name) + strlen(name) + 2;
-    char *text = PyMem_Malloc(size);
-    if (text)
-        snprintf(text, size, "%s.%s", module_info.name, name);
-    else
-        PyErr_NoMemory();
-    return text;
 }
 
 static int append(PyObject *list, const char *name) {

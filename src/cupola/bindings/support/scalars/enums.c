@@ -1,7 +1,7 @@
 /* Light integer enumerations: subclasses of int with a metaclass of their own, made from the module's tables
  * when they are first used. They behave like enum.IntEnum where both have a meaning, without the import of
  * enum. */
-#include "support.h"
+#include "scalars/scalars.h"
 
 static PyTypeObject EnumMeta, EnumBase;
 

@@ -1,5 +1,5 @@
 /* Arguments that are pointers: memory, strings, buffers and handles that the call writes. */
-#include "support.h"
+#include "records/records.h"
 
 /* A number that exports a buffer, such as a NumPy scalar, is still a number: it has no dimensions and cannot
  * be written, which tells it from an array without dimensions. */
@@ -79,17 +79,6 @@ int to_buffer(PyObject *object, Scratch *scratch, char **out) {
     return 0;
 }
 
-int to_handles(PyObject *object, Scratch *scratch, void **out) {
-    if (is_handle(object)) {
-        *out = ((HandleObject *)object)->data;
-        return 0;
-    }
-    if (PyList_Check(object) || PyTuple_Check(object))
-        return to_list(object, (ValueType){KIND_ADDRESS, 0, sizeof(void *)}, -1, scratch, out);
-    return to_address(object, scratch, out);
-}
-
-PyObject *text_from(const char *text) {
-    if (!text) Py_RETURN_NONE;
-    return PyBytes_FromString(text);
+int to_str_at(PyObject *object, Scratch *scratch, void **out) {
+    return PyUnicode_Check(object) ? to_str(object, false, (const char **)out) : to_address(object, scratch, out);
 }

@@ -1,5 +1,5 @@
 /* The exceptions of modules whose functions raise: one class, or one for each status under a common base. */
-#include "support.h"
+#include "module/module.h"
 
 /* The classes, made when they are first used: the base, then the subclasses in the order of the table. */
 static PyObject **classes;

@@ -1,6 +1,6 @@
 /* Records as NumPy arrays: the structured type of a record, arrays of records and back. NumPy is imported when it is
  * asked for. */
-#include "support.h"
+#include "records/records.h"
 
 static PyObject *numpy(void) {
     PyObject *module = PyImport_ImportModule("numpy");

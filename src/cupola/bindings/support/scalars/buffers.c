@@ -1,5 +1,5 @@
 /* Arguments of modules whose functions raise: text, and memory whose size is checked. */
-#include "support.h"
+#include "scalars/scalars.h"
 
 int to_str(PyObject *object, bool optional, const char **out) {
     if (optional && object == Py_None) {
@@ -17,23 +17,6 @@ int to_str(PyObject *object, bool optional, const char **out) {
     if (strlen(*out) == (size_t)length) return 0;
     PyErr_SetString(PyExc_ValueError, "embedded null character");
     return -1;
-}
-
-/* str or bytes; the sequence keeps them for the length of the call. */
-int to_strs(PyObject *object, long long count, Scratch *scratch, const char *const **out) {
-    *out = NULL;
-    Py_ssize_t length = sequence_length(object, count);
-    if (length <= 0) return (int)length;
-    const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
-    if (!array) return -1;
-    for (Py_ssize_t i = 0; i < length; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
-        int status = PyUnicode_Check(item) ? to_str(item, false, &array[i])
-                                           : to_string(item, false, scratch, &array[i]);
-        if (status < 0) return -1;
-    }
-    *out = array;
-    return 0;
 }
 
 /* The memory of an int (an address) or a buffer: contiguous, and of `*size` bytes, which is set to its size. */
@@ -93,10 +76,11 @@ int to_chars(PyObject *object, bool text, char *field, size_t size) {
     return result;
 }
 
-PyObject *from_chars(const char *field, size_t size) {
-    return PyUnicode_DecodeUTF8(field, (Py_ssize_t)strnlen(field, size), "replace");
+PyObject *text_from(const char *text) {
+    if (!text) Py_RETURN_NONE;
+    return PyBytes_FromString(text);
 }
 
-int to_str_at(PyObject *object, Scratch *scratch, void **out) {
-    return PyUnicode_Check(object) ? to_str(object, false, (const char **)out) : to_address(object, scratch, out);
+PyObject *from_chars(const char *field, size_t size) {
+    return PyUnicode_DecodeUTF8(field, (Py_ssize_t)strnlen(field, size), "replace");
 }

@@ -1,5 +1,5 @@
 /* What records have in modules whose functions raise: arrays, `ptr`, comparison by content, views of other memory. */
-#include "support.h"
+#include "records/records.h"
 
 static const RecordInfo *info_of_type(PyTypeObject *type) {
     int index = record_index(type);
