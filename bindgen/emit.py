@@ -23,7 +23,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
         yield BINDINGS / f"c{library.name}.pxd", pxd(library, types)
         yield BINDINGS / f"{library.name}.c", module(library, types)
         yield BINDINGS / f"{library.name}.pyi", stub(library, types)
-    yield BINDINGS.parent / "cpu" / "driver" / "libcuda_symbols.h", symbols(Module.load(LIBRARIES["driver"].ir_path))
+    yield BINDINGS.parent / "cpu" / "provider" / "libcuda_symbols.h", symbols(Module.load(LIBRARIES["driver"].ir_path))
 
 
 def symbols(module: Module) -> str:

@@ -1,6 +1,6 @@
-"""Compile the kernels of tests/cpu/engine/test_triton.py to PTX, by Triton, for compute capability 8.0.
+"""Compile the kernels of tests/cpu/programs/test_triton.py to PTX, by Triton, for compute capability 8.0.
 
-Needs ``pip install triton``, and no GPU. The PTX is kept in tests/cpu/engine/triton, so tests need no Triton.
+Needs ``pip install triton``, and no GPU. The PTX is kept in tests/cpu/programs/triton, so tests need no Triton.
 
 usage: python tools/triton_ptx.py
 """

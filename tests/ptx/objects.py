@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tests.cpu.engine.texturing import Sampler, Textures
+from tests.cpu.engine.texture.texturing import Sampler, Textures
 from tests.ptx.inputs import memory
 
 WIDTH, HEIGHT, DEPTH, LAYERS = 16, 8, 4, 4

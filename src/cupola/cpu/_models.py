@@ -1,4 +1,4 @@
-"""The GPUs that the CPU device can stand for; the figures are in driver/model.c."""
+"""The GPUs that the CPU device can stand for; the figures are in driver/base/model.c."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Variant:
         return self._module.kernel(self._index).function.call_sites
 
     def independent_address(self) -> int:
-        """The address of the independent body (runtime/abi.h), compiled when a unit first needs it.
+        """The address of the independent body (engine/abi.h), compiled when a unit first needs it.
 
         Any thread may ask at any time, and goes on to run that code: it must stay the same.
         """

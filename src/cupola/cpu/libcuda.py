@@ -1,8 +1,8 @@
 """The driver as a library, for programs that load ``libcuda.so.1`` themselves, with ctypes or ``dlopen``.
 
-`provide` puts a library of that name into the process whose functions are the CPU device's (``driver/libcuda.c``). The
-dynamic linker, asked for ``libcuda.so.1`` or ``libcuda.so``, gives what is loaded under that name before it looks at
-the disk, so nothing else changes. A library of that name which was loaded earlier stays what programs get.
+`provide` puts a library of that name into the process whose functions are the CPU device's (``provider/libcuda.c``).
+The dynamic linker, asked for ``libcuda.so.1`` or ``libcuda.so``, gives what is loaded under that name before it looks
+at the disk, so nothing else changes. A library of that name which was loaded earlier stays what programs get.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def test_levels(choose, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # What the code generator does in other ways: halves, and lanes that load, store or fault by themselves.
-SAMPLE = ["tests/cpu/codegen/test_half_conversions.py", "tests/cpu/engine/test_scattered.py"]
+SAMPLE = ["tests/cpu/codegen/test_half_conversions.py", "tests/cpu/engine/memory/test_scattered.py"]
 
 
 @on_x86

@@ -11,7 +11,7 @@ import pytest
 
 import cupola.cpu.codegen.abi as abi
 
-RUNTIME = Path(__file__).parents[3] / "src" / "cupola" / "cpu" / "runtime"
+CPU = Path(__file__).parents[3] / "src" / "cupola" / "cpu"
 
 
 def c_name(field: str) -> str:
@@ -45,16 +45,16 @@ def test_offsets_and_numbers(tmp_path: Path) -> None:
     facts += [("CPU_STATE(CPU_STATE_YIELD, 7)", abi.state(abi.YIELD, 7))]
     lines = [f'_Static_assert({what} == {value}, "{what.replace(chr(34), "")}");' for what, value in facts]
     source = tmp_path / "abi.c"
-    source.write_text("\n".join(['#include "scheduler.h"', *lines, ""]))
+    source.write_text("\n".join(['#include "engine/schedule/scheduler.h"', *lines, ""]))
     done = subprocess.run(
-        ["cc", "-std=gnu11", "-fsyntax-only", f"-I{RUNTIME}", str(source)], capture_output=True, text=True
+        ["cc", "-std=gnu11", "-fsyntax-only", f"-I{CPU}", str(source)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 
 
 def test_every_helper_that_is_called_exists() -> None:
     defined = set()
-    for path in RUNTIME.glob("*.c"):
+    for path in (CPU / "engine").rglob("*.c"):
         text = path.read_text()
         defined |= set(re.findall(r"^CPU_HELPER [\w *]+?\*?(cupola_\w+)\(", text, re.MULTILINE))
     called = set()

@@ -17,7 +17,7 @@ _UNKNOWN = 0xFFFFFFFF
 
 
 class Kind(IntEnum):
-    """``enum cpu_fault_kind`` of runtime/engine.h."""
+    """``enum cpu_fault_kind`` of engine/engine.h."""
 
     NONE = 0
     OUT_OF_BOUNDS = 1

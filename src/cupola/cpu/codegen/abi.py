@@ -1,4 +1,4 @@
-"""What machine code and the runtime share, as ``runtime/abi.h`` lays it out (a test compares the two)."""
+"""What machine code and the runtime share, as ``engine/abi.h`` lays it out (a test compares the two)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def call_accessor(body: Body, name: str, result: str, packed: int, *arguments: str) -> str:
-    """Call a helper that accesses memory for the lanes that run; see CPU_ACCESS_ARGUMENTS in runtime/access.h."""
+    """Call a helper that accesses memory for the lanes that run (CPU_ACCESS_ARGUMENTS in instructions/access.h)."""
     types = "".join(f", {argument.split()[0]}" for argument in arguments)
     body.builder.declarations[f"declare {result} @{name}(ptr, ptr, ptr, ptr, i64, i32{types})"] = None
     return body.builder.emit(

@@ -1,5 +1,5 @@
 """Bulk copies and what else signals an mbarrier (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.async",
-"red.async"), done at once: a bulk group is complete when it is committed (runtime/bulk.c).
+"red.async"), done at once: a bulk group is complete when it is committed (engine/instructions/bulk.c).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Calls of functions that are parts of the kernel, and the stack of a thread (see `passes.join_functions`).
 
 ``.enter``, ``.leave`` and PTX's own stack operations (PTX ISA, "alloca", "stacksave", "stackrestore") are left to
-helpers in runtime/stack.c, which keep for each thread where its frame begins and where its stack ends.
+helpers in engine/schedule/stack.c, which keep for each thread where its frame begins and where its stack ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Matrices between memory and registers (PTX ISA, "wmma.load", "wmma.store", "ldmatrix", "stmatrix").
 
-The work is done by helpers (runtime/matrix.c), which get the fragment as a buffer with the registers one after the
-other. Threads of the warp meet at these instructions (see meetings.py), so all 32 lanes run them.
+The work is done by helpers (engine/instructions/matrix.c), which get the fragment as a buffer with the registers one
+after the other. Threads of the warp meet at these instructions (see meetings.py), so all 32 lanes run them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _move_fragment(body: Body, instruction: ast.Instruction) -> None:
 
 
 def _describe(fragment: Fragment, along: bool) -> int:
-    """``struct layout`` of runtime/matrix.c."""
+    """``struct layout`` of engine/instructions/matrix.c."""
     flags = fragment.lines_first | along << 1 | fragment.pairs << 2
     return (
         ELEMENT_BITS[fragment.type]

@@ -1,4 +1,4 @@
-"""mbarrier objects (PTX ISA, "mbarrier"): a helper does each operation, lane by lane (runtime/mbarrier.c).
+"""mbarrier objects (PTX ISA, "mbarrier"): a helper does each operation, lane by lane (engine/instructions/mbarrier.c).
 
 Their addresses, in whichever space they are given, become generic ones, which may be in another block of the
 cluster. A thread that finds its phase incomplete gives way at the next opportunity: whoever completes the phase may be

@@ -26,7 +26,7 @@ _WINDOW = 64
 """Bytes of a window at most: what the largest vector registers hold."""
 
 _ROOM = 1024
-"""Bytes around shared memory that may be read, as lanes that do not run do; ROW_BYTES in runtime/scheduler.c."""
+"""Bytes around shared memory that may be read (lanes that do not run do); ROW_BYTES of engine/schedule/scheduler.c."""
 
 _CLOSE = 4
 """How many elements may lie between the first and the last place, over those that are accessed."""

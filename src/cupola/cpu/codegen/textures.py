@@ -1,7 +1,7 @@
 """Textures and surfaces (PTX ISA 9.7.10, "tex", "tld4", "txq", "istypep"; 9.7.11, "suld", "sust", "sured", "suq").
 
-Helpers do the work, lane by lane (runtime/texture.c, runtime/surface.c). They get the objects and the coordinates of
-all lanes in buffers, in which each number has a row with one element for each lane, and leave results in the same way.
+Helpers do the work, lane by lane (engine/texture/{texture,surface}.c). They get the objects and the coordinates of all
+lanes in buffers, in which each number has a row with one element for each lane, and leave results in the same way.
 
 An object is 64 bits: what a register holds, or what lies in the memory of a ``.texref`` or ``.surfref`` variable and of
 a parameter that is named in its place. In the unified mode, the only one, the sampler belongs to the texture.
@@ -34,7 +34,7 @@ _LAYERED = frozenset(["a1d", "a2d", "acube"])
 _LEVEL_MODES = ("base", "level", "grad")
 _FLOAT, _OFFSET, _COMPARE, _HALF = 1, 2, 4, 8
 _ROW_LAYER, _ROW_AT, _ROW_LEVEL, _ROW_DX, _ROW_DY, _ROW_OFFSET, _ROW_COMPARE, _ROWS = 0, 1, 4, 4, 7, 10, 13, 14
-"""``enum row`` of runtime/texture.c."""
+"""``enum row`` of engine/texture/texture.c."""
 
 _QUERIES = {
     "width": 0,
@@ -53,7 +53,7 @@ _QUERIES = {
     "addr_mode_2": 13,
     "memory_layout": 14,
 }
-"""``enum query`` of runtime/texture.c."""
+"""``enum query`` of engine/texture/texture.c."""
 
 OPCODES = frozenset(["tex", "tld4", "txq", "istypep", "suld", "sust", "sured", "suq"])
 

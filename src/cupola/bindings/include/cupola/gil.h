@@ -10,7 +10,7 @@
  * nothing of is not counted: one that waits in a launch behind a host function written in Python, while the only Python
  * thread uses the same stream, is not provided for. An allocation for which a pool
  * has no memory until a free in another stream has run waits on the CPU device, which gives the GIL up itself then
- * (cpu/driver/pool_storage.c).
+ * (cpu/driver/memory/pool_storage.c).
  *
  *     PyThreadState *others = cupola_let_others_run();
  *     status = cu->cuStreamWaitEvent(stream, event, 0);

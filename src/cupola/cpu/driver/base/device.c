@@ -1,0 +1,320 @@
+/* Devices: their attributes, names and addresses, and which may reach which (CUDA Driver API, "Device Management",
+ * "Peer Context Memory Access"). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/texture/array.h"
+
+struct device devices[MAX_DEVICES];
+int device_count;
+
+CUresult device_get(CUdevice ordinal, struct device **device) {
+    RETURN_IF(enter());
+    if (ordinal < 0 || ordinal >= device_count)
+        return fail(CUDA_ERROR_INVALID_DEVICE, "there is no device %d: the CPU device was set up with %d device%s",
+                    ordinal, device_count, device_count == 1 ? "" : "s");
+    *device = &devices[ordinal];
+    return CUDA_SUCCESS;
+}
+
+/* What all models have in common. An attribute that is not here nor in device_attribute() is reported as 0: the
+ * feature behind it is not emulated. */
+static const int common[CU_DEVICE_ATTRIBUTE_MAX] = {
+    [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024,
+    [CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024,
+    [CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] = 1024,
+    [CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] = 64,
+    [CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X] = 2147483647,
+    [CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y] = 65535,
+    [CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] = 65535,
+    [CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY] = 65536,
+    [CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32,
+    [CU_DEVICE_ATTRIBUTE_MAX_PITCH] = 2147483647,
+    [CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT] = 512,
+    [CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT] = 32,
+    [CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT] = 512,
+    [CU_DEVICE_ATTRIBUTE_GPU_OVERLAP] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1,
+    [CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS] = 1,
+    [CU_DEVICE_ATTRIBUTE_ECC_ENABLED] = 1,
+    [CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1,
+    [CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1,
+    [CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 1,
+    [CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM] = 1,
+    [CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST] = 1,
+    [CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES] = 1,
+    [CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES] = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+    [CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1] = 1,
+    [CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT] = 1,
+    [CU_DEVICE_ATTRIBUTE_NUMA_ID] = -1,
+    [CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = 0,
+    [CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] = 1,
+    [CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER] = 1,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH] = 131072,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH] = 268435456,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS] = 2048,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH] = 131072,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT] = 65536,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH] = 131072,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT] = 65000,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH] = 2097120,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS] = 2048,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH] = 16384,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT] = 16384,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH] = 16384,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE] = 8192,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE] = 8192,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS] = 2046,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS] = 2048,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH] = 131072,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT] = 65536,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS] = 2048,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH] = 16384,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT] = 16384,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH] = 16384,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH] = 32768,
+    [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS] = 2046,
+};
+
+enum { PCI_BUS_OF_FIRST = 0x10 }; /* device n is on bus 0x10 + n, slot 0, of domain 0 */
+
+int device_attribute(const struct device *device, CUdevice_attribute attribute) {
+    const struct model *model = device->model;
+    switch (attribute) {
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return model->major;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return model->minor;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return model->multiprocessors;
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: return model->threads_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: return model->blocks_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: return model->registers_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK: return model->registers_per_block;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: return model->shared_per_block;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return model->shared_per_block_optin;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: return model->shared_per_multiprocessor;
+        case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: return model->shared_reserved;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return model->l2_cache;
+        case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE: return model->l2_persisting;
+        case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE: return model->access_window;
+        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return model->clock;
+        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return model->memory_clock;
+        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return model->memory_bus;
+        case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: return model->double_ratio;
+        case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: return model->major >= 9;
+        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return model->copy_engines;
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return PCI_BUS_OF_FIRST + device->ordinal;
+        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return device->ordinal;
+        default: return common[attribute];
+    }
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    struct device *found;
+    RETURN_IF(enter());
+    if (!device) return fail_null("device");
+    RETURN_IF(device_get(ordinal, &found));
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count) {
+    RETURN_IF(enter());
+    if (!count) return fail_null("count");
+    *count = device_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!name) return fail_null("name");
+    if (length < 1) return fail(CUDA_ERROR_INVALID_VALUE, "the buffer for the name has %d bytes", length);
+    snprintf(name, (size_t)length, "%s", device->model->name);
+    return CUDA_SUCCESS;
+}
+
+/* The same in every process, so that caches may be keyed by it: "cupola", the model and the ordinal. */
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!uuid) return fail_null("uuid");
+    memset(uuid->bytes, 0, sizeof uuid->bytes);
+    memcpy(uuid->bytes, "cupola", 6);
+    memcpy(uuid->bytes + 8, device->model->key, strnlen(device->model->key, 6));
+    uuid->bytes[15] = (char)ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!bytes) return fail_null("bytes");
+    *bytes = device->model->memory;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!value) return fail_null("pi");
+    if ((int)attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUdevice_attribute", (int)attribute);
+    *value = device_attribute(device, attribute);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned channels, CUdevice ordinal) {
+    struct device *device = NULL;
+    struct cpu_texels texels;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!width) return fail_null("maxWidthInElements");
+    RETURN_IF(texel_check(format, channels, &texels));
+    *width = texel_most_linear(texels.bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!supported) return fail_null("pi");
+    if ((unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUexecAffinityType", (int)type);
+    *supported = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!major) return fail_null("major");
+    if (!minor) return fail_null("minor");
+    *major = device->model->major;
+    *minor = device->model->minor;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!properties) return fail_null("prop");
+    *properties = (CUdevprop){
+        .maxThreadsPerBlock = common[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
+        .maxThreadsDim = {common[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X], common[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y],
+                          common[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z]},
+        .maxGridSize = {common[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X], common[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y],
+                        common[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z]},
+        .sharedMemPerBlock = device->model->shared_per_block,
+        .totalConstantMemory = common[CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY],
+        .SIMDWidth = common[CU_DEVICE_ATTRIBUTE_WARP_SIZE],
+        .memPitch = common[CU_DEVICE_ATTRIBUTE_MAX_PITCH],
+        .regsPerBlock = device->model->registers_per_block,
+        .clockRate = device->model->clock,
+        .textureAlign = common[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT],
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!text) return fail_null("pciBusId");
+    if (length < 13) return fail(CUDA_ERROR_INVALID_VALUE, "a PCI bus id needs 13 bytes, the buffer has %d", length);
+    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)(PCI_BUS_OF_FIRST + ordinal));
+    return CUDA_SUCCESS;
+}
+
+/* Takes domain:bus:device.function, domain:bus:device and bus:device.function, all hexadecimal. */
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
+    RETURN_IF(enter());
+    if (!device) return fail_null("dev");
+    if (!text) return fail_null("pciBusId");
+    unsigned domain = 0, bus, slot, function = 0;
+    int used = 0;
+    bool read = (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &used) == 4 && !text[used]) ||
+                (function = 0, sscanf(text, "%x:%x:%x%n", &domain, &bus, &slot, &used) == 3 && !text[used]) ||
+                (domain = 0, sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &used) == 3 && !text[used]);
+    if (!read) return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is not a PCI bus id such as 0000:10:00.0", text);
+    if (domain || slot || function || bus < PCI_BUS_OF_FIRST || bus >= (unsigned)(PCI_BUS_OF_FIRST + device_count))
+        return fail(CUDA_ERROR_INVALID_DEVICE, "no device has the PCI bus id %s", text);
+    *device = (CUdevice)(bus - PCI_BUS_OF_FIRST);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice ordinal, CUdevice peer_ordinal) {
+    struct device *device = NULL, *peer = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    RETURN_IF(device_get(peer_ordinal, &peer));
+    if (!can) return fail_null("canAccessPeer");
+    *can = device != peer;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice ordinal, CUdevice peer_ordinal) {
+    struct device *device = NULL, *peer = NULL;
+    RETURN_IF(device_get(ordinal, &device));
+    RETURN_IF(device_get(peer_ordinal, &peer));
+    if (!value) return fail_null("value");
+    if (device == peer)
+        return fail(CUDA_ERROR_INVALID_DEVICE, "device %d is not a peer of itself: name two devices", ordinal);
+    switch (attribute) {
+        case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 1; return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: *value = 0; return CUDA_SUCCESS;
+        default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a known CUdevice_P2PAttribute", (int)attribute);
+    }
+}
+
+const struct entry device_entries[] = {
+    ENTRY(cuDeviceGet),
+    ENTRY(cuDeviceGetCount),
+    ENTRY(cuDeviceGetName),
+    ENTRY(cuDeviceGetUuid),
+    ENTRY_AS(cuDeviceGetUuid_v2, cuDeviceGetUuid),
+    ENTRY(cuDeviceTotalMem),
+    ENTRY_AS(cuDeviceTotalMem_v2, cuDeviceTotalMem),
+    ENTRY(cuDeviceGetAttribute),
+    ENTRY(cuDeviceGetTexture1DLinearMaxWidth),
+    ENTRY(cuDeviceGetExecAffinitySupport),
+    ENTRY(cuDeviceComputeCapability),
+    ENTRY(cuDeviceGetProperties),
+    ENTRY(cuDeviceGetPCIBusId),
+    ENTRY(cuDeviceGetByPCIBusId),
+    ENTRY(cuDeviceCanAccessPeer),
+    ENTRY(cuDeviceGetP2PAttribute),
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,562 @@
+/* Executable graphs and their launch (CUDA Driver API, "Graph Management").
+ *
+ * An executable keeps a clone of the definition, whose nodes the Exec*SetParams functions change. For
+ * launches the clone is flattened into a plan: a list of operations in topological order, with child
+ * graphs in line. Plans never change, so a launch that is queued runs what it was queued with; a changed
+ * executable makes a new plan at its next launch. A launch is one operation on its stream, which walks the
+ * plan. A plan holds the user objects and conditions of the graph it was made from, which an update may
+ * replace while the launch is under way.
+ *
+ * Memory that a graph allocates and does not free exists from the call of cuGraphLaunch on, like that of
+ * cuMemAllocAsync; memory that it frees as well exists between the two nodes. */
+#include "exec.h"
+
+#include <stdlib.h>
+
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph");
+}
+
+/* ---- plans -------------------------------------------------------------------------------------------- */
+
+struct step {
+    struct shared_op *op; /* NULL: a conditional node */
+    struct device_node *device; /* of the executable, which outlives the plan; NULL: kernels cannot change the step */
+    uint64_t version;
+    bool disabled; /* by the host; kernels may enable it */
+    const struct condition *condition;
+    CUgraphConditionalNodeType type;
+    unsigned body_count;
+    struct steps *bodies;
+};
+
+struct steps {
+    struct step *items;
+    size_t count, capacity;
+};
+
+struct plan {
+    _Atomic uint32_t references;
+    CUgraphExec exec; /* a launch that is queued keeps it */
+    struct steps steps;
+    struct steps allocations; /* of memory that outlives the launch; done when the launch is queued */
+    struct steps records;     /* events that it records */
+    struct held_objects held;
+    struct condition_list *conditions;
+    bool has_updatable;
+};
+
+static struct step *steps_append(struct steps *steps) {
+    if (steps->count == steps->capacity) {
+        size_t capacity = steps->capacity ? steps->capacity * 2 : 16;
+        struct step *items = realloc(steps->items, capacity * sizeof *items);
+        if (items == NULL) return NULL;
+        steps->items = items;
+        steps->capacity = capacity;
+    }
+    struct step *step = &steps->items[steps->count++];
+    *step = (struct step){0};
+    return step;
+}
+
+static void steps_free(struct steps *steps) {
+    for (size_t i = 0; i < steps->count; i++) {
+        struct step *step = &steps->items[i];
+        shared_op_release(step->op);
+        for (unsigned b = 0; b < step->body_count; b++) steps_free(&step->bodies[b]);
+        free(step->bodies);
+    }
+    free(steps->items);
+}
+
+static void plan_release(struct plan *plan) {
+    if (plan == NULL || atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
+    steps_free(&plan->steps);
+    steps_free(&plan->allocations);
+    steps_free(&plan->records);
+    held_objects_release(&plan->held);
+    conditions_release(plan->conditions);
+    free(plan);
+}
+
+static bool append_op(struct steps *steps, struct shared_op *op) {
+    struct step *step = steps_append(steps);
+    if (step == NULL) return false;
+    step->op = op;
+    atomic_fetch_add_explicit(&op->references, 1, memory_order_relaxed);
+    return true;
+}
+
+/* A node that kernels can change stays in the plan when it is disabled: they may enable it. */
+static bool append_updatable(CUgraphNode node, struct plan *plan, struct steps *steps) {
+    if (!append_op(steps, node->op)) return false;
+    struct step *step = &steps->items[steps->count - 1];
+    step->device = node->device;
+    step->version = node->version;
+    step->disabled = node->disabled;
+    plan->has_updatable = true;
+    return true;
+}
+
+static bool is_freed_in(CUgraph graph, uint64_t address) {
+    for (CUgraphNode node = graph->first; node; node = node->next)
+        if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE && node->op->op->memory.address == address) return true;
+    return false;
+}
+
+static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps);
+
+static bool append_conditional(CUgraphNode node, struct plan *plan, struct steps *steps) {
+    struct steps *bodies = calloc(node->body_count, sizeof *bodies);
+    bool fine = bodies != NULL;
+    for (unsigned i = 0; fine && i < node->body_count; i++) fine = flatten(node->bodies[i], plan, &bodies[i]);
+    struct step *step = fine ? steps_append(steps) : NULL;
+    if (step == NULL) {
+        for (unsigned i = 0; bodies && i < node->body_count; i++) steps_free(&bodies[i]);
+        free(bodies);
+        return false;
+    }
+    step->condition = (const struct condition *)node->condition;
+    step->type = node->condition_type;
+    step->body_count = node->body_count;
+    step->bodies = bodies;
+    return true;
+}
+
+static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
+    CUgraphNode cycle, *nodes = graph_sorted(graph, &cycle);
+    bool fine = nodes != NULL;
+    for (size_t i = 0; fine && i < graph->count; i++) {
+        CUgraphNode node = nodes[i];
+        if (node->device) {
+            fine = append_updatable(node, plan, steps);
+            continue;
+        }
+        if (node->disabled) continue;
+        switch ((int)node->type) {
+        case CU_GRAPH_NODE_TYPE_EMPTY: break;
+        case CU_GRAPH_NODE_TYPE_GRAPH: fine = flatten(node->bodies[0], plan, steps); break;
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: fine = append_conditional(node, plan, steps); break;
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            fine = append_op(is_freed_in(graph, node->op->op->memory.address) ? steps : &plan->allocations,
+                             node->op);
+            break;
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            fine = append_op(steps, node->op) && append_op(&plan->records, node->op);
+            break;
+        default: fine = append_op(steps, node->op);
+        }
+    }
+    free(nodes);
+    return fine;
+}
+
+static bool hold_objects(CUgraph graph, struct held_objects *held) {
+    bool fine = held_objects_copy(held, &graph->held);
+    for (CUgraphNode node = graph->first; fine && node; node = node->next)
+        for (unsigned i = 0; fine && i < node->body_count; i++) fine = hold_objects(node->bodies[i], held);
+    return fine;
+}
+
+/* The plan of the executable as it is now. With the lock. */
+static struct plan *current_plan(CUgraphExec exec) {
+    if (likely(exec->plan != NULL)) return exec->plan;
+    struct plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL) return NULL;
+    plan->references = 1;
+    plan->exec = exec;
+    plan->conditions = conditions_retain(exec->graph->conditions);
+    if (!flatten(exec->graph, plan, &plan->steps) || !hold_objects(exec->graph, &plan->held)) {
+        plan_release(plan);
+        return NULL;
+    }
+    return exec->plan = plan;
+}
+
+void graph_exec_changed(CUgraphExec exec) {
+    plan_release(exec->plan);
+    exec->plan = NULL;
+}
+
+/* ---- carrying out ------------------------------------------------------------------------------------- */
+
+struct walk { /* the launch that is being carried out */
+    CUstream stream;
+    uint64_t sequence;
+    CUcontext context;
+    CUresult status;
+};
+
+/* Whether a wait would be for this very launch or a later one, which records the event: such a wait is
+ * over. */
+static bool waits_for_itself(const struct walk *walk, const struct op *op) {
+    CUevent event = op->wait.event;
+    if (op->kind != OP_WAIT || event == NULL) return false;
+    pthread_mutex_lock(&event->lock);
+    bool itself = event->stream == walk->stream && event->sequence >= walk->sequence;
+    pthread_mutex_unlock(&event->lock);
+    return itself;
+}
+
+static void run(struct walk *walk, const struct steps *steps);
+
+static void run_conditional(struct walk *walk, const struct step *step) {
+    uint32_t value = __atomic_load_n(&step->condition->value, __ATOMIC_RELAXED);
+    switch ((int)step->type) {
+    case CU_GRAPH_COND_TYPE_IF:
+        if (value) run(walk, &step->bodies[0]);
+        else if (step->body_count == 2) run(walk, &step->bodies[1]);
+        break;
+    case CU_GRAPH_COND_TYPE_WHILE:
+        while (value && !walk->status && !atomic_load(&walk->context->error)) {
+            run(walk, &step->bodies[0]);
+            value = __atomic_load_n(&step->condition->value, __ATOMIC_RELAXED);
+        }
+        break;
+    default:
+        if (value < step->body_count) run(walk, &step->bodies[value]);
+    }
+}
+
+/* After an error the rest is walked all the same: each operation knows what is still to be done then. */
+static void run(struct walk *walk, const struct steps *steps) {
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct step *step = &steps->items[i];
+        if (unlikely(step->op == NULL)) {
+            run_conditional(walk, step);
+            continue;
+        }
+        if (unlikely(step->op->op->kind == OP_WAIT) && waits_for_itself(walk, step->op->op)) continue;
+        CUresult status = unlikely(step->device != NULL) ? device_node_execute(step->device, step->op->op)
+                                                         : op_execute(step->op->op);
+        if (unlikely(status) && !walk->status) walk->status = status;
+    }
+}
+
+/* What the host has changed of nodes that kernels can change, too, is put over what those have. */
+static void refresh(const struct steps *steps) {
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct step *step = &steps->items[i];
+        if (step->device) device_node_refresh(step->device, step->op->op, !step->disabled, step->version);
+        for (unsigned b = 0; b < step->body_count; b++) refresh(&step->bodies[b]);
+    }
+}
+
+CUresult graph_execute(struct op *op) {
+    struct plan *plan = op->graph.graph;
+    struct walk walk = {op->graph.stream, op->sequence, op->context, CUDA_SUCCESS};
+    pthread_mutex_lock(&plan->exec->running);
+    if (unlikely(plan->has_updatable)) refresh(&plan->steps);
+    if (likely(!op->graph.upload)) {
+        conditions_reset(plan->conditions);
+        run(&walk, &plan->steps);
+    }
+    pthread_mutex_unlock(&plan->exec->running);
+    return walk.status;
+}
+
+static void exec_release(CUgraphExec exec) {
+    if (!handle_release(exec)) return;
+    plan_release(exec->plan);
+    graph_release(exec->graph);
+    free(exec->clones);
+    pthread_mutex_destroy(&exec->lock);
+    pthread_mutex_destroy(&exec->running);
+    handle_free(HANDLE_GRAPH_EXEC, exec);
+}
+
+void graph_op_retain(struct op *op) {
+    struct plan *plan = op->graph.graph;
+    atomic_fetch_add_explicit(&plan->references, 1, memory_order_relaxed);
+    handle_retain(plan->exec);
+}
+
+void graph_op_release(struct op *op) {
+    struct plan *plan = op->graph.graph;
+    if (plan == NULL) return;
+    CUgraphExec exec = plan->exec;
+    plan_release(plan);
+    exec_release(exec);
+}
+
+/* ---- instantiation ------------------------------------------------------------------------------------ */
+
+CUresult graph_exec_check(CUgraphExec exec) {
+    RETURN_IF(enter());
+    if (likely(handle_is_live(exec, HANDLE_GRAPH_EXEC))) return CUDA_SUCCESS;
+    return fail_handle("executable graph", exec, HANDLE_GRAPH_EXEC);
+}
+
+static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateResult result,
+                      CUgraphNode node, CUresult status, const char *text) {
+    params->result_out = result;
+    params->hErrNode_out = node;
+    return fail(status, "%s", text);
+}
+
+/* A kernel node has got the cluster that its kernel must have. */
+static CUresult check_finished(const struct op *op) {
+    struct launch_attributes attributes = op->kernel.attributes;
+    uint32_t cluster[3];
+    uint8_t is_explicit;
+    attributes.unfinished = false;
+    return cluster_of_launch(op->kernel.function, &attributes, op->kernel.launch.grid, cluster, &is_explicit);
+}
+
+/* Access rights of fills that were captured, which are not looked at before. What is wrong otherwise shows in the end. */
+static CUresult check_fill(const struct op *op) {
+    struct fill fill = op->fill;
+    struct accessor accessor = {ANYBODY, "the stream's", true};
+    if (fill_check(&fill, true, &accessor)) return CUDA_SUCCESS;
+    accessor.device = op->context->device->ordinal;
+    return fill_check(&fill, true, &accessor);
+}
+
+static CUresult check_structure(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    CUgraphNode cycle, *sorted = graph_sorted(graph, &cycle);
+    if (sorted == NULL && cycle == NULL) return no_memory();
+    free(sorted);
+    if (cycle)
+        return wrong(params, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, cycle, CUDA_ERROR_INVALID_VALUE,
+                     "the edges of the graph form a cycle, so no order of its nodes respects them all");
+    for (CUgraphNode node = graph->first; node; node = node->next) {
+        const struct launch_attributes *attributes = node_attributes(node);
+        if (attributes && attributes->unfinished) RETURN_IF(check_finished(node->op->op));
+        if (node->op && node->op->op->kind == OP_FILL) RETURN_IF(check_fill(node->op->op));
+        for (unsigned i = 0; i < node->body_count; i++) RETURN_IF(check_structure(node->bodies[i], params));
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_device_launch(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    for (CUgraphNode node = graph->first; node; node = node->next) {
+        switch ((int)node->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+        case CU_GRAPH_NODE_TYPE_GRAPH: break;
+        default:
+            return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
+                         CUDA_ERROR_NOT_SUPPORTED,
+                         "a graph for launches from the device may contain kernels, copies, fills and child "
+                         "graphs only");
+        }
+        for (unsigned i = 0; i < node->body_count; i++)
+            RETURN_IF(check_device_launch(node->bodies[i], params));
+    }
+    return CUDA_SUCCESS;
+}
+
+static size_t count_nodes(CUgraph graph) {
+    size_t count = graph->count;
+    for (CUgraphNode node = graph->first; node; node = node->next)
+        for (unsigned i = 0; i < node->body_count; i++) count += count_nodes(node->bodies[i]);
+    return count;
+}
+
+static void collect(CUgraphExec exec, CUgraph graph) {
+    for (CUgraphNode node = graph->first; node; node = node->next) {
+        exec->clones[exec->clone_count++] = (struct clone_of){node->origin, node};
+        for (unsigned i = 0; i < node->body_count; i++) collect(exec, node->bodies[i]);
+    }
+}
+
+static int by_origin(const void *a, const void *b) {
+    uint64_t x = ((const struct clone_of *)a)->origin, y = ((const struct clone_of *)b)->origin;
+    return x < y ? -1 : x > y;
+}
+
+CUresult graph_exec_index(CUgraphExec exec) {
+    struct clone_of *clones = malloc((count_nodes(exec->graph) + 1) * sizeof *clones);
+    if (clones == NULL) return no_memory();
+    free(exec->clones);
+    exec->clones = clones;
+    exec->clone_count = 0;
+    collect(exec, exec->graph);
+    qsort(clones, exec->clone_count, sizeof *clones, by_origin);
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_exec_find(CUgraphExec exec, CUgraphNode node, CUgraphNode *own) {
+    RETURN_IF(graph_node_check(node));
+    struct clone_of key = {node->id, NULL};
+    struct clone_of *found = bsearch(&key, exec->clones, exec->clone_count, sizeof key, by_origin);
+    if (found == NULL)
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the node is not one of the graph that the executable was made from");
+    *own = found->node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+    static _Atomic unsigned next_id = 1;
+    RETURN_IF(enter());
+    if (phGraphExec == NULL) return fail_null("phGraphExec");
+    if (instantiateParams == NULL) return fail_null("instantiateParams");
+    CUDA_GRAPH_INSTANTIATE_PARAMS *params = instantiateParams;
+    params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    params->hErrNode_out = NULL;
+    RETURN_IF(graph_check(hGraph));
+    cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                       CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+    if (params->flags & ~known)
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags has unknown bits: %#llx",
+                    (unsigned long long)(params->flags & ~known));
+    bool on_device = params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+    if (on_device && params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the flags DEVICE_LAUNCH and AUTO_FREE_ON_LAUNCH exclude each other");
+    CUstream stream;
+    if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+        RETURN_IF(enter_stream(params->hUploadStream, &stream));
+    RETURN_IF(check_structure(hGraph, params));
+    if (!graph_conditions_are_used(hGraph->root))
+        return wrong(params, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL, CUDA_ERROR_INVALID_VALUE,
+                     "a conditional handle was made for the graph, but no conditional node uses it");
+    if (on_device) RETURN_IF(check_device_launch(hGraph, params));
+    if (graph_has_updatable(hGraph, true))
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "a graph with device-updatable kernel nodes has one executable at a time: destroy the other first");
+    CUgraphExec exec = handle_new(HANDLE_GRAPH_EXEC, sizeof *exec);
+    if (exec == NULL) return no_memory();
+    pthread_mutex_init(&exec->lock, NULL);
+    pthread_mutex_init(&exec->running, NULL);
+    exec->id = atomic_fetch_add(&next_id, 1);
+    exec->flags = params->flags;
+    exec->graph = graph_clone(hGraph, NULL);
+    if (exec->graph == NULL || graph_exec_index(exec)) {
+        if (exec->graph) graph_release(exec->graph);
+        free(exec->clones);
+        handle_free(HANDLE_GRAPH_EXEC, exec);
+        return no_memory();
+    }
+    graph_adopt_updatable(exec->graph, hGraph);
+    params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+    *phGraphExec = exec;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags &
+                                                     ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
+    return cuGraphInstantiateWithParams(phGraphExec, hGraph, &params);
+}
+
+/* The form before CUDA 12, with a log of errors. */
+static CUresult instantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong_node, char *log,
+                               size_t size) {
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+    CUresult status = cuGraphInstantiateWithParams(exec, graph, &params);
+    if (wrong_node) *wrong_node = params.hErrNode_out;
+    if (log && size) {
+        log[0] = 0;
+        if (status) (void)explain(status, log, size);
+    }
+    return status;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+    RETURN_IF(graph_exec_check(hGraphExec));
+    if (!handle_kill(hGraphExec)) return graph_exec_check(hGraphExec);
+    exec_release(hGraphExec);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
+    RETURN_IF(graph_exec_check(hGraphExec));
+    if (flags == NULL) return fail_null("flags");
+    *flags = hGraphExec->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId) {
+    RETURN_IF(graph_exec_check(hGraphExec));
+    if (graphId == NULL) return fail_null("graphId");
+    *graphId = hGraphExec->id;
+    return CUDA_SUCCESS;
+}
+
+/* ---- launch ------------------------------------------------------------------------------------------- */
+
+CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
+    CUstream stream;
+    RETURN_IF(enter_stream(hStream, &stream));
+    RETURN_IF(graph_exec_check(hGraphExec));
+    pthread_mutex_lock(&hGraphExec->lock);
+    struct plan *plan = current_plan(hGraphExec);
+    struct op *op = plan && plan->has_updatable ? op_new(OP_GRAPH, stream->context) : NULL;
+    bool fine = plan && (op || !plan->has_updatable);
+    if (op) {
+        op->graph.stream = stream;
+        op->graph.upload = true;
+        op->graph.graph = plan;
+        graph_op_retain(op);
+    }
+    pthread_mutex_unlock(&hGraphExec->lock);
+    if (!fine) return no_memory();
+    return op ? stream_submit(stream, op) : CUDA_SUCCESS;
+}
+
+/* Take the plan of a launch, with the references of its operation, and make the memory that outlives the
+ * launch. */
+static CUresult take_plan(CUgraphExec exec, struct op *op) {
+    bool again = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    CUresult status = CUDA_SUCCESS;
+    pthread_mutex_lock(&exec->lock);
+    struct plan *plan = current_plan(exec);
+    if (plan == NULL) status = no_memory();
+    for (size_t i = 0; !status && i < plan->allocations.count; i++)
+        status = memory_begin(plan->allocations.items[i].op->op, again);
+    if (status == CUDA_SUCCESS) {
+        op->graph.graph = plan;
+        graph_op_retain(op);
+    }
+    pthread_mutex_unlock(&exec->lock);
+    return status;
+}
+
+CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
+    CUstream stream;
+    RETURN_IF(enter_stream(hStream, &stream));
+    RETURN_IF(graph_exec_check(hGraphExec));
+    if (unlikely(stream_is_capturing(stream))) return capture_refuse(stream, "cuGraphLaunch");
+    struct op *op = op_new(OP_GRAPH, stream->context);
+    if (op == NULL) return no_memory();
+    op->graph.stream = stream;
+    CUresult status = take_plan(hGraphExec, op);
+    if (unlikely(status)) {
+        op_free(op);
+        return status;
+    }
+    struct plan *plan = op->graph.graph;
+    if (likely(plan->records.count == 0)) return stream_submit(stream, op);
+    atomic_fetch_add(&plan->references, 1);
+    status = stream_submit(stream, op);
+    for (size_t i = 0; !status && i < plan->records.count; i++) {
+        CUevent event = plan->records.items[i].op->op->record.event;
+        if (event->capture) capture_event_forget(event);
+        event_mark(event, stream, atomic_load(&stream->submitted));
+    }
+    plan_release(plan);
+    return status;
+}
+
+PER_THREAD(cuGraphUpload, (CUgraphExec exec, CUstream stream), (exec, stream))
+PER_THREAD(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, stream))
+PER_THREAD(cuGraphInstantiateWithParams,
+           (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params), (exec, graph, params))
+
+const struct entry graph_exec_entries[] = {
+    ENTRY(cuGraphInstantiate),
+    ENTRY_AS(cuGraphInstantiateWithFlags, cuGraphInstantiate),
+    ENTRY_AS(cuGraphInstantiate_v2, instantiate_v2),
+    ENTRY_STREAM(cuGraphInstantiateWithParams),
+    ENTRY(cuGraphExecDestroy),
+    ENTRY(cuGraphExecGetFlags),
+    ENTRY(cuGraphExecGetId),
+    ENTRY_STREAM(cuGraphUpload),
+    ENTRY_STREAM(cuGraphLaunch),
+    {NULL, NULL, NULL},
+};

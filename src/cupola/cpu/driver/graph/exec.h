@@ -1,0 +1,31 @@
+/* Executable graphs: what exec.c and update.c share. */
+#ifndef CUPOLA_CPU_DRIVER_GRAPH_EXEC_H
+#define CUPOLA_CPU_DRIVER_GRAPH_EXEC_H
+
+#include "graph.h"
+
+struct clone_of { /* a node of the definition, and the executable's own */
+    uint64_t origin;
+    CUgraphNode node;
+};
+
+struct CUgraphExec_st {
+    struct handle handle; /* references: the user's, and one for each queued launch */
+    unsigned id;
+    cuuint64_t flags;
+    pthread_mutex_t lock;    /* the clone and the plan */
+    pthread_mutex_t running; /* launches of one executable run one after the other */
+    CUgraph graph;           /* a clone of the definition */
+    struct clone_of *clones; /* of all its nodes, sorted by origin */
+    size_t clone_count;
+    struct plan *plan; /* NULL: to be made again at the next launch */
+};
+
+/* Which of the executable's nodes stands for a node of the definition. */
+CUresult graph_exec_find(CUgraphExec exec, CUgraphNode node, CUgraphNode *own);
+CUresult graph_exec_check(CUgraphExec exec);
+/* The executable has changed. With the lock. */
+CUresult graph_exec_index(CUgraphExec exec);
+void graph_exec_changed(CUgraphExec exec);
+
+#endif

@@ -1,0 +1,383 @@
+/* Changing executable graphs (CUDA Driver API, "Graph Management": cuGraphExec*SetParams,
+ * cuGraphExecUpdate). */
+#include "exec.h"
+
+#include <stdlib.h>
+
+static CUresult no_memory(void) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph");
+}
+
+/* ---- pairs of nodes ----------------------------------------------------------------------------------- */
+
+/* Nodes correspond by the order of their creation. */
+struct pair {
+    CUgraphNode own, other;
+};
+
+struct pairs {
+    struct pair *items;
+    size_t count, capacity;
+};
+
+static bool pairs_append(struct pairs *pairs, CUgraphNode own, CUgraphNode other) {
+    if (pairs->count == pairs->capacity) {
+        size_t capacity = pairs->capacity ? pairs->capacity * 2 : 16;
+        struct pair *items = realloc(pairs->items, capacity * sizeof *items);
+        if (items == NULL) return false;
+        pairs->items = items;
+        pairs->capacity = capacity;
+    }
+    pairs->items[pairs->count++] = (struct pair){own, other};
+    return true;
+}
+
+static CUgraphExecUpdateResult differ(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult result,
+                                      CUgraphNode node, CUgraphNode from) {
+    *info = (CUgraphExecUpdateResultInfo){result, node, from};
+    return result;
+}
+
+/* Pinned memory is the host's or anybody's, as it is named; an array is nothing else. */
+static bool same_memory(CUmemorytype a, CUmemorytype b) {
+    return (a == CU_MEMORYTYPE_HOST) == (b == CU_MEMORYTYPE_HOST) &&
+           (a == CU_MEMORYTYPE_ARRAY) == (b == CU_MEMORYTYPE_ARRAY);
+}
+
+/* What may not change although the types are the same. */
+static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode other,
+                                                  CUgraphExecUpdateResultInfo *info) {
+    if (own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+        if (own->condition_type != other->condition_type || own->body_count != other->body_count)
+            return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, other, NULL);
+        return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    }
+    if (own->op == NULL) return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (own->device || other->device) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other, NULL);
+    const struct op *a = own->op->op, *b = other->op->op;
+    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    switch ((int)own->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        if (a->context != b->context ||
+            (a->copy.form && b->copy.form &&
+             !(same_memory(a->copy.form->srcMemoryType, b->copy.form->srcMemoryType) &&
+               same_memory(a->copy.form->dstMemoryType, b->copy.form->dstMemoryType))))
+            result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        if (a->memory.address != b->memory.address) result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+        break;
+    default: break;
+    }
+    return result ? differ(info, result, other, NULL) : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+static void number(CUgraph graph) {
+    size_t n = 0;
+    for (CUgraphNode node = graph->first; node; node = node->next) node->degree = n++;
+}
+
+/* Compare two graphs and list the pairs of their nodes, those of bodies and child graphs included. */
+static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs *pairs,
+                                       CUgraphExecUpdateResultInfo *info) {
+    if (own->count != other->count)
+        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+    number(own);
+    number(other);
+    for (CUgraphNode a = own->first, b = other->first; a; a = a->next, b = b->next) {
+        if (a->type != b->type) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, b, NULL);
+        if (a->dependencies.count != b->dependencies.count)
+            return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b, NULL);
+        for (size_t i = 0; i < b->dependencies.count; i++) {
+            CUgraphNode from = b->dependencies.items[i].node;
+            bool found = false;
+            for (size_t j = 0; j < a->dependencies.count && !found; j++)
+                found = a->dependencies.items[j].node->degree == from->degree;
+            if (!found) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b, from);
+        }
+        CUgraphExecUpdateResult result = compare_parameters(a, b, info);
+        if (result) return result;
+        if (!pairs_append(pairs, a, b)) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, b, NULL);
+    }
+    for (CUgraphNode a = own->first, b = other->first; a; a = a->next, b = b->next)
+        for (unsigned i = 0; i < a->body_count; i++) {
+            CUgraphExecUpdateResult result = compare(a->bodies[i], b->bodies[i], pairs, info);
+            if (result) return result;
+        }
+    return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+static bool copy_objects(CUgraph own, CUgraph other, struct held_objects **next) {
+    (void)own;
+    return held_objects_copy((*next)++, &other->held);
+}
+
+static bool swap_objects(CUgraph own, CUgraph other, struct held_objects **next) {
+    (void)other;
+    struct held_objects held = own->held;
+    own->held = **next;
+    *(*next)++ = held;
+    return true;
+}
+
+/* For two graphs and all graphs inside them. */
+static bool for_graphs(CUgraph own, CUgraph other, bool (*act)(CUgraph, CUgraph, struct held_objects **),
+                       struct held_objects **next) {
+    bool fine = act(own, other, next);
+    for (CUgraphNode a = own->first, b = other->first; fine && a; a = a->next, b = b->next)
+        for (unsigned i = 0; fine && i < a->body_count; i++)
+            fine = for_graphs(a->bodies[i], b->bodies[i], act, next);
+    return fine;
+}
+
+/* What an update has replaced: to be let go of when no lock is held, since that calls destructors. */
+struct replaced {
+    struct held_objects *held;
+    size_t count;
+    struct condition_list *conditions;
+};
+
+static void replaced_release(struct replaced *replaced) {
+    for (size_t i = 0; i < replaced->count; i++) held_objects_release(&replaced->held[i]);
+    free(replaced->held);
+    conditions_release(replaced->conditions);
+}
+
+/* Give the executable's nodes the operations of the others, and its graphs their user objects: all of them
+ * or, without memory, none. */
+static bool take_over(CUgraph own, CUgraph other, const struct pairs *pairs, struct replaced *replaced) {
+    struct shared_op **ops = calloc(pairs->count + 1, sizeof *ops);
+    size_t graphs = 1;
+    for (size_t i = 0; i < pairs->count; i++) graphs += pairs->items[i].own->body_count;
+    struct held_objects *next = replaced->held = calloc(graphs, sizeof *replaced->held);
+    replaced->count = replaced->held ? graphs : 0;
+    bool fine = ops != NULL && next != NULL && for_graphs(own, other, copy_objects, &next);
+    for (size_t i = 0; fine && i < pairs->count; i++)
+        if (pairs->items[i].other->op) {
+            ops[i] = shared_op_new(op_copy(pairs->items[i].other->op->op));
+            fine = ops[i] != NULL;
+        }
+    for (size_t i = 0; ops && i < pairs->count; i++) {
+        struct pair *pair = &pairs->items[i];
+        if (fine && ops[i]) {
+            shared_op_release(pair->own->op);
+            pair->own->op = ops[i];
+        } else {
+            shared_op_release(ops[i]);
+        }
+        if (fine && pair->own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            pair->own->condition = pair->other->condition;
+    }
+    free(ops);
+    if (!fine) return false;
+    next = replaced->held;
+    (void)for_graphs(own, other, swap_objects, &next);
+    if (own->parent == NULL) {
+        replaced->conditions = own->conditions;
+        own->conditions = conditions_retain(other->root->conditions);
+    }
+    return true;
+}
+
+CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo) {
+    static const char *const texts[] = {
+        [CU_GRAPH_EXEC_UPDATE_ERROR] = "the host has no memory for it",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED] = "nodes or edges were added or removed",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED] = "a node has another type",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED] =
+            "parameters of a node changed that must stay (the context, the "
+            "kinds of memory, the number of bodies)",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED] = "allocation, free and device-updatable nodes cannot be updated",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] =
+            "a kernel of another context was given to a node",
+    };
+    CUgraphExecUpdateResultInfo ignored, *info = resultInfo ? resultInfo : &ignored;
+    RETURN_IF(graph_exec_check(hGraphExec));
+    RETURN_IF(graph_check(hGraph));
+    struct pairs pairs = {0};
+    struct replaced replaced = {0};
+    *info = (CUgraphExecUpdateResultInfo){0};
+    pthread_mutex_lock(&hGraphExec->lock);
+    CUgraphExecUpdateResult result = compare(hGraphExec->graph, hGraph, &pairs, info);
+    if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !take_over(hGraphExec->graph, hGraph, &pairs, &replaced))
+        result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
+    if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) graph_exec_changed(hGraphExec);
+    pthread_mutex_unlock(&hGraphExec->lock);
+    free(pairs.items);
+    replaced_release(&replaced);
+    if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+                "the executable graph cannot be updated: %s; instantiate it again", texts[result]);
+}
+
+/* The form before CUDA 12. */
+static CUresult update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong_node,
+                          CUgraphExecUpdateResult *result) {
+    CUgraphExecUpdateResultInfo info = {0};
+    CUresult status = cuGraphExecUpdate(exec, graph, &info);
+    if (wrong_node) *wrong_node = info.errorNode;
+    if (result) *result = info.result;
+    return status;
+}
+
+/* ---- single nodes ------------------------------------------------------------------------------------- */
+
+static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child, struct replaced *replaced) {
+    CUgraphExecUpdateResultInfo info = {0};
+    struct pairs pairs = {0};
+    RETURN_IF(graph_check(child));
+    CUresult status = CUDA_SUCCESS;
+    if (compare(own->bodies[0], child, &pairs, &info))
+        status = fail(CUDA_ERROR_INVALID_VALUE,
+                      "the new child graph must have the nodes and edges of the old one");
+    else if (!take_over(own->bodies[0], child, &pairs, replaced)) status = no_memory();
+    else graph_exec_changed(exec);
+    free(pairs.items);
+    return status;
+}
+
+static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeParams *params,
+                           struct replaced *replaced) {
+    if (params->type != own->type)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given",
+                    (int)own->type, (int)params->type);
+    if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph, replaced);
+    struct op *op;
+    RETURN_IF(graph_make_op(params, node_attributes(own), &op));
+    RETURN_IF(graph_node_set_op(own, op));
+    graph_exec_changed(exec);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
+    CUgraphNode own;
+    struct replaced replaced = {0};
+    RETURN_IF(graph_exec_check(hGraphExec));
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    pthread_mutex_lock(&hGraphExec->lock);
+    CUresult status = graph_exec_find(hGraphExec, hNode, &own);
+    if (status == CUDA_SUCCESS) status = set_params(hGraphExec, own, nodeParams, &replaced);
+    pthread_mutex_unlock(&hGraphExec->lock);
+    replaced_release(&replaced);
+    return status;
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
+static CUresult set_kernel_v1(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    if (p == NULL) return fail_null("nodeParams");
+    memcpy(&params.kernel, p, sizeof *p);
+    return cuGraphExecNodeSetParams(exec, node, &params);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+    if (copyParams == NULL) return fail_null("copyParams");
+    params.memcpy.copyParams = *copyParams;
+    params.memcpy.copyCtx = ctx;
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+    if (memsetParams == NULL) return fail_null("memsetParams");
+    memcpy(&params.memset, memsetParams, sizeof *memsetParams);
+    params.memset.ctx = ctx;
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                      const CUDA_HOST_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.host, nodeParams, sizeof *nodeParams);
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
+    params.graph.graph = childGraph;
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
+    params.eventRecord.event = event;
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    params.eventWait.event = event;
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
+/* ---- enabling ----------------------------------------------------------------------------------------- */
+
+static CUresult find_switchable(CUgraphExec exec, CUgraphNode node, CUgraphNode *own) {
+    RETURN_IF(graph_exec_find(exec, node, own));
+    if ((*own)->type == CU_GRAPH_NODE_TYPE_KERNEL || (*own)->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+        (*own)->type == CU_GRAPH_NODE_TYPE_MEMSET)
+        return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "only kernel, memcpy and memset nodes can be disabled, not nodes of type %d",
+                (int)(*own)->type);
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
+    CUgraphNode own;
+    RETURN_IF(graph_exec_check(hGraphExec));
+    pthread_mutex_lock(&hGraphExec->lock);
+    CUresult status = find_switchable(hGraphExec, hNode, &own);
+    if (status == CUDA_SUCCESS && own->disabled != !isEnabled) {
+        own->disabled = !isEnabled;
+        own->version++;
+        graph_exec_changed(hGraphExec);
+    }
+    pthread_mutex_unlock(&hGraphExec->lock);
+    return status;
+}
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled) {
+    CUgraphNode own;
+    RETURN_IF(graph_exec_check(hGraphExec));
+    if (isEnabled == NULL) return fail_null("isEnabled");
+    pthread_mutex_lock(&hGraphExec->lock);
+    CUresult status = find_switchable(hGraphExec, hNode, &own);
+    if (status == CUDA_SUCCESS) *isEnabled = !own->disabled;
+    pthread_mutex_unlock(&hGraphExec->lock);
+    return status;
+}
+
+const struct entry graph_update_entries[] = {
+    ENTRY_V2(cuGraphExecUpdate),
+    ENTRY_AS(cuGraphExecUpdate_v1, update_v1),
+    ENTRY(cuGraphExecNodeSetParams),
+    ENTRY_V2(cuGraphExecKernelNodeSetParams),
+    ENTRY_AS(cuGraphExecKernelNodeSetParams_v1, set_kernel_v1),
+    ENTRY(cuGraphExecMemcpyNodeSetParams),
+    ENTRY(cuGraphExecMemsetNodeSetParams),
+    ENTRY(cuGraphExecHostNodeSetParams),
+    ENTRY(cuGraphExecChildGraphNodeSetParams),
+    ENTRY(cuGraphExecEventRecordNodeSetEvent),
+    ENTRY(cuGraphExecEventWaitNodeSetEvent),
+    ENTRY(cuGraphNodeSetEnabled),
+    ENTRY(cuGraphNodeGetEnabled),
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,294 @@
+/* Launches (CUDA Driver API, "Execution Control"). Everything that can be wrong with a launch is found, and the kernel
+ * compiled for its block, before the launch is queued: so the error belongs to the call. */
+#include <limits.h>
+
+#include "driver/base/internal.h"
+
+enum { MAX_GRID_X = INT_MAX, MAX_GRID_YZ = 65535, MAX_BLOCK_XY = 1024, MAX_BLOCK_Z = 64, MAX_THREADS = 1024 };
+
+/* ---- checks ---------------------------------------------------------------------------------------------------- */
+
+static CUresult wrong_shape(const unsigned grid[3], const unsigned block[3]) {
+    static const unsigned max_grid[3] = {MAX_GRID_X, MAX_GRID_YZ, MAX_GRID_YZ};
+    static const unsigned max_block[3] = {MAX_BLOCK_XY, MAX_BLOCK_XY, MAX_BLOCK_Z};
+    for (int i = 0; i < 3; i++) {
+        if (!grid[i] || !block[i])
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "the grid is (%u, %u, %u) and the block (%u, %u, %u): no dimension may be 0", grid[0], grid[1],
+                        grid[2], block[0], block[1], block[2]);
+        if (grid[i] > max_grid[i])
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "the grid is (%u, %u, %u), but this device allows at most %u blocks along %c", grid[0], grid[1],
+                        grid[2], max_grid[i], 'x' + i);
+        if (block[i] > max_block[i])
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "the block is (%u, %u, %u), but this device allows at most %u threads along %c", block[0],
+                        block[1], block[2], max_block[i], 'x' + i);
+    }
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the block is (%u, %u, %u), %u threads, but this device allows at most %d threads a "
+                "block",
+                block[0], block[1], block[2], block[0] * block[1] * block[2], MAX_THREADS);
+}
+
+static CUresult check_threads(CUfunction function, const unsigned block[3]) {
+    const cpu_kernel_info *info = function->image_kernel->info;
+    const char *name = cpu_kernel_name(function->kernel);
+    unsigned threads = block[0] * block[1] * block[2];
+    const uint32_t *required = info->required_block, *most = info->max_block;
+    if (unlikely(required[0] && (required[0] != block[0] || required[1] != block[1] || required[2] != block[2])))
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%s requires blocks of (%u, %u, %u) threads (.reqntid, __block_size__), not "
+                    "(%u, %u, %u)",
+                    name, required[0], required[1], required[2], block[0], block[1], block[2]);
+    if (unlikely(most[0] && threads > most[0] * most[1] * most[2]))
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the block has %u threads, but %s was compiled for at most %u "
+                    "(__launch_bounds__)",
+                    threads, name, most[0] * most[1] * most[2]);
+    if (unlikely((int)threads > function_max_threads(function)))
+        return fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                    "%u threads of %u registers each do not fit on a multiprocessor: %s "
+                    "runs with at most %d threads a block; use __launch_bounds__ or fewer threads",
+                    threads, info->registers, name, function_max_threads(function));
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_shared(CUfunction function, unsigned dynamic_shared) {
+    int most = function_max_dynamic_shared(function);
+    if (likely(dynamic_shared <= (unsigned)most)) return CUDA_SUCCESS;
+    const struct model *model = function->module->context->device->model;
+    int limit = model->shared_per_block_optin - (int)function->image_kernel->info->static_shared;
+    if (dynamic_shared > (unsigned)limit)
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%u bytes of dynamic shared memory, but this device allows a block %d bytes, and "
+                    "%s uses %u itself",
+                    dynamic_shared, model->shared_per_block_optin, cpu_kernel_name(function->kernel),
+                    function->image_kernel->info->static_shared);
+    return fail(
+        CUDA_ERROR_INVALID_VALUE,
+        "%u bytes of dynamic shared memory, but %s may use %d: set "
+        "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES (kernel.attributes.max_dynamic_shared_size_bytes) first, to "
+        "at most %d",
+        dynamic_shared, cpu_kernel_name(function->kernel), most, limit);
+}
+
+CUresult launch_check_attributes(CUfunction function, const cpu_launch *launch,
+                                 const struct launch_attributes *attributes) {
+    if (attributes->cooperative) {
+        const uint32_t *grid = launch->grid, *block = launch->block;
+        uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+        int resident = occupancy_blocks(function, (int)(block[0] * block[1] * block[2]), launch->dynamic_shared) *
+                       function->module->context->device->model->multiprocessors;
+        if (blocks > (uint64_t)resident)
+            return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                        "%llu blocks in a cooperative launch, but only %d can be on "
+                        "this device at once",
+                        (unsigned long long)blocks, resident);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------------------------ */
+
+static CUresult copy_parameters(CUfunction function, void **params, char *target) {
+    const struct image_kernel *kernel = function->image_kernel;
+    for (uint32_t i = 0; i < kernel->info->param_count; i++) {
+        if (unlikely(!params[i]))
+            return fail(CUDA_ERROR_INVALID_VALUE, "parameter %u of %s is a null pointer in kernelParams", i,
+                        cpu_kernel_name(function->kernel));
+        memcpy(target + kernel->parameters[i].offset, params[i], kernel->parameters[i].size);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* `extra`: pairs of a key and a value, closed by CU_LAUNCH_PARAM_END; gives the parameters as one block of bytes. */
+static CUresult copy_extra(CUfunction function, void **extra, char *target) {
+    const void *buffer = NULL;
+    size_t size = 0;
+    for (; (uintptr_t)*extra != CU_LAUNCH_PARAM_END_AS_INT; extra += 2) {
+        if ((uintptr_t)*extra == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT)
+            buffer = extra[1];
+        else if ((uintptr_t)*extra == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT && extra[1])
+            size = *(size_t *)extra[1];
+        else
+            return fail(CUDA_ERROR_INVALID_VALUE, "%p is not a key of the launch argument 'extra'", *extra);
+    }
+    if (size < function->param_bytes || (size && !buffer))
+        return fail(CUDA_ERROR_INVALID_VALUE, "%s takes %zu bytes of parameters; 'extra' gives %zu at %p",
+                    cpu_kernel_name(function->kernel), function->param_bytes, size, buffer);
+    memcpy(target, buffer, function->param_bytes);
+    return CUDA_SUCCESS;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------------------------- */
+
+/* With .blocksareclusters a grid is given in clusters. */
+static void count_in_blocks(const cpu_kernel_info *info, unsigned grid[3]) {
+    for (int i = 0; i < 3; i++)
+        if (info->blocks_are_clusters && info->required_cluster[i] && grid[i] <= UINT_MAX / info->required_cluster[i])
+            grid[i] *= info->required_cluster[i];
+}
+
+CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const unsigned block[3],
+                        unsigned dynamic_shared, void **params, void **extra,
+                        const struct launch_attributes *attributes, struct op **result) {
+    static const struct launch_attributes none;
+    unsigned grid[] = {given_grid[0], given_grid[1], given_grid[2]};
+    count_in_blocks(function->image_kernel->info, grid);
+    bool fits = grid[0] - 1 < MAX_GRID_X && grid[1] - 1 < MAX_GRID_YZ && grid[2] - 1 < MAX_GRID_YZ &&
+                block[0] - 1 < MAX_BLOCK_XY && block[1] - 1 < MAX_BLOCK_XY && block[2] - 1 < MAX_BLOCK_Z &&
+                block[0] * block[1] * block[2] <= MAX_THREADS;
+    if (unlikely(!fits)) return wrong_shape(grid, block);
+    RETURN_IF(check_threads(function, block));
+    RETURN_IF(check_shared(function, dynamic_shared));
+    if (unlikely(params && extra))
+        return fail(CUDA_ERROR_INVALID_VALUE, "kernelParams and extra are both given: use one of them");
+    if (unlikely(!params && !extra && function->image_kernel->info->param_count))
+        return fail(CUDA_ERROR_INVALID_VALUE, "%s takes %u parameters, but neither kernelParams nor extra is given",
+                    cpu_kernel_name(function->kernel), function->image_kernel->info->param_count);
+    cpu_refusal refusal;
+    const cpu_variant *variant = cpu_engine_prepare(function->kernel, block, &refusal);
+    if (unlikely(!variant))
+        return fail(error_status(refusal.status), "%s", refusal.message);
+    struct op *op = op_new_kernel(function, NULL);
+    if (!op) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the launch");
+    cpu_launch *launch = &op->kernel.launch;
+    CUresult status = params  ? copy_parameters(function, params, (char *)launch->params)
+                      : extra ? copy_extra(function, extra, (char *)launch->params)
+                              : CUDA_SUCCESS;
+    if (unlikely(status)) {
+        op_free(op);
+        return status;
+    }
+    launch->variant = variant;
+    memcpy(launch->grid, grid, sizeof launch->grid);
+    memcpy(launch->block, block, sizeof launch->block);
+    launch->dynamic_shared = dynamic_shared;
+    status = op_set_attributes(op, attributes ? attributes : &none);
+    if (unlikely(status)) {
+        op_free(op);
+        return status;
+    }
+    *result = op;
+    return CUDA_SUCCESS;
+}
+
+static CUresult prepare_on(CUstream stream, CUfunction handle, const unsigned grid[3], const unsigned block[3],
+                           unsigned dynamic_shared, void **params, void **extra,
+                           const struct launch_attributes *attributes, struct op **op) {
+    CUfunction function;
+    RETURN_IF(function_find(handle, stream->context, &function));
+    if (unlikely(function->module->context != stream->context))
+        return fail(CUDA_ERROR_INVALID_HANDLE, "%s was loaded into another context than the stream's",
+                    cpu_kernel_name(function->kernel));
+    return launch_prepare(function, grid, block, dynamic_shared, params, extra, attributes, op);
+}
+
+static CUresult launch_on(CUstream stream, CUfunction handle, const unsigned grid[3], const unsigned block[3],
+                          unsigned dynamic_shared, void **params, void **extra,
+                          const struct launch_attributes *attributes) {
+    struct op *op;
+    RETURN_IF(prepare_on(stream, handle, grid, block, dynamic_shared, params, extra, attributes, &op));
+    return stream_submit(stream, op);
+}
+
+/* ---- entry points ---------------------------------------------------------------------------------------------- */
+
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned dynamic_shared, CUstream handle, void **params, void **extra) {
+    CUstream stream;
+    RETURN_IF(enter_stream(handle, &stream));
+    return launch_on(stream, function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, dynamic_shared, params,
+                     extra, NULL);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned dynamic_shared, CUstream handle, void **params) {
+    CUstream stream;
+    struct launch_attributes attributes = {.cooperative = 1};
+    RETURN_IF(enter_stream(handle, &stream));
+    return launch_on(stream, function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, dynamic_shared, params, NULL,
+                     &attributes);
+}
+
+/* What a launch asks for beside what its operation keeps. Work of one stream runs in order, so programmatic
+ * serialisation and completion events are kept by doing things later than allowed. */
+struct requests {
+    CUevent events[2];
+    unsigned event_count;
+    CUlaunchAttribute *updatable; /* where the handle of a device-updatable node goes; NULL: none asked for */
+};
+
+static CUresult read_event(CUevent event, struct requests *requests) {
+    if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
+    if (requests->event_count == 2) return fail(CUDA_ERROR_INVALID_VALUE, "a launch attribute is given twice");
+    requests->events[requests->event_count++] = event;
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes,
+                                struct requests *requests) {
+    if (config->numAttrs && !config->attrs) return fail_null("attrs");
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttributeValue *value = &config->attrs[i].value;
+        switch ((int)config->attrs[i].id) {
+            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
+            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: /* both begin with the event */
+                RETURN_IF(read_event(value->launchCompletionEvent.event, requests));
+                break;
+            case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+                if ((unsigned)value->deviceUpdatableKernelNode.deviceUpdatable > 1)
+                    return fail(CUDA_ERROR_INVALID_VALUE, "deviceUpdatable is %d: it must be 0 or 1",
+                                value->deviceUpdatableKernelNode.deviceUpdatable);
+                if (value->deviceUpdatableKernelNode.deviceUpdatable) requests->updatable = &config->attrs[i];
+                break;
+            default: RETURN_IF(attribute_set(attributes, config->attrs[i].id, value));
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes) {
+    struct requests ignored = {0};
+    return read_attributes(config, attributes, &ignored);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
+    CUstream stream;
+    struct launch_attributes attributes = {0};
+    struct requests requests = {0};
+    if (!config) return fail_null("config");
+    RETURN_IF(enter_stream(config->hStream, &stream));
+    if (config->numAttrs) RETURN_IF(read_attributes(config, &attributes, &requests));
+    const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+    const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+    struct op *op;
+    RETURN_IF(prepare_on(stream, function, grid, block, config->sharedMemBytes, params, extra,
+                         config->numAttrs ? &attributes : NULL, &op));
+    if (unlikely(requests.updatable != NULL))
+        RETURN_IF(
+            capture_add_updatable(stream, op, &requests.updatable->value.deviceUpdatableKernelNode.devNode));
+    else
+        RETURN_IF(stream_submit(stream, op));
+    for (unsigned i = 0; i < requests.event_count; i++) RETURN_IF(event_record(requests.events[i], stream, 0));
+    return CUDA_SUCCESS;
+}
+
+PER_THREAD(cuLaunchKernel,
+           (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned n,
+            CUstream s, void **p, void **e),
+           (f, gx, gy, gz, bx, by, bz, n, s, p, e))
+PER_THREAD(cuLaunchCooperativeKernel,
+           (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned n,
+            CUstream s, void **p),
+           (f, gx, gy, gz, bx, by, bz, n, s, p))
+PER_THREAD(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **p, void **e), (c, f, p, e))
+
+const struct entry launch_entries[] = {
+    ENTRY_STREAM(cuLaunchKernel),
+    ENTRY_STREAM(cuLaunchKernelEx),
+    ENTRY_STREAM(cuLaunchCooperativeKernel),
+    {NULL, NULL, NULL},
+};

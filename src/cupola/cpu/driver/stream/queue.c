@@ -1,0 +1,325 @@
+/* What streams do: queues of operations, each carried out in order and apart from the others (CUDA Driver API, "Stream
+ * synchronization behavior").
+ *
+ * An operation's place in its stream is a sequence number, and everything that waits (events, other streams, the host)
+ * waits for a stream to complete a sequence. A stream that comes to a wait for another one is parked among that
+ * one's waiters, so it holds no thread; the thread that completes the sequence schedules it again.
+ *
+ * The legacy default stream waits for the blocking streams of its context, and they for it. Such waits are put in the
+ * queues as operations when work is submitted, under the context's order_lock, so that two streams can never end up
+ * waiting for each other. */
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver/base/internal.h"
+
+enum { SPIN_NANOSECONDS = 20000 };
+
+/* ---- carrying out ---------------------------------------------------------------------------------------------- */
+
+/* The first stream that this worker released: it goes on with that one itself when it runs out of work, which saves
+ * waking a thread for it. */
+static __thread CUstream handed_over;
+
+static void hand_over(CUstream stream) {
+    if (thread_is_worker && !handed_over)
+        handed_over = handle_retain(stream);
+    else
+        worker_schedule(stream);
+}
+
+CUstream stream_take_handed_over(void) {
+    CUstream stream = handed_over;
+    handed_over = NULL;
+    return stream;
+}
+
+static void wake_waiters(CUstream stream) {
+    struct waiter *ready = NULL, **link = &stream->waiters;
+    pthread_mutex_lock(&stream->lock);
+    uint64_t completed = atomic_load_explicit(&stream->completed, memory_order_relaxed);
+    while (*link) {
+        struct waiter *waiter = *link;
+        if (waiter->sequence <= completed) {
+            *link = waiter->next;
+            waiter->next = ready;
+            ready = waiter;
+        } else {
+            link = &waiter->next;
+        }
+    }
+    atomic_store_explicit(&stream->has_waiters, stream->waiters != NULL, memory_order_relaxed);
+    pthread_mutex_unlock(&stream->lock);
+    while (ready) {
+        struct waiter *waiter = ready;
+        ready = waiter->next;
+        CUstream parked = waiter->stream;
+        if (parked) {
+            pthread_mutex_lock(&parked->lock);
+            parked->state = STREAM_SCHEDULED;
+            pthread_mutex_unlock(&parked->lock);
+            hand_over(parked);
+            stream_release(parked);
+        } else { /* the waiter is gone as soon as its signal is set */
+            _Atomic uint32_t *signal = waiter->signal;
+            atomic_store_explicit(signal, 1, memory_order_release);
+            syscall(SYS_futex, signal, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        }
+    }
+}
+
+/* Either the waiter is in the list before the sequence is completed, or it is told that it need not wait: the store
+ * to `completed` and the load of `has_waiters`, here and in complete(), are in one total order. */
+static bool add_waiter(CUstream stream, struct waiter *waiter) {
+    pthread_mutex_lock(&stream->lock);
+    atomic_store(&stream->has_waiters, true);
+    bool wait = atomic_load(&stream->completed) < waiter->sequence;
+    if (wait) {
+        waiter->next = stream->waiters;
+        stream->waiters = waiter;
+    } else {
+        atomic_store(&stream->has_waiters, stream->waiters != NULL);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return wait;
+}
+
+static void complete(CUstream stream, uint64_t sequence) {
+    atomic_store(&stream->completed, sequence);
+    if (unlikely(atomic_load(&stream->has_waiters))) wake_waiters(stream);
+}
+
+/* The stream waits for another one. False: no need any more. */
+static bool park(CUstream stream, const struct op *op) {
+    stream->parked = (struct waiter){.sequence = op->wait.sequence, .stream = stream};
+    pthread_mutex_lock(&stream->lock);
+    stream->state = STREAM_PARKED;
+    pthread_mutex_unlock(&stream->lock);
+    handle_retain(stream);
+    if (add_waiter(op->wait.stream, &stream->parked)) return true;
+    pthread_mutex_lock(&stream->lock);
+    stream->state = STREAM_RUNNING;
+    pthread_mutex_unlock(&stream->lock);
+    stream_release(stream);
+    return false;
+}
+
+void stream_run(CUstream stream, uint64_t until) {
+    uint64_t completed = 0;
+    pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        struct op *op = stream->first;
+        if (!op || completed >= until) {
+            stream->state = op ? STREAM_SCHEDULED : STREAM_IDLE;
+            pthread_mutex_unlock(&stream->lock);
+            if (op) worker_schedule(stream);
+            return;
+        }
+        pthread_mutex_unlock(&stream->lock);
+        if (op->kind != OP_WAIT || !op->wait.stream)
+            op_execute(op);
+        else if (!stream_has_completed(op->wait.stream, op->wait.sequence) && park(stream, op))
+            return;
+        completed = op->sequence;
+        pthread_mutex_lock(&stream->lock);
+        stream->first = op->next;
+        if (!stream->first) stream->last = NULL;
+        pthread_mutex_unlock(&stream->lock);
+        op_free(op);
+        complete(stream, completed);
+        pthread_mutex_lock(&stream->lock);
+        if (unlikely(handed_over) && stream->first) { /* not out of work */
+            pthread_mutex_unlock(&stream->lock);
+            CUstream other = stream_take_handed_over();
+            worker_schedule(other);
+            stream_release(other);
+            pthread_mutex_lock(&stream->lock);
+        }
+    }
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------------- */
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* A thread that waits does the stream's work itself while no worker has begun: that saves handing it over. */
+void stream_wait_until(CUstream stream, uint64_t sequence) {
+    if (stream_has_completed(stream, sequence)) return;
+    handle_retain(stream);
+    pthread_mutex_lock(&stream->lock);
+    bool mine = stream->state == STREAM_SCHEDULED;
+    if (mine) stream->state = STREAM_RUNNING;
+    pthread_mutex_unlock(&stream->lock);
+    if (mine) stream_run(stream, sequence);
+    if (!(stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC))
+        for (uint64_t end = now() + SPIN_NANOSECONDS; !stream_has_completed(stream, sequence) && now() < end;)
+            for (int i = 0; i < 32 && !stream_has_completed(stream, sequence); i++) cpu_relax();
+    if (!stream_has_completed(stream, sequence)) {
+        _Atomic uint32_t signal = 0;
+        struct waiter waiter = {.sequence = sequence, .signal = &signal};
+        if (add_waiter(stream, &waiter))
+            while (!atomic_load_explicit(&signal, memory_order_acquire))
+                syscall(SYS_futex, &signal, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    }
+    stream_release(stream);
+}
+
+/* ---- submitting ------------------------------------------------------------------------------------------------ */
+
+/* Queue an operation; the caller schedules the stream when the result is true. */
+static bool append(CUstream stream, struct op *op, CUevent event) {
+    pthread_mutex_lock(&stream->lock);
+    op->next = NULL;
+    op->sequence = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
+    atomic_store_explicit(&stream->submitted, op->sequence, memory_order_release);
+    if (event) op->record.generation = event_mark(event, stream, op->sequence);
+    if (stream->last)
+        stream->last->next = op;
+    else
+        stream->first = op;
+    stream->last = op;
+    bool idle = stream->state == STREAM_IDLE;
+    if (idle) stream->state = STREAM_SCHEDULED;
+    pthread_mutex_unlock(&stream->lock);
+    return idle;
+}
+
+struct op *op_new_wait(CUcontext context, CUstream stream, uint64_t sequence) {
+    struct op *op = op_new(OP_WAIT, context);
+    if (!op) {
+        stream_release(stream);
+        return NULL;
+    }
+    op->wait.stream = stream;
+    op->wait.sequence = sequence;
+    return op;
+}
+
+static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the operation"); }
+
+/* Submit to the legacy stream: what the blocking streams have been given comes first. With the order_lock. */
+static CUresult wait_for_blocking_streams(CUstream legacy, bool *schedule) {
+    size_t count;
+    CUcontext context = legacy->context;
+    CUstream *streams = context_streams(context, &count);
+    CUresult status = count && !streams ? no_memory() : CUDA_SUCCESS;
+    for (size_t i = 0; streams && i < count; i++) {
+        CUstream stream = streams[i];
+        if (status || stream == legacy || stream->flags & CU_STREAM_NON_BLOCKING || !stream_is_busy(stream)) {
+            stream_release(stream);
+            continue;
+        }
+        struct op *op = op_new_wait(context, stream, atomic_load(&stream->submitted));
+        if (op)
+            *schedule |= append(legacy, op, NULL);
+        else
+            status = no_memory();
+    }
+    free(streams);
+    return status;
+}
+
+static CUresult wait_for_legacy(CUstream stream, CUstream legacy, bool *schedule) {
+    uint64_t sequence = atomic_load(&legacy->submitted);
+    if (stream->legacy_seen >= sequence || stream_has_completed(legacy, sequence)) return CUDA_SUCCESS;
+    struct op *op = op_new_wait(stream->context, handle_retain(legacy), sequence);
+    if (!op) return no_memory();
+    stream->legacy_seen = sequence;
+    *schedule |= append(stream, op, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_submit_marked(CUstream stream, struct op *op, CUevent event) {
+    if (unlikely(stream_is_capturing(stream))) return capture_add(stream, op);
+    bool schedule = false;
+    CUstream legacy = stream->role == STREAM_LEGACY
+                          ? stream
+                          : (stream->flags & CU_STREAM_NON_BLOCKING
+                                 ? NULL
+                                 : atomic_load_explicit(&stream->context->legacy, memory_order_acquire));
+    if (likely(!legacy || (legacy != stream && !stream_is_busy(legacy)))) {
+        schedule = append(stream, op, event);
+    } else {
+        CUcontext context = stream->context;
+        CUresult status = legacy == stream ? capture_check_legacy(context) : CUDA_SUCCESS;
+        if (!status) {
+            pthread_mutex_lock(&context->order_lock);
+            status = legacy == stream ? wait_for_blocking_streams(stream, &schedule)
+                                      : wait_for_legacy(stream, legacy, &schedule);
+            if (!status) schedule |= append(stream, op, event);
+            pthread_mutex_unlock(&context->order_lock);
+        }
+        if (status) {
+            op_free(op);
+            if (schedule) worker_schedule(stream);
+            return status;
+        }
+    }
+    if (schedule) worker_schedule(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_submit(CUstream stream, struct op *op) { return stream_submit_marked(stream, op, NULL); }
+
+/* Make the operation the only one of an idle stream, for this thread to carry out. */
+static bool begin_if_idle(CUstream stream, struct op *op) {
+    pthread_mutex_lock(&stream->lock);
+    bool idle = stream->state == STREAM_IDLE;
+    if (idle) {
+        op->next = NULL;
+        op->sequence = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
+        atomic_store_explicit(&stream->submitted, op->sequence, memory_order_release);
+        stream->first = stream->last = op;
+        stream->state = STREAM_RUNNING;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return idle;
+}
+
+bool blocking_streams_are_idle(CUcontext context) {
+    bool idle = true;
+    pthread_mutex_lock(&context->lock);
+    for (CUstream s = context->streams; s && idle; s = s->next_in_context)
+        idle = s->flags & CU_STREAM_NON_BLOCKING || !stream_is_busy(s);
+    pthread_mutex_unlock(&context->lock);
+    return idle;
+}
+
+/* When no other work has to come first, the calling thread does this at once. */
+CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
+    CUcontext context = stream->context;
+    if (unlikely(stream_is_capturing(stream))) {
+        op_free(op);
+        return capture_refuse(stream, "a synchronous copy or fill");
+    }
+    bool mine = false;
+    if (stream->role == STREAM_LEGACY) {
+        CUresult status = capture_check_legacy(context);
+        if (status) {
+            op_free(op);
+            return status;
+        }
+        pthread_mutex_lock(&context->order_lock);
+        mine = blocking_streams_are_idle(context) && begin_if_idle(stream, op);
+        pthread_mutex_unlock(&context->order_lock);
+    } else if (stream->flags & CU_STREAM_NON_BLOCKING) {
+        mine = begin_if_idle(stream, op);
+    }
+    if (mine) {
+        handle_retain(stream);
+        stream_run(stream, atomic_load(&stream->completed) + 1);
+        stream_release(stream);
+    } else {
+        RETURN_IF(stream_submit(stream, op));
+        stream_wait_until(stream, atomic_load(&stream->submitted));
+    }
+    return context_error(context);
+}

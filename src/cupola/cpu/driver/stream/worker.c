@@ -1,0 +1,167 @@
+/* The threads that run streams.
+ *
+ * Every stream must make progress of its own, whatever the others wait for, so a stream with work always has a thread
+ * to itself; but it has one only while it has work. Idle threads are kept: one of them watches the run queue for a
+ * short while before it sleeps, because waking a thread costs more than most launches take. The run queue holds more
+ * streams than there are free threads only until the thread made for it has started. */
+#define _GNU_SOURCE /* pthread_setname_np */
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver/base/internal.h"
+
+enum { WATCH_NANOSECONDS = 30000 };
+
+__thread bool thread_is_worker;
+
+struct worker {
+    struct worker *next; /* among the sleepers */
+    _Atomic uint32_t awake;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUstream first, last; /* the run queue, higher priorities first */
+static _Atomic int queued;   /* its length */
+static int available;        /* threads awake, or being started, that have no stream */
+static struct worker *sleepers;
+static bool watched; /* an idle thread watches the queue */
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Takes the first stream off the queue; with the lock. */
+static CUstream take(void) {
+    CUstream stream = first;
+    if (!stream) return NULL;
+    first = stream->next_to_run;
+    if (!first) last = NULL;
+    stream->next_to_run = NULL;
+    stream->queued = false;
+    atomic_store_explicit(&queued, queued - 1, memory_order_relaxed);
+    available--;
+    return stream;
+}
+
+static void run(CUstream stream) {
+    while (stream) {
+        pthread_mutex_lock(&stream->lock);
+        bool mine = stream->state == STREAM_SCHEDULED; /* otherwise a thread that waits for it was faster */
+        if (mine) stream->state = STREAM_RUNNING;
+        pthread_mutex_unlock(&stream->lock);
+        if (mine) stream_run(stream, UINT64_MAX);
+        stream_release(stream);
+        stream = stream_take_handed_over();
+    }
+}
+
+static void watch(void) {
+    uint64_t end = now() + WATCH_NANOSECONDS;
+    do {
+        for (int i = 0; i < 64; i++) {
+            if (atomic_load_explicit(&queued, memory_order_relaxed)) return;
+            cpu_relax();
+        }
+    } while (now() < end);
+}
+
+static void *work(void *argument) {
+    struct worker self = {0};
+    (void)argument;
+    thread_is_worker = true;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        CUstream stream = take();
+        if (!stream && !watched) {
+            watched = true;
+            pthread_mutex_unlock(&lock);
+            watch();
+            pthread_mutex_lock(&lock);
+            watched = false;
+            stream = take();
+        }
+        if (stream) {
+            pthread_mutex_unlock(&lock);
+            run(stream);
+            pthread_mutex_lock(&lock);
+            available++;
+            continue;
+        }
+        available--;
+        self.next = sleepers;
+        sleepers = &self;
+        atomic_store_explicit(&self.awake, 0, memory_order_relaxed);
+        pthread_mutex_unlock(&lock);
+        while (!atomic_load_explicit(&self.awake, memory_order_acquire))
+            syscall(SYS_futex, &self.awake, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+        pthread_mutex_lock(&lock);
+    }
+    return NULL;
+}
+
+/* Signals are for the program's own threads; faults of device code come to the thread that runs it. */
+static bool start(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    bool started = !pthread_create(&thread, &attributes, work, NULL);
+    if (started) pthread_setname_np(thread, "cupola-stream");
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void worker_schedule(CUstream stream) {
+    struct worker *wake = NULL;
+    bool need_thread = false;
+    pthread_mutex_lock(&lock);
+    if (!stream->queued) {
+        stream->queued = true;
+        handle_retain(stream);
+        CUstream before = NULL;
+        if (last && last->priority <= stream->priority)
+            before = last;
+        else
+            for (CUstream s = first; s && s->priority <= stream->priority; s = s->next_to_run) before = s;
+        stream->next_to_run = before ? before->next_to_run : first;
+        if (before)
+            before->next_to_run = stream;
+        else
+            first = stream;
+        if (!stream->next_to_run) last = stream;
+        atomic_store_explicit(&queued, queued + 1, memory_order_release);
+        if (queued > available) {
+            available++;
+            wake = sleepers;
+            if (wake)
+                sleepers = wake->next;
+            else
+                need_thread = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (wake) {
+        atomic_store_explicit(&wake->awake, 1, memory_order_release);
+        syscall(SYS_futex, &wake->awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    }
+    /* Without a thread the work is done by whoever next becomes idle or waits for the stream. */
+    if (need_thread && !start()) {
+        pthread_mutex_lock(&lock);
+        available--;
+        pthread_mutex_unlock(&lock);
+    }
+}

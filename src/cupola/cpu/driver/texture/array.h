@@ -1,0 +1,39 @@
+/* CUDA arrays, as the files about arrays, their copies, and textures and surfaces see them. */
+#ifndef CUPOLA_CPU_DRIVER_ARRAY_H
+#define CUPOLA_CPU_DRIVER_ARRAY_H
+
+#include "engine/texture/texture.h"
+#include "driver/memory/storage.h"
+
+/* Texels lie in rows without gaps, rows in slices without gaps: nobody can see how, so the simplest layout serves. */
+struct CUarray_st {
+    struct handle handle;
+    CUcontext context;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor; /* of a level: with its own size */
+    struct cpu_image image;
+    uint32_t texel;          /* bytes */
+    CUmipmappedArray levels; /* what this is a level of, or NULL: it has memory of its own */
+};
+
+struct CUmipmappedArray_st {
+    struct handle handle;
+    CUcontext context;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    uint64_t base;
+    unsigned count;
+    CUarray level[CPU_MAX_LEVELS];
+};
+
+/* The live array behind a handle, or CUDA_ERROR_INVALID_HANDLE. */
+CUresult array_check(CUarray array);
+CUresult mipmapped_array_check(CUmipmappedArray array);
+
+/* Format, channels and bytes of texels, or why there are none of this format (texel.c). */
+CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels *texels);
+bool texel_is_integer(uint32_t format);
+size_t texel_most_linear(uint32_t bytes); /* how many texels of this size linear memory may have */
+
+/* All of an array's kind but its levels, from a checked descriptor. */
+void array_describe(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct cpu_texels *texels);
+
+#endif

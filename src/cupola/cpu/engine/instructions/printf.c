@@ -1,0 +1,182 @@
+/* printf from kernels: what a call of vprintf(format, arguments) prints (CUDA C++ Programming Guide, "Formatted
+ * Output").
+ *
+ * The arguments lie one behind the other in memory of the thread, each aligned to its size, promoted as C does. Every
+ * thread's text is written to the C library's stdout at once, in the order of the lanes; a GPU would keep it until the
+ * next synchronisation. */
+#include "access.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/memory/memory.h"
+
+struct output {
+    char text[8192];
+    size_t used;
+};
+
+struct arguments {
+    cpu_context *context;
+    const cpu_warp *warp;
+    int lane;
+    uint32_t site;
+    uint64_t at;
+};
+
+/* The next argument, of 4 or 8 bytes; false on a fault. */
+static bool next(struct arguments *arguments, uint8_t size, uint64_t *value) {
+    arguments->at = (arguments->at + size - 1) & ~(uint64_t)(size - 1);
+    cpu_site site = {.index = arguments->site, .size = size, .element = size, .space = CPU_SITE_GENERIC};
+    const void *source = cpu_resolve(arguments->context, arguments->warp, arguments->lane, site, arguments->at);
+    if (!source) return false;
+    *value = 0;
+    memcpy(value, source, size);
+    arguments->at += size;
+    return true;
+}
+
+/* A string of the device; NULL on a fault. Cut where the output's room ends. */
+static const char *string_at(struct arguments *arguments, uint64_t address, size_t *length) {
+    cpu_allocation found;
+    if (!cpu_memory_find(address, &found)) {
+        cpu_site site = {.index = arguments->site, .size = 1, .element = 1, .space = CPU_SPACE_GLOBAL};
+        cpu_fault_raise_access(arguments->context, arguments->warp, arguments->lane, CPU_FAULT_OUT_OF_BOUNDS, site,
+                               address, 1, NULL);
+        return NULL;
+    }
+    const char *text = (const char *)(uintptr_t)address;
+    *length = strnlen(text, found.base + found.size - address);
+    return text;
+}
+
+static void put(struct output *output, const char *text, size_t length) {
+    size_t room = sizeof output->text - output->used;
+    if (length > room) length = room;
+    memcpy(output->text + output->used, text, length);
+    output->used += length;
+}
+
+/* One conversion: `form` is "%", flags, width and precision, without length and type. */
+#define FORMAT(...)                                                                                                    \
+    do {                                                                                                               \
+        char piece[512];                                                                                               \
+        int written = snprintf(piece, sizeof piece, __VA_ARGS__);                                                      \
+        if (written > 0) put(output, piece, (size_t)written < sizeof piece ? (size_t)written : sizeof piece - 1);      \
+    } while (0)
+
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+
+static bool convert(struct output *output, struct arguments *arguments, const char *form, int longs, char type) {
+    char full[64];
+    uint64_t value;
+    double real;
+    size_t length = 0;
+    bool wide = longs > 0 || strchr("psfFeEgGaA", type);
+    if (!next(arguments, wide ? 8 : 4, &value)) return false;
+    switch (type) {
+    case 'd':
+    case 'i':
+        snprintf(full, sizeof full, "%slld", form);
+        FORMAT(full, wide ? (long long)value : (long long)(int32_t)value);
+        return true;
+    case 'u':
+    case 'o':
+    case 'x':
+    case 'X':
+        snprintf(full, sizeof full, "%sll%c", form, type);
+        FORMAT(full, (unsigned long long)value);
+        return true;
+    case 'c':
+        snprintf(full, sizeof full, "%sc", form);
+        FORMAT(full, (int)value);
+        return true;
+    case 'p':
+        snprintf(full, sizeof full, "%sp", form);
+        FORMAT(full, (void *)(uintptr_t)value);
+        return true;
+    case 's': {
+        const char *text = value ? string_at(arguments, value, &length) : "(null)";
+        if (!text) return false;
+        if (!value) length = strlen(text);
+        if (strlen(form) == 1) {
+            put(output, text, length);
+        } else { /* width or precision; the string need not end in zero */
+            char copy[512];
+            if (length > sizeof copy - 1) length = sizeof copy - 1;
+            memcpy(copy, text, length);
+            copy[length] = 0;
+            snprintf(full, sizeof full, "%ss", form);
+            FORMAT(full, copy);
+        }
+        return true;
+    }
+    default:
+        memcpy(&real, &value, sizeof real);
+        snprintf(full, sizeof full, "%s%c", form, type);
+        FORMAT(full, real);
+        return true;
+    }
+}
+
+/* Print for one thread; the number of arguments, or -1 after a fault. */
+static int print(struct output *output, struct arguments *arguments, uint64_t format) {
+    size_t length;
+    const char *at = string_at(arguments, format, &length);
+    if (!at) return -1;
+    const char *end = at + length;
+    int count = 0;
+    while (at < end) {
+        const char *percent = memchr(at, '%', (size_t)(end - at));
+        if (!percent) percent = end;
+        put(output, at, (size_t)(percent - at));
+        if (percent == end) break;
+        char form[40] = "%";
+        size_t used = 1;
+        int longs = 0;
+        for (at = percent + 1; at < end && strchr("-+ #0123456789.*", *at); at++) {
+            if (*at == '*') {
+                uint64_t width;
+                if (!next(arguments, 4, &width)) return -1;
+                count++;
+                used += (size_t)snprintf(form + used, sizeof form - used, "%d", (int)width);
+            } else if (used < 24) {
+                form[used++] = *at;
+            }
+        }
+        form[used] = 0;
+        for (; at < end && strchr("hljztL", *at); at++) longs += *at != 'h';
+        if (at == end) break;
+        char type = *at++;
+        if (type == '%') {
+            put(output, "%", 1);
+        } else if (strchr("diuoxXcpsfFeEgGaA", type)) {
+            if (!convert(output, arguments, form, longs, type)) return -1;
+            count++;
+        } else { /* not a conversion: as it stands */
+            put(output, percent, (size_t)(at - percent));
+        }
+    }
+    return count;
+}
+
+/* vprintf for the lanes of the mask. Nonzero on a fault. */
+CPU_HELPER uint32_t cupola_vprintf(cpu_context *context, cpu_warp *warp, uint32_t mask, const uint64_t *formats,
+                                   const uint64_t *lists, uint32_t *results, uint32_t site) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    for (; mask; mask &= mask - 1) {
+        int lane = __builtin_ctz(mask);
+        struct output output = {.used = 0};
+        struct arguments arguments = {context, warp, lane, site, lists[lane]};
+        int count = print(&output, &arguments, formats[lane]);
+        if (count < 0) return 1;
+        results[lane] = (uint32_t)count;
+        pthread_mutex_lock(&lock);
+        fwrite(output.text, 1, output.used, stdout);
+        fflush(stdout);
+        pthread_mutex_unlock(&lock);
+    }
+    return 0;
+}

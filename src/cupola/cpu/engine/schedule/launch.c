@@ -1,0 +1,62 @@
+/* A launch from its beginning to its end, and the clock. */
+#include <string.h>
+#include <time.h>
+
+#include "engine/memory/memory.h"
+#include "scheduler.h"
+
+/* %clock and %globaltimer: called by machine code, too. Nanoseconds. */
+CPU_HELPER uint64_t cupola_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Waking a helper costs tens of microseconds, so a launch asks for them once it has run that long. */
+enum { ALONE_NANOSECONDS = 40000 };
+
+struct progress {
+    uint64_t begin;
+    bool offered;
+};
+
+static void offer_when_long(cpu_job *job, void *argument) {
+    struct progress *progress = argument;
+    if (progress->offered || cupola_clock() - progress->begin < ALONE_NANOSECONDS) return;
+    progress->offered = true;
+    cpu_pool_offer(job);
+}
+
+/* Cooperative groups keep the barrier of a grid in memory that the driver provides, by %envreg1 and %envreg2: a word
+ * for its size, which nobody reads, and the barrier, which is zero at first. 0 when there is no memory. */
+static uint64_t new_grid_workspace(int device) {
+    enum { BYTES = 16 };
+    uint64_t base, room;
+    if (cpu_memory_obtain(device, CPU_MEMORY_MODULE, BYTES, NULL, &base, &room)) return 0;
+    memset((void *)(uintptr_t)base, 0, BYTES);
+    return base;
+}
+
+int cpu_engine_run(cpu_launch *launch) {
+    uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+    uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] / size;
+    uint64_t threads = (uint64_t)cpu_pool_threads(), chunk = clusters / (threads * 32);
+    cpu_job job = {
+        .launch = launch,
+        .cluster_count = clusters,
+        .cluster_size = size,
+        .chunk = chunk < 1 ? 1 : chunk > 16 ? 16 : (uint32_t)chunk,
+    };
+    launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
+    launch->local_size = cpu_stack_local_size(launch);
+    if (launch->cooperative && !(job.grid_workspace = new_grid_workspace(launch->device))) {
+        launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
+        return CPU_FAULT_INTERNAL;
+    }
+    struct progress progress = {.begin = threads > 1 && clusters > 1 ? cupola_clock() : 0,
+                                .offered = threads < 2 || clusters < 2};
+    cpu_worker_run(&job, 0, progress.offered ? NULL : offer_when_long, &progress);
+    if (progress.offered && threads > 1 && clusters > 1) cpu_pool_withdraw(&job);
+    if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
+    return atomic_load(&job.fault);
+}

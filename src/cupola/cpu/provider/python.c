@@ -1,0 +1,110 @@
+/* The extension module cupola.cpu._driver: the emulated driver and the engine, as the rest of cupola sees them.
+ *
+ * The bindings take `lookup` and `explain`, capsules of C functions; libcuda.py `exported`; cupola.cpu sets the device
+ * up. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "cudart/cudart.h"
+#include "driver/base/internal.h"
+
+static PyObject *configure(PyObject *self, PyObject *arguments) {
+    const char *key;
+    int count;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "si:configure", &key, &count)) return NULL;
+    const struct model *model = model_find(key);
+    if (!model) return PyErr_Format(PyExc_ValueError, "there is no model '%s'", key);
+    if (count < 1 || count > MAX_DEVICES)
+        return PyErr_Format(PyExc_ValueError, "devices must be between 1 and %d, not %d", MAX_DEVICES, count);
+    if (!driver_configure(model, count)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the CPU device is in use already: set it up before the first CUDA call of the process");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_models(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    PyObject *list = PyTuple_New((Py_ssize_t)model_count);
+    for (size_t i = 0; list && i < model_count; i++) {
+        const struct model *m = &models[i];
+        PyObject *row =
+            Py_BuildValue("(ss(ii)in)", m->key, m->name, m->major, m->minor, m->multiprocessors, (Py_ssize_t)m->memory);
+        if (!row) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyTuple_SET_ITEM(list, (Py_ssize_t)i, row);
+    }
+    return list;
+}
+
+static PyObject *names(size_t count, const char *(*name)(size_t index)) {
+    PyObject *list = PyTuple_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *text = PyUnicode_FromString(name(i));
+        if (!text) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyTuple_SET_ITEM(list, (Py_ssize_t)i, text);
+    }
+    return list;
+}
+
+static PyObject *get_symbols(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return names(lookup_count(), lookup_name);
+}
+
+static PyObject *get_runtime_symbols(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return names(runtime_lookup_count(), runtime_lookup_name);
+}
+
+static PyMethodDef methods[] = {
+    {"configure", configure, METH_VARARGS,
+     PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modelled GPU and the number of devices.")},
+    {"models", get_models, METH_NOARGS,
+     PyDoc_STR(
+         "models() -> tuple\n\nKey, name, compute capability, multiprocessors and bytes of memory of each model.")},
+    {"symbols", get_symbols, METH_NOARGS, PyDoc_STR("symbols() -> tuple[str, ...]\n\nThe driver functions provided.")},
+    {"runtime_symbols", get_runtime_symbols, METH_NOARGS,
+     PyDoc_STR("runtime_symbols() -> tuple[str, ...]\n\nThe functions of the CUDA runtime that are provided.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static int add_capsule(PyObject *module, const char *attribute, const char *name, void *pointer) {
+    PyObject *capsule = PyCapsule_New(pointer, name, NULL);
+    int status = capsule ? PyModule_AddObjectRef(module, attribute, capsule) : -1;
+    Py_XDECREF(capsule);
+    return status;
+}
+
+static int execute(PyObject *module) {
+    if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
+    if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
+    if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;
+    if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)runtime_lookup)) return -1;
+    return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)execute},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "cupola.cpu._driver",
+    .m_doc = PyDoc_STR("The emulated CUDA driver of the CPU device."),
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__driver(void) { return PyModuleDef_Init(&definition); }
