@@ -2,6 +2,8 @@
 #
 #   make tour    install what the tour needs and run examples/tour.py
 #   make test    install the test extra and run the whole test suite
+#   make dev     install for development: an edit in C, Cython or Python is there at the next import (BUILD=release|debug)
+#   make lint    style, types, generated files
 #   make docs    build the pages of docs/ and the API reference
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
@@ -14,10 +16,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+BUILD ?= release
 SOURCES := $(shell find src bindgen meson.build pyproject.toml tools/private_files.py -type f \
 	-not -name '*.pyc' 2>/dev/null)
 
-.PHONY: tour test headers lint asan docs clean
+.PHONY: tour test dev headers lint asan docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -25,12 +28,26 @@ tour: $(VENV)/.installed-all
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
+# Incremental: meson-python leaves a build folder behind, and importing cupola builds what has changed since.
+dev: $(VENV)/bin/python
+	@sh tools/check_machine.sh $(PYTHON)
+	@case $(BUILD) in release|debug) ;; *) echo "BUILD is release or debug, not $(BUILD)" >&2; exit 1 ;; esac
+	@echo "== installing the build tools into $(VENV)"
+	@$(INSTALL) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') | $(PROGRESS)
+	@echo "== building cupola ($(BUILD)) in build/$(BUILD): a few minutes the first time"
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(INSTALL) --no-build-isolation --no-deps --editable . -Cbuild-dir=build/$(BUILD) \
+		-Csetup-args=-Dbuildtype=$(BUILD) -Csetup-args=-Dstrip=false | $(PROGRESS)
+	@touch $(VENV)/.editable
+	@$(MAKE) --no-print-directory $(VENV)/.installed-dev
+	@$(BIN)/python -c 'import cupola; print("cupola is imported from", cupola.__file__)'
+
 headers: $(VENV)/.installed-headers
 	@$(BIN)/python -m pytest tests/bindings/test_generated.py $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/python -m bindgen emit --check
 	$(BIN)/python -m bindgen sample build/typing/sample.py
@@ -54,14 +71,16 @@ $(VENV)/bin/python:
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 PROGRESS := sed -u -n -e 's/^Collecting/  collecting/p' -e 's/^ *Building/  building/p' -e '/^Successfully/p'
 
-# Built once for all the extras.
+# Built once for all the extras. After `make dev` the import builds what has changed.
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	@sh tools/check_machine.sh $(PYTHON)
-	@echo "== building cupola and installing it into $(VENV): compiles, a few minutes"
-	@$(INSTALL) --no-deps . | $(PROGRESS)
+	@if [ ! -e $(VENV)/.editable ]; then \
+		sh tools/check_machine.sh $(PYTHON); \
+		echo "== building cupola and installing it into $(VENV): compiles, a few minutes"; \
+		$(INSTALL) --no-deps . | $(PROGRESS); \
+	fi
 	@$(BIN)/python -c "import cupola" && touch $@
 
-$(VENV)/.installed-%: $(VENV)/.installed
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/.installed
 	@echo "== installing what cupola[$*] needs into $(VENV)"
 	@$(INSTALL) "cupola[$*]" | $(PROGRESS)
 	@touch $@
