@@ -16,13 +16,13 @@ struct advice {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct advice *advices;
+static struct advice *all_advice;
 
 /* What is known about an allocation, made when there is nothing yet; what was freed is dropped. With the
  * lock. */
 static struct advice *advice_of(const cpu_allocation *allocation) {
     cpu_allocation found;
-    for (struct advice **link = &advices; *link;) {
+    for (struct advice **link = &all_advice; *link;) {
         struct advice *advice = *link;
         if (advice->id == allocation->id) return advice;
         if (cpu_memory_find(advice->base, &found) && found.id == advice->id) {
@@ -36,8 +36,8 @@ static struct advice *advice_of(const cpu_allocation *allocation) {
     if (made == NULL) return NULL;
     made->base = allocation->base;
     made->id = allocation->id;
-    made->next = advices;
-    return advices = made;
+    made->next = all_advice;
+    return all_advice = made;
 }
 
 static CUresult no_memory(void) {
