@@ -413,6 +413,26 @@ run({PRINTF!r}, "print", 1, {32 if width == "warp" else 1}, np.int32(7), np.floa
     assert sorted(lines) == sorted([*expected, "no arguments"] if width == "warp" else expected)
 
 
+# Flags, widths and stars without end: what they print is undefined, but nothing may be written beyond its place.
+ODD_FORMATS = {
+    "four stars": ("%****d|", "-2000000000, -2000000000, -2000000000, -2000000000, 5"),
+    "five stars": ("%*****d|", "-2000000000, -2000000000, -2000000000, -2000000000, -2000000000, 5"),
+    "very many stars": ("%" + 1500 * "*" + "d|", 1500 * "-2000000000, " + "5"),
+    "flags and stars": ("%" + 30 * "0" + 9 * "*" + "lld|", 9 * "-1234567890, " + "5ll"),
+    "flags": ("%" + 200 * "-" + "d|", "5"),
+}
+
+
+@pytest.mark.cpu_only  # a GPU's driver formats by itself
+@pytest.mark.parametrize("odd", ODD_FORMATS)
+def test_printf_of_odd_formats(odd: str, run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    form, arguments = ODD_FORMATS[odd]
+    source = f'extern "C" __global__ void print() {{ printf("{form}", {arguments}); printf("and on\\n"); }}'
+    done = run_python(f"from tests.cpu.engine.kernels import run\nrun({source!r}, 'print', 1, 1)")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("and on\n") and len(done.stdout) < 1000
+
+
 PATTERNS = r"""
 // Atomics and plain accesses of the same places without a barrier between them.
 extern "C" __global__ void mixed(int *out) {

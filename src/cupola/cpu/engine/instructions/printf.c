@@ -18,6 +18,12 @@ struct output {
     size_t used;
 };
 
+/* Room for "%", flags, width and precision. Programs may repeat flags and stars without end; what is beyond that is
+ * left out. */
+enum { FORM_BYTES = 48 };
+/* Of one conversion so many characters are printed at most, so a larger width makes no difference. */
+enum { PIECE_BYTES = 512 };
+
 struct arguments {
     cpu_context *context;
     const cpu_warp *warp;
@@ -62,7 +68,7 @@ static void put(struct output *output, const char *text, size_t length) {
 /* One conversion: `form` is "%", flags, width and precision, without length and type. */
 #define FORMAT(...)                                                                                                    \
     do {                                                                                                               \
-        char piece[512];                                                                                               \
+        char piece[PIECE_BYTES];                                                                                               \
         int written = snprintf(piece, sizeof piece, __VA_ARGS__);                                                      \
         if (written > 0) put(output, piece, (size_t)written < sizeof piece ? (size_t)written : sizeof piece - 1);      \
     } while (0)
@@ -104,7 +110,7 @@ static bool convert(struct output *output, struct arguments *arguments, const ch
         if (strlen(form) == 1) {
             put(output, text, length);
         } else { /* width or precision; the string need not end in zero */
-            char copy[512];
+            char copy[PIECE_BYTES];
             if (length > sizeof copy - 1) length = sizeof copy - 1;
             memcpy(copy, text, length);
             copy[length] = 0;
@@ -121,6 +127,17 @@ static bool convert(struct output *output, struct arguments *arguments, const ch
     }
 }
 
+/* Write what stands for a star where there is room for so many bytes; how many it took, none when it does not fit. */
+static size_t put_number(char *to, size_t room, int number) {
+    char digits[12];
+    if (number > PIECE_BYTES) number = PIECE_BYTES;
+    if (number < -PIECE_BYTES) number = -PIECE_BYTES;
+    size_t length = (size_t)snprintf(digits, sizeof digits, "%d", number);
+    if (length > room) return 0;
+    memcpy(to, digits, length);
+    return length;
+}
+
 /* Print for one thread; the number of arguments, or -1 after a fault. */
 static int print(struct output *output, struct arguments *arguments, uint64_t format) {
     size_t length;
@@ -133,7 +150,7 @@ static int print(struct output *output, struct arguments *arguments, uint64_t fo
         if (!percent) percent = end;
         put(output, at, (size_t)(percent - at));
         if (percent == end) break;
-        char form[40] = "%";
+        char form[FORM_BYTES + 1] = "%";
         size_t used = 1;
         int longs = 0;
         for (at = percent + 1; at < end && strchr("-+ #0123456789.*", *at); at++) {
@@ -141,8 +158,8 @@ static int print(struct output *output, struct arguments *arguments, uint64_t fo
                 uint64_t width;
                 if (!next(arguments, 4, &width)) return -1;
                 count++;
-                used += (size_t)snprintf(form + used, sizeof form - used, "%d", (int)width);
-            } else if (used < 24) {
+                used += put_number(form + used, FORM_BYTES - used, (int)width);
+            } else if (used < FORM_BYTES) {
                 form[used++] = *at;
             }
         }
