@@ -359,8 +359,6 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version) {
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-    if (thread_state.in_callback)
-        return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
     RETURN_IF(context_find(context, &context));
     return context_synchronize(context);
 }

@@ -59,6 +59,10 @@ CUresult enter_refused(void) {
     return fail(CUDA_ERROR_NOT_INITIALIZED, "call cuInit(0) before any other function of the driver");
 }
 
+CUresult enter_in_callback(void) {
+    return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
+}
+
 CUresult cuInit(unsigned flags) {
     if (driver_phase == DRIVER_FORKED) return enter_refused();
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "the flags of cuInit must be 0, not %u", flags);
@@ -100,8 +104,6 @@ CUresult cuDriverGetVersion(int *version) {
 
 CUresult enter_context(CUcontext *context) {
     RETURN_IF(enter());
-    if (unlikely(thread_state.in_callback))
-        return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
     CUcontext current = current_context();
     if (unlikely(!current))
         return fail(CUDA_ERROR_INVALID_CONTEXT,
@@ -114,8 +116,6 @@ CUresult enter_context(CUcontext *context) {
 CUresult enter_stream(CUstream handle, CUstream *stream) {
     if (likely((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD)) {
         RETURN_IF(enter());
-        if (unlikely(thread_state.in_callback))
-            return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
         if (unlikely(!handle_is_live(handle, HANDLE_STREAM))) {
             CUcontext context;
             RETURN_IF(enter_context(&context)); /* a spoiled or missing context is the better diagnosis */

@@ -72,11 +72,19 @@ enum driver_phase { DRIVER_NEW, DRIVER_READY, DRIVER_FORKED };
 extern _Atomic int driver_phase;
 CUresult enter_refused(void) __attribute__((cold)); /* why no call can be served now: CUDA_ERROR_NOT_INITIALIZED */
 
-/* Every entry point that needs cuInit begins with one of these three. enter() asks for nothing more. */
-static inline CUresult enter(void) {
+/* Every entry point that needs cuInit begins with one of these. enter_anywhere() asks for nothing more: it is for
+ * the few that host functions may call on a GPU, too. */
+static inline CUresult enter_anywhere(void) {
     if (likely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_READY)) return CUDA_SUCCESS;
     enter_refused();
     return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* enter(): not in a host function. There a call that waits for the stream would wait for itself. */
+CUresult enter_in_callback(void) __attribute__((cold)); /* CUDA_ERROR_NOT_PERMITTED */
+static inline CUresult enter(void) {
+    if (unlikely(thread_state.in_callback)) return enter_in_callback();
+    return enter_anywhere();
 }
 
 /* enter_context(): a usable current context, one that no asynchronous error has spoiled. Most calls need it. */

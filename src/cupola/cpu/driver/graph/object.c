@@ -12,7 +12,7 @@ struct CUuserObject_st {
 };
 
 static CUresult object_check(CUuserObject object) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_anywhere());
     return handle_is_live(object, HANDLE_USER_OBJECT)
                ? CUDA_SUCCESS
                : fail_handle("user object", object, HANDLE_USER_OBJECT);

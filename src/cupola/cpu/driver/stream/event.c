@@ -99,7 +99,7 @@ void events_context_destroyed(CUcontext context) { handle_each(HANDLE_EVENT, des
 /* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 static CUresult enter_event(CUevent event) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_anywhere());
     if (unlikely(!handle_is_live(event, HANDLE_EVENT))) return fail_handle("event", event, HANDLE_EVENT);
     return context_check(event->context);
 }
@@ -132,7 +132,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
 }
 
 CUresult cuEventDestroy(CUevent event) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_anywhere());
     if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
     if (handle_kill(event)) event_destroy(event);
     return CUDA_SUCCESS;
@@ -185,9 +185,8 @@ CUresult cuEventQuery(CUevent event) {
 }
 
 CUresult cuEventSynchronize(CUevent event) {
+    RETURN_IF(enter());
     RETURN_IF(enter_event(event));
-    if (thread_state.in_callback)
-        return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
     RETURN_IF(refuse_captured(event));
     RETURN_IF(event_wait(event));
     pools_synchronized();

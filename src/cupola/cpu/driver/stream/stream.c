@@ -151,7 +151,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 
 CUresult cuStreamDestroy(CUstream stream) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_anywhere());
     if ((uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD)
         return fail(CUDA_ERROR_INVALID_HANDLE, "a default stream cannot be destroyed");
     if (!handle_is_live(stream, HANDLE_STREAM)) return fail_handle("stream", stream, HANDLE_STREAM);
