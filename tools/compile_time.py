@@ -105,8 +105,9 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["CUPOLA_CPU_CACHE"] = "0"
 
-    from cupola.cpu import compiler
-    from cupola.cpu.codegen import emit, machine
+    from cupola.cpu.compiler import modules
+    from cupola.cpu.compiler.emit import bodies
+    from cupola.cpu.compiler.objects import machine
 
     machine.llvm()
     print(f"{'kind':9} {'lines':>6} {'load':>7} {'analyse':>7} {'emit':>7} {'LLVM':>7} {'all':>7} {'a 1000 lines':>12}")
@@ -115,11 +116,11 @@ def main() -> None:
         for lines in map(int, options.lines.split(",")):
             image = kernel(kind, lines).encode()
             times = [now()]
-            loaded = compiler.load_image(image)
+            loaded = modules.load_image(image)
             times.append(now())
             facts = loaded.facts(0, (64, 1, 1))
             times.append(now())
-            code = emit.emit_body(facts)
+            code = bodies.emit_body(facts)
             times.append(now())
             machine.emit_object(code.ir)
             times.append(now())

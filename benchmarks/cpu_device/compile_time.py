@@ -35,14 +35,15 @@ def compile_once(ptx: str, block: tuple[int, ...]) -> tuple[list[float], str, in
     now = time.process_time
     x, y, z = (*block, 1, 1)[:3]
     times = [now()]
-    from cupola.cpu import compiler
-    from cupola.cpu.codegen import emit, machine
+    from cupola.cpu.compiler import modules
+    from cupola.cpu.compiler.emit import bodies
+    from cupola.cpu.compiler.objects import machine
 
-    loaded = compiler.load_image(ptx.encode())
+    loaded = modules.load_image(ptx.encode())
     times.append(now())
     facts = loaded.facts(0, (x, y, z))
     times.append(now())
-    ir = emit.emit_body(facts).ir
+    ir = bodies.emit_body(facts).ir
     lines = ir.count("\n")
     times.append(now())
     module = machine.parsed(ir)

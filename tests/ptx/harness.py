@@ -15,12 +15,12 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from cupola.cpu.codegen import machine
-from cupola.cpu.codegen.builder import Builder
-from cupola.cpu.codegen.instructions import lower, operand_types, split_operands, supported
-from cupola.cpu.codegen.processor import processor
-from cupola.cpu.codegen.values import BITS, Value
-from cupola.cpu.ptx import ast
+from cupola.cpu.compiler.emit.instructions import lower, operand_types, split_operands, supported
+from cupola.cpu.compiler.emit.values.builder import Builder
+from cupola.cpu.compiler.emit.values.values import BITS, Value
+from cupola.cpu.compiler.objects import machine
+from cupola.cpu.compiler.objects.processor import processor
+from cupola.cpu.compiler.ptx import ast
 from tests.ptx.oracle import F64, NAN, combinations
 
 

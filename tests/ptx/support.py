@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from cupola.cpu import ptx
-from cupola.cpu.ptx import ast, grammar
-from cupola.cpu.ptx.names import SPECIAL_REGISTERS
+from cupola.cpu.compiler import ptx
+from cupola.cpu.compiler.ptx import ast, grammar
+from cupola.cpu.compiler.ptx.names import SPECIAL_REGISTERS
 from tests.ptx.forms import Form, families, forms
 from tests.ptx.programs import kernel
 

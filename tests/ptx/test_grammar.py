@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from cupola.cpu.codegen.instructions import operand_types, supported
-from cupola.cpu.codegen.instructions.registry import LLVM_TYPE, TABLE
-from cupola.cpu.ptx import grammar
+from cupola.cpu.compiler.emit.instructions import operand_types, supported
+from cupola.cpu.compiler.emit.instructions.registry import LLVM_TYPE, TABLE
+from cupola.cpu.compiler.ptx import grammar
 from tests.ptx.harness import compile_all, parse
 
 SECTIONS = re.compile(r"9\.7\.(1|2|3|4|5|6|7|8) ")

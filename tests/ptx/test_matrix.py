@@ -11,8 +11,8 @@ from itertools import product as every
 
 import pytest
 
-from cupola.cpu.codegen.emit import problem_with
-from cupola.cpu.codegen.instructions.fragments import Product, products
+from cupola.cpu.compiler.emit.bodies import problem_with
+from cupola.cpu.compiler.emit.instructions.fragments import Product, products
 from tests.ptx import oracle
 from tests.ptx.harness import Compiled, compile_all, parse
 from tests.ptx.matrices import (

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cupola.cpu.compiler import load_image
-from cupola.cpu.errors import ImageError
-from cupola.cpu.ptx import grammar
-from cupola.cpu.ptx.names import SPECIAL_REGISTERS
+from cupola.cpu.compiler.errors import ImageError
+from cupola.cpu.compiler.modules import load_image
+from cupola.cpu.compiler.ptx import grammar
+from cupola.cpu.compiler.ptx.names import SPECIAL_REGISTERS
 from tests.ptx import support
 from tests.ptx.support import REGISTERS, Row, example, rows
 

@@ -1,6 +1,6 @@
 """Video instructions against the pseudo-code of the ISA (9.7.18), in integers of any size.
 
-Where a GPU departs from it, as `cupola/cpu/codegen/instructions/video.py` tells, so does this.
+Where a GPU departs from it, as `cupola/cpu/compiler/emit/instructions/video.py` tells, so does this.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def nvrtc_targets() -> list[int]:
 
 def object_cache_folder() -> str | None:
     """Where the CPU device keeps compiled kernels; None when the cache is turned off."""
-    from cupola.cpu.codegen.object_cache import ObjectCache
+    from cupola.cpu.compiler.objects.cache import ObjectCache
 
     place = ObjectCache.default("").folder
     return None if place is None else str(place)

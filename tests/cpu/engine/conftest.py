@@ -21,9 +21,10 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     way: str = request.param
     if way == "chosen":
         return "// chosen"
-    from cupola.cpu import compiler, recall
-    from cupola.cpu.codegen import emit, machine
-    from cupola.cpu.codegen.shape import Shape
+    from cupola.cpu.compiler import modules
+    from cupola.cpu.compiler.emit import bodies
+    from cupola.cpu.compiler.emit.threads.shape import Shape
+    from cupola.cpu.compiler.objects import machine, recall
 
     def narrow(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool, largest_compared: int) -> Shape:
         width = {"scalar": 1, "narrow": 4}[way]
@@ -33,11 +34,11 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
     monkeypatch.setattr(recall, "enabled", False)
     if way == "large":
-        monkeypatch.setattr(emit, "LARGE_STATEMENTS", -1)
+        monkeypatch.setattr(bodies, "LARGE_STATEMENTS", -1)
         monkeypatch.setattr(machine, "LARGE", 0)
         monkeypatch.setattr(machine, "HUGE", 0)
     elif way == "independent":
-        monkeypatch.setattr(emit, "emit_body", functools.partial(emit.emit_body, independent=True))
+        monkeypatch.setattr(bodies, "emit_body", functools.partial(bodies.emit_body, independent=True))
     else:
-        monkeypatch.setattr(compiler, "choose_shape", narrow)
+        monkeypatch.setattr(modules, "choose_shape", narrow)
     return f"// {way}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import cupola.cpu.codegen.abi as abi
+import cupola.cpu.compiler.objects.abi as abi
 
 CPU = Path(__file__).parents[3] / "src" / "cupola" / "cpu"
 

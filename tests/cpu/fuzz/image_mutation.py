@@ -6,7 +6,7 @@ import random
 import struct
 from functools import cache
 
-from cupola.cpu.images import make_cubin
+from cupola.cpu.compiler.images.containers import make_cubin
 
 from .mutation import corpus
 

@@ -7,7 +7,7 @@ import mmap
 
 import pytest
 
-from cupola.cpu.images import open_image, unpack
+from cupola.cpu.compiler.images.containers import open_image, unpack
 
 from .campaign import campaign
 from .image_mutation import elf, images, mutant

@@ -7,9 +7,9 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Protocol
 
-from cupola.cpu.codegen.body import Site
-from cupola.cpu.compiler import Variant
-from cupola.cpu.ptx import ast
+from cupola.cpu.compiler.emit.control.body import Site
+from cupola.cpu.compiler.modules import Variant
+from cupola.cpu.compiler.ptx import ast
 
 Dim3 = tuple[int, int, int]
 

@@ -13,7 +13,7 @@
  * along different paths) the unit goes on in the *independent* body, where every thread has its own registers and
  * any group of threads may run ahead, as the hardware allows since sm_70. Both use the same frame.
  *
- * cupola/cpu/codegen/abi.py repeats the offsets; tests/cpu/engine/test_abi.py compares them. */
+ * cupola/cpu/compiler/objects/abi.py repeats the offsets; tests/cpu/engine/test_abi.py compares them. */
 #ifndef CUPOLA_CPU_ABI_H
 #define CUPOLA_CPU_ABI_H
 

@@ -80,7 +80,7 @@ typedef struct cpu_launch {
     cpu_fault fault;           /* filled by the first block that faults */
 } cpu_launch;
 
-/* Make a kernel from the Python object that cupola.cpu.compiler.load_image returned and the kernel's index in
+/* Make a kernel from the Python object that cupola.cpu.compiler.modules.load_image returned and the kernel's index in
  * its list. Steals nothing. With the GIL; NULL with a Python exception set on failure. */
 struct _object;
 cpu_kernel *cpu_kernel_new(struct _object *module, size_t index);

@@ -193,7 +193,7 @@ import ctypes, importlib.util
 import cupola.cpu
 cupola.cpu.use()
 import numpy as np
-from cupola.cpu.codegen import bounds, memory
+from cupola.cpu.compiler.emit.memory import bounds, memory
 bounds.inside = lambda body, access, site, address, *, row: "true"
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 device = Device(0)

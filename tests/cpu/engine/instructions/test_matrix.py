@@ -316,11 +316,11 @@ def test_warps_take_different_ways() -> None:
 @pytest.mark.cpu_only
 def test_threads_that_run_independently_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same in the body in which each thread goes its own way; see engine/abi.h."""
-    from cupola.cpu import recall
-    from cupola.cpu.codegen import emit
+    from cupola.cpu.compiler.emit import bodies
+    from cupola.cpu.compiler.objects import recall
 
     monkeypatch.setattr(recall, "enabled", False)
-    monkeypatch.setattr(emit, "emit_body", functools.partial(emit.emit_body, independent=True))
+    monkeypatch.setattr(bodies, "emit_body", functools.partial(bodies.emit_body, independent=True))
     check_divided(f"{DIVIDED}// independent")
 
 

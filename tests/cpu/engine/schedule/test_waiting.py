@@ -86,11 +86,11 @@ extern "C" __global__ void guarded_scan(const int *in, int *out) {
 def bodies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Kernels with warp operations always have whole warps, but two kinds of code."""
     if request.param == "independent":
-        from cupola.cpu import recall
-        from cupola.cpu.codegen import emit
+        from cupola.cpu.compiler.emit import bodies
+        from cupola.cpu.compiler.objects import recall
 
         monkeypatch.setattr(recall, "enabled", False)
-        monkeypatch.setattr(emit, "emit_body", functools.partial(emit.emit_body, independent=True))
+        monkeypatch.setattr(bodies, "emit_body", functools.partial(bodies.emit_body, independent=True))
     return f"// {request.param}"
 
 

@@ -427,7 +427,7 @@ struct variable {
 struct image {
     _Atomic size_t references;
     struct image *next_unused;
-    struct _object *module; /* cupola.cpu.compiler.LoadedModule */
+    struct _object *module; /* cupola.cpu.compiler.modules.LoadedModule */
     size_t kernel_count, variable_count;
     struct image_kernel *kernels;
     struct variable *variables;

@@ -50,14 +50,14 @@ static bool find_ptx(const char *image, size_t size, const char **ptx, size_t *l
     return true;
 }
 
-/* The entry of a fat binary that is for this device (cupola.cpu.images.unpack), to be freed, with a zero behind it. */
+/* The entry of a fat binary that is for this device (images/containers.py: unpack), to be freed, with a zero behind it. */
 static CUresult unpack_fat(const char *image, size_t size, char **entry, size_t *entry_size) {
     CUresult status = CUDA_SUCCESS;
     char *bytes;
     Py_ssize_t length;
     *entry = NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("cupola.cpu.images");
+    PyObject *module = PyImport_ImportModule("cupola.cpu.compiler.images.containers");
     PyObject *found =
         module ? PyObject_CallMethod(module, "unpack", "y#I", image, (Py_ssize_t)size, model_architecture()) : NULL;
     if (!found || PyBytes_AsStringAndSize(found, &bytes, &length) ||
@@ -305,7 +305,7 @@ static CUresult load_one(const char *start, size_t size, struct image **result) 
     CUresult status = CUDA_SUCCESS;
     images_sweep();
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *compiler = PyImport_ImportModule("cupola.cpu.compiler");
+    PyObject *compiler = PyImport_ImportModule("cupola.cpu.compiler.modules");
     if (compiler) image->module = PyObject_CallMethod(compiler, "load_image", "y#", start, (Py_ssize_t)size);
     Py_XDECREF(compiler);
     if (!image->module || read_kernels(image) || read_variables(image)) {

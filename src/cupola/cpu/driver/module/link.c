@@ -2,7 +2,7 @@
  *
  * An input is PTX, or a cubin or a fat binary with PTX in it. What it makes is a cubin for cuModuleLoadData and
  * cuLibraryLoadData of this driver, which run the PTX behind it: so linking is merging PTX, done in Python by
- * cupola.cpu.linking. An input is read when it is added, and everything else is found when the link is completed. */
+ * images/linking.py. An input is read when it is added, and everything else is found when the link is completed. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -95,7 +95,7 @@ static double now(void) {
 
 /* ---- work ------------------------------------------------------------------------------------------------------ */
 
-static PyObject *linking(void) { return PyImport_ImportModule("cupola.cpu.linking"); }
+static PyObject *linking(void) { return PyImport_ImportModule("cupola.cpu.compiler.images.linking"); }
 
 /* Without memory the log lacks it. */
 static void note_name(CUlinkState state, const char *name) {

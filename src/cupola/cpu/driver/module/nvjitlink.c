@@ -3,7 +3,7 @@
  * When the CPU device is the provider, the calls that feed a link and fetch its cubin go through here, so that behind
  * the cubin stands PTX of the same code (image.h). Inputs of LTO-IR are linked once more, to PTX, which nvJitLink can
  * do (options -lto -ptx); of other inputs the PTX is at hand. nvJitLink does not link several PTX modules to PTX, nor
- * PTX with LTO-IR: there the PTX that it makes of all LTO-IR and the inputs' are merged by cupola.cpu.linking, which
+ * PTX with LTO-IR: there the PTX that it makes of all LTO-IR and the inputs' are merged by images/linking.py, which
  * also makes one module of PTX a module for the GPU that the link is for. What is in LTO-IR only to be called from PTX
  * would not survive the first step: so a kernel that takes the addresses of these functions is compiled to LTO-IR by
  * NVRTC, linked along, and left out by the merger. When something in a link has no PTX, neither has its cubin, and only
@@ -225,14 +225,14 @@ static char *link_again(const struct library *library, struct link *link, const 
     return ptx;
 }
 
-/* What a function of cupola.cpu.linking makes of the PTX, and of that of the LTO-IR (or None) and a number; NULL, after
+/* What a function of images/linking.py makes of the PTX, and of that of the LTO-IR (or None) and a number; NULL, after
  * a message, when it fails. */
 static char *call_python(const char *function, const struct link *link, const char *lto) {
     unsigned number = 0;
     char *result = NULL;
     sscanf(architecture(link), "%*[a-z]_%u", &number);
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("cupola.cpu.linking");
+    PyObject *module = PyImport_ImportModule("cupola.cpu.compiler.images.linking");
     PyObject *list = PyList_New(0);
     bool good = module && list;
     for (size_t i = 0; good && i < link->input_count; i++) {

@@ -1,7 +1,7 @@
 /* Conversions of half precision for x86-64 processors without F16C, where LLVM calls functions for them.
  *
  * By the x86-64 ABI a half is in the low 16 bits of a vector register, which is where C has the low bits of a float. So
- * these take and return floats of which only those bits count. codegen/machine.py gives them the names LLVM calls. */
+ * these take and return floats of which only those bits count. objects/machine.py gives them the names LLVM calls. */
 #include "engine/abi.h"
 
 #include <string.h>

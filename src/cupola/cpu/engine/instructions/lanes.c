@@ -179,7 +179,7 @@ static void line_up(uint64_t *addresses, cpu_site site, uint64_t base, uint64_t 
 }
 
 /* A line of addresses that come from a narrow value which was widened: lane i has base + i * step unless its narrow
- * value wrapped (cupola/cpu/codegen/values.py, Origin). `kind` is the narrow value's step | bits << 32 | signed << 40;
+ * value wrapped (emit/values/values.py, Origin). `kind` is the narrow value's step | bits << 32 | signed << 40;
  * `narrow` is lane 0's. Returns whether no lane wrapped; if one did, `addresses` receives them all. */
 static bool stays_on_line(uint64_t *addresses, uint64_t base, uint64_t step, uint64_t narrow, uint64_t kind,
                           uint64_t scale, uint32_t width) {
@@ -254,7 +254,7 @@ CPU_HELPER uint32_t cupola_store_wrapping_line(CPU_ACCESS_ARGUMENTS, uint64_t ba
     return cupola_store(context, warp, shared, sites, packed, mask, addresses, elements);
 }
 
-/* ---- several places at constant distances (cupola/cpu/codegen/fetches.py) ----------------------------------------- */
+/* ---- several places at constant distances (emit/memory/fetches.py) ---------------------------------------------  */
 
 /* Load one element from each of `count` places, whose sites are numbered in sequence; `out` receives them at the same
  * distances. Returns nonzero on a fault. */

@@ -1,6 +1,6 @@
 /* Matrices between memory and the registers of a warp (PTX ISA 9.7.14: wmma.load, wmma.store, ldmatrix, stmatrix).
  *
- * Registers are arrays with a word of each lane. cupola/cpu/codegen/instructions/fragments.py describes how they make
+ * Registers are arrays with a word of each lane. compiler/emit/instructions/fragments.py describes how they make
  * up a matrix: tiles of 8 lines, of which lane 4 * g + t holds word t of line g. So a line of a tile is 16 bytes of a
  * register in a row (32 of doubles), and where it is 16 bytes in memory as well, it is copied as a whole. */
 #include "access.h"
@@ -9,7 +9,7 @@
 
 enum { LANES = CPU_WARP_THREADS, LINES = 8, MOST_RUNS = 32 };
 
-/* How a matrix lies in memory and in registers, as codegen/matrix_memory.py packs it into one integer. A *run* is a row
+/* How a matrix lies in memory and in registers, as emit/memory/matrix_memory.py packs it into one integer. A *run* is a row
  * or a column that is contiguous in memory. */
 struct layout {
     uint32_t bits;      /* of an element */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct cpu_kernel {
-    PyObject *module; /* cupola.cpu.compiler.LoadedModule */
+    PyObject *module; /* cupola.cpu.compiler.modules.LoadedModule */
     size_t index;
     char *name;
     cpu_kernel_info info;

@@ -10,7 +10,7 @@
 /* Machine code of a kernel for one block shape. */
 struct cpu_variant {
     cpu_kernel *kernel;
-    struct _object *object; /* cupola.cpu.compiler.Variant, which owns the code */
+    struct _object *object; /* cupola.cpu.compiler.modules.Variant, which owns the code */
     cpu_body body;
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];

@@ -1,7 +1,7 @@
 /* The stacks of threads: frames of called functions, and what alloca takes.
  *
  * A thread's stack is in its local memory, behind the kernel's variables, and goes up. A frame begins with the place of
- * the caller's frame and the number of the call (cupola/cpu/passes/frames.py); it ends where the stack ends when it is
+ * the caller's frame and the number of the call (compiler/passes/frames.py); it ends where the stack ends when it is
  * the last one. For each lane `frames` holds where its frame begins (NO_FRAME in the kernel itself), and behind these
  * where its stack ends. Device code may write over all of that, so nothing that is read from a stack is trusted. */
 #include "scheduler.h"

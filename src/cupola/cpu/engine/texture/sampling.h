@@ -4,7 +4,7 @@
 
 #include "texels.h"
 
-/* An instruction ("tex", "tld4"), as codegen/textures.py packs it: a byte each, from the lowest on. */
+/* An instruction ("tex", "tld4"), as emit/memory/textures.py packs it: a byte each, from the lowest on. */
 enum geometry { GEOMETRY_1D, GEOMETRY_2D, GEOMETRY_3D, GEOMETRY_A1D, GEOMETRY_A2D, GEOMETRY_CUBE, GEOMETRY_ACUBE };
 enum level_mode { LEVEL_BASE, LEVEL_GIVEN, LEVEL_GRADIENT };
 enum { LOOKUP_FLOAT = 1, LOOKUP_OFFSET = 2, LOOKUP_COMPARE = 4, LOOKUP_HALF = 8 };

@@ -11,7 +11,7 @@
 #include "objects.h"
 #include "sampling.h"
 
-/* An instruction, as codegen/textures.py packs it: a byte each, from the lowest on. */
+/* An instruction, as emit/memory/textures.py packs it: a byte each, from the lowest on. */
 enum bounds { BOUNDS_TRAP, BOUNDS_CLAMP, BOUNDS_ZERO };
 struct request {
     uint8_t geometry, bounds;

@@ -1,0 +1,1 @@
+"""How one value of all lanes is held and combined."""

@@ -1,0 +1,179 @@
+"""PTX text to kernels ready for the emitter, and to what the driver wants to know about them.
+
+Every instruction that the CPU device cannot run is found here, when the module is loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cupola.cpu.compiler import passes, ptx
+from cupola.cpu.compiler.emit import bodies
+from cupola.cpu.compiler.emit.control.body import Facts
+from cupola.cpu.compiler.emit.control.meetings import meets_warp, suspends
+from cupola.cpu.compiler.emit.threads.layout import Layout, code_address, module_variables
+from cupola.cpu.compiler.emit.threads.shape import Shape
+from cupola.cpu.compiler.errors import ImageError
+from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
+from cupola.cpu.compiler.images.device_runtime import link_device_runtime
+from cupola.cpu.compiler.passes.thread_numbers import largest_compared
+from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.ptx.errors import describe
+
+BINARY_VERSION = 90
+"""What CU_FUNC_ATTRIBUTE_BINARY_VERSION says of code that comes as PTX: the modelled device's."""
+
+_ASSUMED_REGISTERS = 32
+"""Registers a thread takes, when there is no cubin to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel ready for the emitter."""
+
+    function: ast.Function
+    layout: Layout
+    info: KernelInfo
+
+    def facts(self, shape: Shape) -> Facts:
+        """What the emitter wants to know about the kernel, for blocks of a shape."""
+        analysis = passes.analyse(
+            self.function,
+            width=shape.width,
+            x_is_contiguous=shape.contiguous,
+            rows_are_whole=shape.contiguous and shape.full,
+            largest_x=shape.largest_x,
+            suspends=suspends,
+        )
+        return Facts(self.info.name, analysis, self.layout, shape)
+
+
+class ParsedModule:
+    """A module whose PTX has been read.
+
+    Attributes
+    ----------
+    kernels : list of Kernel
+    variables : list of VariableInfo
+        In the order in which the runtime wants their addresses.
+    """
+
+    def __init__(self, text: str, registers: dict[str, int]) -> None:
+        try:
+            self.module = ptx.parse(text)
+            link_device_runtime(self.module)
+            self.registers = registers
+            self.kernels = [
+                self._prepare(function)
+                for function in self.module.functions.values()
+                if function.is_entry and function.body is not None
+            ]
+        except ptx.PtxError as error:
+            raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
+        _check_addresses(self.module)
+        self.variables = [
+            VariableInfo(v.name, _space(v), v.size, v.align, *_with_functions(self.module, v), v.managed)
+            for v in module_variables(self.module)
+        ]
+
+    def _prepare(self, function: ast.Function) -> Kernel:
+        prepared = passes.prepare(self.module, function)
+        instructions = [s for s in prepared.body or () if isinstance(s, ast.Instruction)]
+        for instruction in instructions:
+            problem = bodies.problem_with(instruction)
+            if problem is not None:
+                name = ".".join((instruction.opcode, *instruction.modifiers))
+                raise ImageError(
+                    "CUDA_ERROR_INVALID_PTX",
+                    f"unsupported PTX instruction '{name}' in kernel '{function.name}' at "
+                    f"{describe(instruction.location)}: {problem}",
+                )
+        layout = Layout.of(self.module, prepared)
+        whole_warps = any(meets_warp(i) or i.opcode == "activemask" for i in instructions)
+        compared = largest_compared(instructions)
+        return Kernel(prepared, layout, self._describe(function, prepared, layout, compared, whole_warps=whole_warps))
+
+    def _describe(
+        self, function: ast.Function, prepared: ast.Function, layout: Layout, compared: int, *, whole_warps: bool
+    ) -> KernelInfo:
+        major, minor = self.module.version
+        directives = function.directives
+        required = directives.get("reqntid")
+        limit = required or directives.get("maxntid")
+        return KernelInfo(
+            name=function.name,
+            params=tuple((p.name, p.offset, p.size, p.align) for p in function.parameters),
+            param_bytes=layout.param_bytes,
+            static_shared=layout.static_shared,
+            reserved_shared=layout.reserved_shared,
+            local_bytes=layout.local_bytes,
+            const_bytes=sum(v.size for v in self.module.variables.values() if v.space == "const"),
+            registers=self.registers.get(function.name, _ASSUMED_REGISTERS),
+            max_threads=min(1024, _product(limit)) if limit else 1024,
+            required_block=_dim3(required),
+            max_block=_dim3(limit),
+            required_cluster=_dim3(directives.get("reqnctapercluster")),
+            max_cluster=_product(directives.get("maxclusterrank", (0,))),
+            must_have_cluster="explicitcluster" in directives and "reqnctapercluster" not in directives,
+            blocks_are_clusters="blocksareclusters" in directives,
+            ptx_version=10 * major + minor,
+            binary_version=BINARY_VERSION,
+            whole_warps=whole_warps,
+            one_by_one=not whole_warps and passes.walk_alone(prepared),
+            largest_compared=compared,
+            has_stack=layout.has_stack,
+            stack_bytes=prepared.stack_bytes,
+            stack_grows=prepared.stack_grows,
+        )
+
+
+def _check_addresses(module: ast.Module) -> None:
+    """Refuse initial values that hold addresses of what the module does not have."""
+    variables = module_variables(module)
+    known = {variable.name for variable in variables} | module.functions.keys()
+    for variable in variables:
+        for _, _, symbol, _, _ in variable.relocations:
+            if symbol not in known:
+                raise ImageError(
+                    "CUDA_ERROR_INVALID_PTX",
+                    f"the initial value of '{variable.name}' holds the address of '{symbol}', which is neither a "
+                    "global variable nor a function of the module",
+                )
+
+
+def _with_functions(
+    module: ast.Module, variable: ast.Variable
+) -> tuple[bytes | None, tuple[tuple[int, int, str, int, bool], ...]]:
+    """Initial bytes with the addresses of functions in place (tables of virtual functions), and other relocations."""
+    numbers = {name: number for number, name in enumerate(module.functions)}
+    if not any(symbol in numbers for _, _, symbol, _, _ in variable.relocations):
+        return variable.initializer, variable.relocations
+    data, others = bytearray(variable.initializer or b""), []
+    for relocation in variable.relocations:
+        offset, width, symbol, addend, _ = relocation
+        if symbol in numbers and symbol not in module.variables:
+            data += bytes(max(0, offset + width - len(data)))
+            address = code_address(numbers[symbol]) + addend & (1 << 8 * width) - 1
+            data[offset : offset + width] = address.to_bytes(width, "little")
+        else:
+            others.append(relocation)
+    return bytes(data), tuple(others)
+
+
+def _dim3(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:
+    if numbers is None:
+        return None
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _product(numbers: tuple[int, ...]) -> int:
+    result = 1
+    for number in numbers:
+        result *= number
+    return result
+
+
+def _space(variable: ast.Variable) -> str:
+    """Where a variable is, or that it refers to a texture or surface, which the driver writes there."""
+    return variable.type if variable.type in ("texref", "surfref") else variable.space

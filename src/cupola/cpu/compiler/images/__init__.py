@@ -1,0 +1,1 @@
+"""What PTX comes in: cubins, fat binaries, compressed entries; and linking one image of several."""

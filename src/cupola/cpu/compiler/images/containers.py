@@ -1,0 +1,211 @@
+"""What an image of device code contains: PTX text, a cubin with its PTX behind it, or a fat binary of such."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, field
+
+from cupola.cpu.compiler.errors import ImageError
+
+TRAILER = b"cupolaPT"
+"""Ends a cubin made for the CPU device: the PTX, its length as a u64, and this."""
+
+_ELF = b"\x7fELF"
+_FATBIN = struct.pack("<I", 0xBA55ED50)
+_CUDA_MACHINE = 190
+
+
+@dataclass(slots=True)
+class Image:
+    """The PTX of an image, and the registers a thread of each kernel takes on a GPU (from the cubin)."""
+
+    ptx: str
+    registers: dict[str, int] = field(default_factory=dict)
+    architecture: int = 0
+
+
+def open_image(image: bytes) -> Image:
+    """Find the PTX in an image that is no fat binary (`unpack`).
+
+    Raises
+    ------
+    ImageError
+        When there is none: for a cubin made for a GPU only.
+    """
+    if image.startswith(_ELF):
+        return _open_cubin(image)
+    text = image.partition(b"\0")[0]
+    try:
+        return Image(text.decode())
+    except UnicodeDecodeError as error:
+        raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"the image is neither PTX text nor a cubin: {error}") from error
+
+
+def make_cubin(ptx: str, architecture: int) -> bytes:
+    """An ELF image of no sections with PTX behind it, as image.h of the driver has it."""
+    ident = b"\x7fELF\x02\x01\x01\x33".ljust(16, b"\0")
+    head = ident + struct.pack("<HHIQQQIHHHHHH", 2, _CUDA_MACHINE, 1, 0, 0, 0, architecture, 64, 56, 0, 64, 0, 0)
+    text = ptx.encode()
+    size = struct.pack("<Q", len(text))
+    return head + TRAILER + size + text + size + TRAILER
+
+
+# ---- fat binaries ---------------------------------------------------------------------------------------------------
+
+# An entry: kind, version, bytes of its header, bytes of its data, bytes of that in use when compressed, options, PTX
+# version (minor, major), architecture, name (offset, bytes), flags, reserved, bytes when no longer compressed.
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+_KIND_PTX, _KIND_CUBIN = 1, 2
+_LZ4, _ZSTANDARD = 0x2000, 0x8000
+_LARGEST = 1 << 30
+_TARGET = re.compile(rb"\.target\s+(?:sm|compute)_(\d+)([af]?)")
+
+
+def unpack(image: bytes, architecture: int) -> bytes:
+    """The entry of a fat binary that the CPU device runs: a cubin with its PTX behind it, or else the newest PTX.
+
+    Parameters
+    ----------
+    image
+        Any image; one that is no fat binary is returned.
+    architecture
+        The number of the modelled GPU, 90 for sm_90. What is for others is not taken.
+
+    Raises
+    ------
+    ImageError
+        When no entry fits, saying which there are.
+    """
+    if not image.startswith(_FATBIN):
+        return image
+    best: tuple[bool, int, bytes] | None = None
+    described = []
+    for kind, number, data in _entries(image):
+        if kind == _KIND_CUBIN:
+            runs = data.endswith(TRAILER) and number // 10 == architecture // 10 and number <= architecture
+            described.append(f"a cubin for sm_{number}" + ("" if data.endswith(TRAILER) else " without its PTX"))
+        elif kind == _KIND_PTX:
+            data = data.rstrip(b"\0")
+            runs = _runs_on(data, architecture)
+            described.append(f"PTX for sm_{number}")
+        else:
+            described.append(f"something else for sm_{number}")
+            continue
+        if runs and (best is None or (kind == _KIND_CUBIN, number) > best[:2]):
+            best = (kind == _KIND_CUBIN, number, data)
+    if best is None:
+        raise ImageError(
+            "CUDA_ERROR_NO_BINARY_FOR_GPU",
+            f"this fat binary has {', '.join(described) or 'nothing'}; the CPU device, here an sm_{architecture}, runs "
+            "PTX: build it with -gencode arch=compute_XX,code=compute_XX as well",
+        )
+    return best[2]
+
+
+def _runs_on(ptx: bytes, architecture: int) -> bool:
+    match = _TARGET.search(ptx)
+    if not match:
+        return True  # the compiler says what is wrong with it
+    number = int(match[1])
+    if match[2] == b"a":
+        return number == architecture
+    return number <= architecture and (match[2] != b"f" or number // 10 == architecture // 10)
+
+
+def _entries(image: bytes) -> list[tuple[int, int, bytes]]:
+    """Kind, architecture and data of each entry, which are decompressed."""
+    found: list[tuple[int, int, bytes]] = []
+    if len(image) < 16:
+        raise ImageError("CUDA_ERROR_INVALID_IMAGE", "the fat binary is cut off")
+    header_size, size = struct.unpack_from("<HQ", image, 6)
+    at, end = header_size, min(header_size + size, len(image))
+    while at + _ENTRY.size <= end:
+        kind, _, own_size, padded, used, _, _, _, number, _, _, flags, _, whole = _ENTRY.unpack_from(image, at)
+        if own_size < _ENTRY.size or at + own_size + padded > end:
+            raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"an entry of this fat binary, at byte {at}, is cut off")
+        data = image[at + own_size : at + own_size + padded]
+        if kind in (_KIND_PTX, _KIND_CUBIN) and flags & (_LZ4 | _ZSTANDARD):
+            from cupola.cpu.compiler.images import decompress  # most images need none of it
+
+            expand = decompress.lz4_block if flags & _LZ4 else decompress.zstandard
+            try:
+                data = expand(data[:used], min(whole, _LARGEST))
+            except ValueError as error:
+                raise ImageError(
+                    "CUDA_ERROR_INVALID_IMAGE", f"an entry of this fat binary, at byte {at}, is damaged: {error}"
+                ) from error
+        elif kind == _KIND_CUBIN:
+            data = data[: data.rfind(TRAILER) + len(TRAILER)] if TRAILER in data else data
+        found.append((kind, number, data))
+        at += own_size + padded
+    return found
+
+
+# ---- cubins ---------------------------------------------------------------------------------------------------------
+
+
+def _open_cubin(image: bytes) -> Image:
+    image = image.rstrip(b"\0")  # the machine code, if it is all there is, is not looked at
+    if not image.endswith(TRAILER) or len(image) < 16:
+        raise ImageError(
+            "CUDA_ERROR_NO_BINARY_FOR_GPU",
+            "the cubin holds machine code for a GPU only, which the CPU device cannot run: compile to PTX, or to a "
+            "cubin while the CPU device is in use (its PTX is then kept in the cubin)",
+        )
+    (length,) = struct.unpack_from("<Q", image, len(image) - 16)
+    start = len(image) - 16 - length
+    try:
+        if start < 0:
+            raise ValueError(f"it is to have {length} bytes of PTX")
+        return Image(image[start : len(image) - 16].decode(), *_read_elf(image))
+    except (struct.error, ValueError, OverflowError) as error:
+        raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"the cubin is damaged: {error}") from error
+
+
+# Entries of the section .nv.info: a format byte, an attribute byte, two bytes of size or value, and with this format
+# that many bytes of payload. The payload of the register count is the index of the kernel's symbol and the count.
+_FORMAT_SIZED = 4
+_REGISTER_COUNT = 0x2F
+
+
+def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
+    """Registers by kernel, and the sm_ number.
+
+    Up to CUDA 12 cubins keep the registers in the upper byte of sh_info of ``.text.<kernel>``, whose other bytes are
+    the index of the kernel's symbol; CUDA 13 keeps them in ``.nv.info`` by that index.
+    """
+    section_offset, flags = struct.unpack_from("<QI", image, 40)
+    entry_size, count, names_index = struct.unpack_from("<HHH", image, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", image, section_offset + index * entry_size) for index in range(count)]
+    names = sections[names_index][4] if names_index < count else 0
+    symbols: dict[str, int] = {}
+    registers: dict[str, int] = {}
+    by_symbol: dict[int, int] = {}
+    for name, _, _, _, offset, size, _, info, _, _ in sections:
+        start = names + name
+        text = image[start : image.index(b"\0", start)].decode()
+        if text.startswith(".text."):
+            kernel = text.removeprefix(".text.")
+            symbols[kernel] = info & 0xFFFFFF
+            registers[kernel] = info >> 24
+        elif text == ".nv.info":
+            by_symbol = _register_counts(image[offset : offset + size])
+    for kernel, symbol in symbols.items():
+        registers[kernel] = registers[kernel] or by_symbol.get(symbol, 0)
+    return registers, flags & 0xFF or flags >> 8 & 0xFF
+
+
+def _register_counts(entries: bytes) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    at = 0
+    while at + 4 <= len(entries):
+        form, attribute, size = struct.unpack_from("<BBH", entries, at)
+        at += 4
+        if form != _FORMAT_SIZED:
+            continue
+        if attribute == _REGISTER_COUNT and size >= 8:
+            symbol, count = struct.unpack_from("<II", entries, at)
+            counts[symbol] = count
+        at += size
+    return counts

@@ -1,0 +1,229 @@
+"""Images to kernels that run: what the driver calls when it loads a module and when it launches a kernel.
+
+A kernel is compiled when it is first launched, for the shape of that launch's blocks (emit/threads/shape.py); later
+launches with blocks of the same shape use the same code. What was done before, also by another process, is not done
+again: see `recall`. Then the modules that read PTX and write LLVM IR are not even imported.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
+
+from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
+from cupola.cpu.compiler.errors import ImageError
+from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
+from cupola.cpu.compiler.images.containers import open_image
+from cupola.cpu.compiler.objects import machine, recall
+
+if TYPE_CHECKING:
+    from cupola.cpu.compiler.emit.bodies import Code
+    from cupola.cpu.compiler.emit.control.body import Facts, Site
+    from cupola.cpu.compiler.frontend import Kernel, ParsedModule
+    from cupola.cpu.compiler.ptx import ast
+
+
+_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool]
+
+
+class Variant:
+    """Machine code of a kernel for blocks of one shape.
+
+    Attributes
+    ----------
+    info
+        The kernel.
+    address
+        Of the body.
+    width
+        Threads that one call of it runs.
+    frame_bytes, site_count
+        What the runtime must provide for a call.
+    resume_sites
+        The site of each barrier behind which the convergent body resumes.
+    whole_blocks, rows_of_blocks
+        One call of the body runs all units of a block, or of several blocks that are neighbours in x.
+    """
+
+    def __init__(self, module: LoadedModule, index: int, shape: Shape) -> None:
+        self._module = module
+        self._index = index
+        self._shape = shape
+        self._lock = threading.Lock()
+        self._sites: list[Site] | None = None
+        self._independent: machine.MachineCode | None = None
+        self.info = module.kernels[index]
+        self._code, facts = self._make_body(independent=False)
+        self.frame_bytes, self._own_sites, self.resume_sites, self.whole_blocks, self.rows_of_blocks = facts
+        self.address = self._code.address
+        self.width = shape.width
+        self.site_count = 2 * self._own_sites + 64  # the independent body has about as many
+
+    def _write(self, *, independent: bool) -> Code:
+        from cupola.cpu.compiler.emit import bodies
+        from cupola.cpu.compiler.ptx import PtxError
+
+        try:
+            facts = self._module.kernel(self._index).facts(self._shape)
+            if independent:
+                return bodies.emit_body(facts, independent=True, first_site=self._own_sites)
+            return bodies.emit_body(facts)
+        except PtxError as error:
+            raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
+
+    def _make_body(self, *, independent: bool) -> tuple[machine.MachineCode, _BodyFacts]:
+        """Machine code with the bytes of its frame, the number of its sites, and the sites where it resumes."""
+        shape = self._shape
+        name = self._module.identity, self._index, astuple(shape), independent
+        key = machine.cache_key("body", *name)
+        known = recall.recall(key)
+        if known is not None:
+            object_key, helpers, facts = known
+            code = machine.recall_code(object_key, self.info.name, helpers)
+            if code is not None:
+                return code, facts
+        body = self._write(independent=independent)
+        code = machine.compile_ir(body.ir, self.info.name)
+        facts = (
+            body.frame_bytes,
+            len(body.sites),
+            body.resume_sites,
+            body.whole_blocks,
+            body.rows_of_blocks,
+        )
+        recall.remember((code.key, code.helpers, facts), key)
+        return code, facts
+
+    @property
+    def has_stack(self) -> bool:
+        """Whether threads have a stack; for this and the next two see `KernelInfo`."""
+        return self.info.has_stack
+
+    @property
+    def stack_bytes(self) -> int:
+        return self.info.stack_bytes
+
+    @property
+    def stack_grows(self) -> bool:
+        return self.info.stack_grows
+
+    @property
+    def sites(self) -> list[Site]:
+        """The places that may fault, those of the independent body behind those of the convergent one."""
+        if self._sites is None:
+            self._sites = [*self._write(independent=False).sites, *self._write(independent=True).sites]
+        return self._sites
+
+    @property
+    def call_sites(self) -> tuple[ast.Instruction, ...]:
+        """The calls in the kernel of functions that are not inlined, by their numbers from 1 on."""
+        return self._module.kernel(self._index).function.call_sites
+
+    def independent_address(self) -> int:
+        """The address of the independent body (engine/abi.h), compiled when a unit first needs it.
+
+        Any thread may ask at any time, and goes on to run that code: it must stay the same.
+        """
+        with self._lock:
+            if self._independent is None:
+                code, (frame_bytes, sites, *_) = self._make_body(independent=True)
+                if self._own_sites + sites > self.site_count or frame_bytes != self.frame_bytes:
+                    raise AssertionError("the two bodies of a kernel do not fit together")
+                self._independent = code
+            return self._independent.address
+
+
+class LoadedModule:
+    """A module whose kernels can be compiled.
+
+    Attributes
+    ----------
+    identity : str
+        Names the image among all others.
+    kernels : list of KernelInfo
+    variables : list of VariableInfo
+        In the order in which the runtime wants their addresses.
+    """
+
+    def __init__(self, text: str, registers: dict[str, int]) -> None:
+        self._text = text
+        self._registers = registers
+        self._lock = threading.RLock()
+        self._parsed: ParsedModule | None = None
+        self._variants: dict[tuple[int, Shape], Variant] = {}
+        self.identity = recall.identify(text, registers)
+        known = recall.recall("module", self.identity)
+        if known is not None:
+            kernels, variables = known
+            self.kernels = [KernelInfo(*fields) for fields in kernels]
+            self.variables = [VariableInfo(*fields) for fields in variables]
+            return
+        parsed = self.parsed()
+        self.kernels = [kernel.info for kernel in parsed.kernels]
+        self.variables = parsed.variables
+        recall.remember(
+            ([_fields(info) for info in self.kernels], [_fields(variable) for variable in self.variables]),
+            "module",
+            self.identity,
+        )
+
+    def parsed(self) -> ParsedModule:
+        """The module with its PTX read."""
+        with self._lock:
+            if self._parsed is None:
+                from cupola.cpu.compiler.frontend import ParsedModule
+
+                self._parsed = ParsedModule(self._text, self._registers)
+            return self._parsed
+
+    def kernel(self, index: int) -> Kernel:
+        """A kernel ready for the emitter."""
+        return self.parsed().kernels[index]
+
+    def facts(self, index: int, block: tuple[int, int, int]) -> Facts:
+        """What the emitter wants to know about a kernel, for blocks of threads of the given size."""
+        kernel = self.kernel(index)
+        return kernel.facts(_shape(kernel.info, block))
+
+    def compile(self, index: int, block: tuple[int, int, int]) -> Variant:
+        """The machine code of a kernel for blocks of threads of the given size.
+
+        Raises
+        ------
+        ImageError
+            When llvmlite is not installed, or the kernel cannot be compiled.
+        """
+        shape = _shape(self.kernels[index], block)
+        with self._lock:
+            variant = self._variants.get((index, shape))
+            if variant is None:
+                variant = self._variants[index, shape] = Variant(self, index, shape)
+            return variant
+
+
+def _shape(kernel: KernelInfo, block: tuple[int, int, int]) -> Shape:
+    return choose_shape(
+        block,
+        whole_warps=kernel.whole_warps,
+        one_by_one=kernel.one_by_one,
+        largest_compared=kernel.largest_compared,
+    )
+
+
+def _fields(record: KernelInfo | VariableInfo) -> tuple[Any, ...]:
+    return tuple(getattr(record, name) for name in record.__slots__)
+
+
+def load_image(image: bytes) -> LoadedModule:
+    """Load a module from PTX text, or from a cubin with its PTX behind it.
+
+    Raises
+    ------
+    ImageError
+        When the image holds no PTX, the PTX has an error, the CPU device cannot run one of its instructions, or what
+        compiles kernels is not installed. Its ``status`` names the CUDA error.
+    """
+    opened = open_image(bytes(image))
+    machine.require_compiler()
+    return LoadedModule(opened.ptx, opened.registers)

@@ -1,0 +1,1 @@
+"""Machine code: made of LLVM IR, for which processor, called how, kept where."""

@@ -1,0 +1,259 @@
+"""LLVM IR to machine code in this process, through llvmlite.
+
+Measured on the kernels of the benchmarks: the passes over functions of optimisation level 2 give the speed of all of
+level 3 in less than half the time, and the loop and SLP vectorisers find nothing to do in code that is made of vectors
+already. Those of level 1 leave five per cent of the speed and take two thirds of the time, which counts in larger
+kernels. In very large ones the time of many passes grows faster than the code: for these, registers stay in memory
+(see registers.py), so that nothing lives across blocks, no pass runs that looks at more than an instruction, and beyond
+a second limit machine code is made in the simplest way. So the time stays in proportion to the kernel's length.
+
+Object code is kept on disk (see cache.py), so a kernel is compiled once for each computer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import platform
+import sys
+import threading
+from types import ModuleType
+from typing import Any
+
+from cupola.cpu.compiler.errors import ImageError
+
+from .cache import ObjectCache
+from .processor import X86, processor
+
+MEDIUM = 2200
+"""Lines of LLVM IR up to which optimisation level 2 is affordable."""
+
+LARGE = 12_000
+"""Lines of LLVM IR up to which passes are affordable whose time grows faster than the code does."""
+
+HUGE = 25_000
+"""Lines of LLVM IR up to which that is so for those that make machine code, with registers in memory."""
+
+_lock = threading.Lock()
+
+
+class MachineCode:
+    """Code in memory; it stays as long as this object does.
+
+    Attributes
+    ----------
+    address
+        Of its function.
+    key
+        Of its entry in the cache of object code.
+    helpers
+        The helpers that it calls.
+    """
+
+    def __init__(self, engine: Any, address: int, key: str, helpers: tuple[str, ...]) -> None:
+        self._engine = engine
+        self.address = address
+        self.key = key
+        self.helpers = helpers
+
+
+_MISSING = (
+    'the CPU device compiles kernels with llvmlite, which is not installed: pip install "cupola[cpu]", or pip install '
+    "llvmlite"
+)
+
+
+def require_compiler() -> None:
+    """Raise an `ImageError` when llvmlite is not installed, without importing it."""
+    if sys.modules.get("llvmlite") is None and importlib.util.find_spec("llvmlite") is None:
+        raise ImageError("CUDA_ERROR_JIT_COMPILER_NOT_FOUND", _MISSING)
+
+
+def llvm() -> ModuleType:
+    """llvmlite's binding of LLVM, ready for this computer."""
+    try:
+        import llvmlite.binding as binding
+    except ImportError as error:
+        raise ImageError("CUDA_ERROR_JIT_COMPILER_NOT_FOUND", f"{_MISSING} ({error})") from error
+    return _prepared(binding)
+
+
+@functools.cache
+def _prepared(binding: ModuleType) -> ModuleType:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@functools.cache
+def _runtime() -> ctypes.CDLL:
+    """The native runtime, whose helpers machine code calls."""
+    spec = importlib.util.find_spec("cupola.cpu._driver")
+    if spec is None or spec.origin is None:
+        raise ImageError("CUDA_ERROR_NOT_SUPPORTED", "this build of cupola has no CPU device (cupola.cpu._driver)")
+    return ctypes.PyDLL(spec.origin)
+
+
+@functools.cache
+def _link_helper(name: str, symbol: str) -> None:
+    """Tell LLVM where a helper is that machine code calls by the name ``symbol``."""
+    address = ctypes.cast(getattr(_runtime(), name), ctypes.c_void_p).value
+    llvm().add_symbol(symbol, address)
+
+
+def link_half_conversions() -> None:
+    """Tell LLVM what to call for conversions of half precision on x86-64 without F16C; other processors have them."""
+    if platform.machine() in X86:
+        _link_helper("cupola_half_to_float", "__extendhfsf2")
+        _link_helper("cupola_float_to_half", "__truncsfhf2")
+
+
+def _helpers_of(ir: str) -> tuple[str, ...]:
+    """The helpers that an LLVM module calls."""
+    found = []
+    for line in ir.splitlines():
+        if line.startswith("declare") and "@cupola_" in line:
+            found.append(line.partition("@")[2].partition("(")[0])
+    return tuple(found)
+
+
+def _link(helpers: tuple[str, ...]) -> None:
+    link_half_conversions()
+    for name in helpers:
+        _link_helper(name, name)
+
+
+def _instructions() -> frozenset[str]:
+    """The extensions of the instruction set that the processor has."""
+    return processor(llvm()).instructions
+
+
+def gathers() -> bool:
+    """Whether the processor has instructions that load a vector from scattered places."""
+    return not _instructions().isdisjoint(("avx2", "avx512f"))
+
+
+def scatters() -> bool:
+    """Whether the processor has instructions that store a vector to scattered places."""
+    return "avx512f" in _instructions()
+
+
+def stores_by_mask(element_bytes: int) -> bool:
+    """Whether the processor has instructions that store some elements, of this size, of a vector."""
+    return {1: "avx512bw", 2: "avx512bw", 4: "avx2", 8: "avx2"}.get(element_bytes) in _instructions()
+
+
+def _target_machine(effort: int = 2) -> Any:
+    chosen = processor(llvm())
+    target = llvm().Target.from_default_triple()
+    return target.create_target_machine(cpu=chosen.name, features=chosen.features, opt=effort, jit=True)
+
+
+@functools.cache
+def _cache() -> ObjectCache:
+    binding = llvm()
+    chosen = processor(binding)
+    versions = ".".join(map(str, binding.llvm_version_info))
+    return ObjectCache.default(f"{chosen.name} {chosen.features} {versions} {binding.get_process_triple()}")
+
+
+def compile_ir(ir: str, name: str) -> MachineCode:
+    """The machine code of the function ``name`` of an LLVM module."""
+    with _lock:
+        cache = _cache()
+        key, helpers = cache.key(ir), _helpers_of(ir)
+        loaded = _recall(key, name, helpers)
+        if loaded is not None:
+            return loaded
+        code = emit_object(ir)
+        cache.put(key, code)
+        loaded = _load(code, name, key, helpers)
+        if loaded is None:
+            raise ImageError("CUDA_ERROR_UNKNOWN", f"the machine code of kernel '{name}' could not be loaded")
+        return loaded
+
+
+def cache_key(*what: object) -> str:
+    """A name for what belongs to this computer's machine code."""
+    return _cache().key(repr(what))
+
+
+def recall_code(key: str, name: str, helpers: tuple[str, ...]) -> MachineCode | None:
+    """Machine code that was compiled before, or None when it is not there any more."""
+    with _lock:
+        return _recall(key, name, helpers)
+
+
+def _recall(key: str, name: str, helpers: tuple[str, ...]) -> MachineCode | None:
+    _link(helpers)
+    code = _cache().get(key)
+    return None if code is None else _load(code, name, key, helpers)
+
+
+def parsed(ir: str, machine: Any = None) -> Any:
+    """The LLVM module of a text, for this process, unless another target machine of LLVM is given."""
+    binding = llvm()
+    module = binding.parse_assembly(ir)
+    module.triple = machine.triple if machine else binding.get_process_triple()
+    module.data_layout = str((machine or _target_machine()).target_data)
+    return module
+
+
+def optimise(module: Any, lines: int, machine: Any = None) -> None:
+    """Run the passes over a module, by the effort that its size allows (see above)."""
+    binding = llvm()
+    options = binding.create_pipeline_tuning_options(speed_level=2 if lines <= MEDIUM else 1)
+    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_interleaving = options.loop_unrolling = False
+    builder = binding.create_pass_builder(machine or _target_machine(), options)
+    inline = binding.create_new_module_pass_manager()
+    inline.add_always_inliner_pass()
+    inline.run(module, builder)
+    if lines > LARGE:
+        passes = binding.create_new_function_pass_manager()
+        passes.add_dead_code_elimination_pass()
+    else:
+        passes = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+
+
+def optimised(ir: str, machine: Any = None) -> Any:
+    """The LLVM module of a text after optimisation."""
+    module = parsed(ir, machine)
+    optimise(module, ir.count("\n"), machine)
+    return module
+
+
+def object_code(module: Any, lines: int) -> bytes:
+    """The machine code of an optimised module."""
+    effort = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
+    return bytes(_target_machine(effort).emit_object(module))
+
+
+def emit_object(ir: str) -> bytes:
+    """The object code of an LLVM module, not taken from the cache."""
+    return object_code(optimised(ir), ir.count("\n"))
+
+
+def load_object(code: bytes, name: str, ir: str) -> MachineCode | None:
+    """Put the object code of an LLVM module into memory; None when it is not what it should be."""
+    helpers = _helpers_of(ir)
+    _link(helpers)
+    return _load(code, name, "", helpers)
+
+
+def _load(code: bytes, name: str, key: str, helpers: tuple[str, ...]) -> MachineCode | None:
+    """Put object code into memory; None when it is not what it should be."""
+    binding = llvm()
+    empty = binding.parse_assembly("")
+    engine = binding.create_mcjit_compiler(empty, _target_machine())
+    try:
+        engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    except RuntimeError:
+        return None
+    engine.finalize_object()
+    address = engine.get_function_address(name)
+    return MachineCode(engine, address, key, helpers) if address else None

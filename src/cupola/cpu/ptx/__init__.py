@@ -1,9 +1,0 @@
-"""PTX text to syntax tree.
-
-`parse` is the way in; `ast` has the tree, `errors` what it raises, `grammar` the instruction set.
-"""
-
-from cupola.cpu.ptx.errors import PtxError, PtxSyntaxError, PtxUnsupportedError
-from cupola.cpu.ptx.parser import parse
-
-__all__ = ["PtxError", "PtxSyntaxError", "PtxUnsupportedError", "parse"]
