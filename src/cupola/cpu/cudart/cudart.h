@@ -10,7 +10,7 @@
 
 #include <cupola/runtime.h>
 
-#include "driver/base/internal.h"
+#include "driver/base/base.h"
 #include "driver_functions.h"
 
 /* ---- a thread's state (context.c, error.c) --------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * "Occupancy"). `func` is a cudaKernel_t or a cudaFunction_t: host functions that stand for kernels exist only in
  * programs compiled by nvcc. */
 #include "cudart.h"
+#include "driver/module/module.h"
 
 CUresult function_of(const void *func, CUfunction *function) {
     CUresult status = function_find((CUfunction)func, NULL, function);

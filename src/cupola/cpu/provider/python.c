@@ -6,7 +6,8 @@
 #include <Python.h>
 
 #include "cudart/cudart.h"
-#include "driver/base/internal.h"
+#include "driver/base/base.h"
+#include "driver/lookup.h"
 
 static PyObject *configure(PyObject *self, PyObject *arguments) {
     const char *key;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "internal.h"
+#include "base.h"
 
 enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5, API_VERSION = 3020 };
 
@@ -150,22 +150,6 @@ size_t context_explain(CUcontext context, CUresult status, char *text, size_t si
         module_release(fault.module);
     }
     return length;
-}
-
-CUresult context_synchronize(CUcontext context) {
-    size_t count;
-    CUstream *streams = context_streams(context, &count);
-    if (count && !streams) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a list of the streams");
-    CUresult status = CUDA_SUCCESS;
-    for (size_t i = 0; i < count; i++)
-        if (stream_is_capturing(streams[i]) && !status) status = capture_refuse(streams[i], "cuCtxSynchronize");
-    for (size_t i = 0; i < count; i++) {
-        if (!status) stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
-        stream_release(streams[i]);
-    }
-    free(streams);
-    pools_synchronized();
-    return status ? status : context_error(context);
 }
 
 /* ---- primary contexts ------------------------------------------------------------------------------------------ */

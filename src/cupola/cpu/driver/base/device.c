@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/texture/array.h"
+#include "base.h"
 
 struct device devices[MAX_DEVICES];
 int device_count;
@@ -197,16 +197,6 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned channels, CUdevice ordinal) {
-    struct device *device = NULL;
-    struct cpu_texels texels;
-    RETURN_IF(device_get(ordinal, &device));
-    if (!width) return fail_null("maxWidthInElements");
-    RETURN_IF(texel_check(format, channels, &texels));
-    *width = texel_most_linear(texels.bytes);
-    return CUDA_SUCCESS;
-}
-
 CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice ordinal) {
     struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
@@ -308,7 +298,6 @@ const struct entry device_entries[] = {
     ENTRY(cuDeviceTotalMem),
     ENTRY_AS(cuDeviceTotalMem_v2, cuDeviceTotalMem),
     ENTRY(cuDeviceGetAttribute),
-    ENTRY(cuDeviceGetTexture1DLinearMaxWidth),
     ENTRY(cuDeviceGetExecAffinitySupport),
     ENTRY(cuDeviceComputeCapability),
     ENTRY(cuDeviceGetProperties),

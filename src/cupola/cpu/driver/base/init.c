@@ -2,7 +2,8 @@
  * "Initialization", "Version Management"). */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "base.h"
+#include "engine/memory/memory.h"
 
 __thread struct thread_state thread_state;
 _Atomic int driver_phase = DRIVER_NEW;
@@ -111,24 +112,6 @@ CUresult enter_context(CUcontext *context) {
     RETURN_IF(context_check(current));
     *context = current;
     return CUDA_SUCCESS;
-}
-
-CUresult enter_stream(CUstream handle, CUstream *stream) {
-    if (likely((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD)) {
-        RETURN_IF(enter());
-        if (unlikely(!handle_is_live(handle, HANDLE_STREAM))) {
-            CUcontext context;
-            RETURN_IF(enter_context(&context)); /* a spoiled or missing context is the better diagnosis */
-            return fail_handle("stream", handle, HANDLE_STREAM);
-        }
-        RETURN_IF(context_check(handle->context));
-        *stream = handle;
-        return CUDA_SUCCESS;
-    }
-    CUcontext context;
-    RETURN_IF(enter_context(&context));
-    return context_default_stream(
-        context, handle == CU_STREAM_PER_THREAD || (!handle && thread_state.null_stream_is_per_thread), stream);
 }
 
 const struct entry init_entries[] = {

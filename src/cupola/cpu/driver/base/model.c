@@ -1,6 +1,6 @@
 /* The GPUs that the CPU device can stand for, as data: what cuDeviceGetAttribute and the occupancy rules report of
  * them (CUDA C++ Programming Guide, "Compute Capabilities", and the devices themselves). */
-#include "internal.h"
+#include "base.h"
 
 #define KIB *1024
 #define MIB *1024 * 1024

@@ -2,7 +2,8 @@
 #ifndef CUPOLA_CPU_DRIVER_GRAPH_H
 #define CUPOLA_CPU_DRIVER_GRAPH_H
 
-#include "driver/memory/storage.h"
+#include "driver/memory/pool.h"
+#include "driver/module/module.h"
 
 /* An operation that a node and the plans made from it hold together. It never changes: a node whose
  * parameters are set gets another one, so launches that are queued keep what they were queued with. */

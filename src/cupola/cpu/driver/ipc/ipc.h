@@ -2,7 +2,7 @@
 #ifndef CUPOLA_CPU_DRIVER_IPC_H
 #define CUPOLA_CPU_DRIVER_IPC_H
 
-#include "driver/base/internal.h"
+#include "driver/memory/pool.h"
 
 /* A process, as others know it. The number of a process that has ended may be given to another one, hence the time
  * when it began; the nonce tells it from processes that have the same number elsewhere (containers). */

@@ -6,7 +6,6 @@
  * same address. Work on the memory is waited for before; other threads must not submit more meanwhile. */
 #define _GNU_SOURCE
 #include "ipc.h"
-#include "driver/memory/storage.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -10,7 +10,6 @@
  * file are not used for other allocations later: an importer that keeps freed memory mapped finds zeros there. */
 #define _GNU_SOURCE
 #include "ipc.h"
-#include "driver/memory/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>

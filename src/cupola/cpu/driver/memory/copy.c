@@ -9,7 +9,7 @@
  * also where CUDA only may. */
 #include <stdlib.h>
 
-#include "storage.h"
+#include "memory.h"
 
 enum { LARGEST_STAGED = 64 << 10 };
 

@@ -1,5 +1,5 @@
 /* Fills (CUDA Driver API, "Memory Management": cuMemset*). */
-#include "storage.h"
+#include "memory.h"
 
 /* ---- carrying out ------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * There is one memory here, so nothing moves. What the program says about an allocation is checked and
  * kept, so that it can be asked for again; it is kept for whole allocations, also when the call named only
  * a part of one. */
-#include "storage.h"
+#include "pool.h"
 
 #include <stdlib.h>
 

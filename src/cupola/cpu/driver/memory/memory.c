@@ -1,5 +1,5 @@
 /* Allocation of device, pinned and managed memory (CUDA Driver API, "Memory Management"). */
-#include "storage.h"
+#include "pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What an address is (CUDA Driver API, "Unified Addressing"). */
-#include "storage.h"
+#include "pool.h"
 
 enum { SYNC_MEMOPS = 2 }; /* in the flags of device memory */
 

@@ -1,5 +1,5 @@
 /* Memory pools and stream-ordered allocation (CUDA Driver API, "Stream Ordered Memory Allocator"). */
-#include "storage.h"
+#include "pool.h"
 
 #include <stdio.h>
 

@@ -14,7 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "storage.h"
+#include "pool.h"
 
 enum { ORPHAN = 1 }; /* in the flags of a graph's allocation: no graph has its place any more */
 enum { STEP = CPU_MEMORY_STEP, PAGE = 4096, UNIT = 512, PENDING_LOOKED_AT = 16 };

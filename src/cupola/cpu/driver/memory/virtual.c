@@ -6,7 +6,7 @@
  * access is given to anybody. Kernels and fills are held to the access of their device; for copies, which any
  * engine may carry out, it is enough that somebody has access. */
 #define _GNU_SOURCE
-#include "storage.h"
+#include "pool.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
  *
  * The size comes from the kernel itself (__cluster_dims__, PTX .reqnctapercluster), from an attribute of the function,
  * or from an attribute of the launch. All blocks of a cluster run on multiprocessors of one GPC. */
-#include "driver/base/internal.h"
+#include "module.h"
 
 enum { PORTABLE_BLOCKS = 8, MOST_BLOCKS = 16 };
 

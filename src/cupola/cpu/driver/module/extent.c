@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "image.h"
-#include "driver/base/internal.h"
+#include "module.h"
 
 /* ---- what can be read ------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* Functions and kernels: what is known of them, and what may be set (CUDA Driver API, "Execution Control", "Library
  * Management"). A CUkernel is taken wherever a CUfunction is. */
-#include "driver/base/internal.h"
+#include "module.h"
 
 const struct function_attributes default_function_attributes = {
     .max_dynamic_shared = -1,

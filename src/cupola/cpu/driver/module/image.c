@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "image.h"
-#include "driver/base/internal.h"
+#include "module.h"
 
 /* ---- what Python gives ------------------------------------------------------------------------------------------ */
 

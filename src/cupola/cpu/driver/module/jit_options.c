@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/base/internal.h"
+#include "module.h"
 
 CUresult jit_check_options(unsigned count, const CUjit_option *options, void *const *values) {
     if (count && !options) return fail_null("options");

@@ -1,8 +1,9 @@
 /* Launches (CUDA Driver API, "Execution Control"). Everything that can be wrong with a launch is found, and the kernel
  * compiled for its block, before the launch is queued: so the error belongs to the call. */
 #include <limits.h>
+#include <stdlib.h>
 
-#include "driver/base/internal.h"
+#include "module.h"
 
 enum { MAX_GRID_X = INT_MAX, MAX_GRID_YZ = 65535, MAX_BLOCK_XY = 1024, MAX_BLOCK_Z = 64, MAX_THREADS = 1024 };
 
@@ -119,6 +120,94 @@ static CUresult copy_extra(CUfunction function, void **extra, char *target) {
                     cpu_kernel_name(function->kernel), function->param_bytes, size, buffer);
     memcpy(target, buffer, function->param_bytes);
     return CUDA_SUCCESS;
+}
+
+/* ---- the operation ------------------------------------------------------------------------------------------------ */
+
+enum { PARAMETER_SLACK = 64 }; /* the engine may read so many bytes behind the parameters */
+
+static _Atomic uint64_t next_grid = 1;
+
+/* The parameters stand behind the operation, in the same block of memory, 16-byte aligned as malloc's are. */
+static char *parameters_of(struct op *op) { return (char *)op + ((sizeof *op + 15) & ~(size_t)15); }
+
+struct op *op_new_kernel(CUfunction function, const void *params) {
+    size_t bytes = function->param_bytes;
+    size_t space = ((sizeof(struct op) + 15) & ~(size_t)15) + bytes + PARAMETER_SLACK;
+    struct op *op = malloc(space);
+    if (!op) return NULL;
+    memset(op, 0, offsetof(struct op, kernel.launch.fault) + offsetof(cpu_fault, message) + 1);
+    op->kind = OP_KERNEL;
+    op->context = function->module->context;
+    op->kernel.function = function;
+    handle_retain(function->module);
+    op->kernel.launch.kernel = function->kernel;
+    op->kernel.attributes = (struct launch_attributes){0};
+    op->kernel.launch.params = parameters_of(op);
+    op->kernel.launch.param_bytes = bytes;
+    op->kernel.launch.variables = function->module->variables;
+    if (params)
+        memcpy(parameters_of(op), params, bytes);
+    else
+        memset(parameters_of(op), 0, bytes);
+    return op;
+}
+
+CUresult op_set_attributes(struct op *op, const struct launch_attributes *attributes) {
+    cpu_launch *launch = &op->kernel.launch;
+    RETURN_IF(cluster_of_launch(op->kernel.function, attributes, launch->grid, launch->cluster,
+                                &launch->explicit_cluster));
+    RETURN_IF(launch_check_attributes(op->kernel.function, launch, attributes));
+    op->kernel.attributes = *attributes;
+    return CUDA_SUCCESS;
+}
+
+struct op *kernel_op_copy(const struct op *op) {
+    struct op *copy = op_new_kernel(op->kernel.function, op->kernel.launch.params);
+    if (!copy) return NULL;
+    const void *params = copy->kernel.launch.params;
+    copy->kernel.launch = op->kernel.launch;
+    copy->kernel.launch.params = params;
+    copy->kernel.attributes = op->kernel.attributes;
+    copy->context = op->context;
+    return copy;
+}
+
+void kernel_op_release(struct op *op) { module_release(op->kernel.function->module); }
+
+static const CUresult fault_status[] = {
+    [CPU_FAULT_OUT_OF_BOUNDS] = CUDA_ERROR_ILLEGAL_ADDRESS,
+    [CPU_FAULT_MISALIGNED] = CUDA_ERROR_MISALIGNED_ADDRESS,
+    [CPU_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
+    [CPU_FAULT_TRAP] = CUDA_ERROR_LAUNCH_FAILED,
+    [CPU_FAULT_BARRIER] = CUDA_ERROR_LAUNCH_FAILED,
+    [CPU_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
+    [CPU_FAULT_INTERNAL] = CUDA_ERROR_UNKNOWN,
+    [CPU_FAULT_NO_ACCESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
+    [CPU_FAULT_CALL] = CUDA_ERROR_INVALID_PC,
+    [CPU_FAULT_HEAP] = CUDA_ERROR_ILLEGAL_ADDRESS,
+    [CPU_FAULT_INSTRUCTION] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
+    [CPU_FAULT_OBJECT] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
+    [CPU_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
+};
+
+CUresult kernel_execute(struct op *op) {
+    cpu_launch *launch = &op->kernel.launch;
+    launch->grid_id = atomic_fetch_add_explicit(&next_grid, 1, memory_order_relaxed);
+    launch->device = op->context->device->ordinal;
+    launch->cooperative = op->kernel.attributes.cooperative;
+    launch->context = op->context;
+    launch->multiprocessors = (uint32_t)op->context->device->model->multiprocessors;
+    launch->heap = &op->context->heap;
+    launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
+    launch->fault.kind = CPU_FAULT_NONE;
+    int fault = cpu_engine_run(launch);
+    if (likely(!fault)) return CUDA_SUCCESS;
+    CUresult status = (size_t)fault < sizeof fault_status / sizeof *fault_status && fault_status[fault]
+                          ? fault_status[fault]
+                          : CUDA_ERROR_UNKNOWN;
+    context_fault(op->context, status, op->kernel.function->module, launch);
+    return status;
 }
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */

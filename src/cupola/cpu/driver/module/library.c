@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "driver/base/internal.h"
+#include "module.h"
 
 static void free_kernels(CUkernel *kernels, size_t count) {
     for (size_t i = 0; kernels && i < count; i++)

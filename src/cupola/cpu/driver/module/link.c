@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "image.h"
-#include "driver/base/internal.h"
+#include "module.h"
 
 struct CUlinkState_st {
     struct handle handle;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/base/internal.h"
+#include "module.h"
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 

@@ -23,7 +23,7 @@
 #include <cupola/nvrtc.h>
 
 #include "image.h"
-#include "driver/base/internal.h"
+#include "module.h"
 
 struct library {
     nvJitLinkResult (*create)(nvJitLinkHandle *, uint32_t, const char **);

@@ -9,7 +9,7 @@
 #include <cupola/nvrtc.h>
 
 #include "image.h"
-#include "driver/base/internal.h"
+#include "module.h"
 
 struct nvrtc {
     nvrtcResult (*cubin_size)(nvrtcProgram, size_t *);

@@ -6,7 +6,7 @@
  * with what the system reserves for each block. */
 #include <limits.h>
 
-#include "driver/base/internal.h"
+#include "module.h"
 
 enum { WARP = 32, PARTITIONS = 4, REGISTER_LOT = 256, MAX_BLOCK = 1024 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "driver/base/internal.h"
+#include "stream.h"
 
 enum {
     CREATE_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/base/internal.h"
+#include "stream.h"
 
 enum { SPIN_NANOSECONDS = 20000 };
 
@@ -322,4 +322,20 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
         stream_wait_until(stream, atomic_load(&stream->submitted));
     }
     return context_error(context);
+}
+
+CUresult context_synchronize(CUcontext context) {
+    size_t count;
+    CUstream *streams = context_streams(context, &count);
+    if (count && !streams) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a list of the streams");
+    CUresult status = CUDA_SUCCESS;
+    for (size_t i = 0; i < count; i++)
+        if (stream_is_capturing(streams[i]) && !status) status = capture_refuse(streams[i], "cuCtxSynchronize");
+    for (size_t i = 0; i < count; i++) {
+        if (!status) stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
+        stream_release(streams[i]);
+    }
+    free(streams);
+    pools_synchronized();
+    return status ? status : context_error(context);
 }

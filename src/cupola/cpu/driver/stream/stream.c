@@ -2,13 +2,34 @@
  * Management"). */
 #include <stdlib.h>
 
-#include "driver/base/internal.h"
+#include "engine/memory/memory.h"
+#include "stream.h"
 
 enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
 
 static _Atomic uint64_t next_id = 3; /* 1 and 2 stand for the default streams */
 
 static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a stream's work"); }
+
+/* ---- entering ------------------------------------------------------------------------------------------------ */
+
+CUresult enter_stream(CUstream handle, CUstream *stream) {
+    if (likely((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD)) {
+        RETURN_IF(enter());
+        if (unlikely(!handle_is_live(handle, HANDLE_STREAM))) {
+            CUcontext context;
+            RETURN_IF(enter_context(&context)); /* a spoiled or missing context is the better diagnosis */
+            return fail_handle("stream", handle, HANDLE_STREAM);
+        }
+        RETURN_IF(context_check(handle->context));
+        *stream = handle;
+        return CUDA_SUCCESS;
+    }
+    CUcontext context;
+    RETURN_IF(enter_context(&context));
+    return context_default_stream(
+        context, handle == CU_STREAM_PER_THREAD || (!handle && thread_state.null_stream_is_per_thread), stream);
+}
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 

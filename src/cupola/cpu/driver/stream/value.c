@@ -2,7 +2,8 @@
 #include <sched.h>
 #include <time.h>
 
-#include "driver/base/internal.h"
+#include "engine/memory/memory.h"
+#include "stream.h"
 
 enum { WAIT_CONDITION = 3, POLLS_BEFORE_YIELD = 1000, POLLS_BEFORE_SLEEP = 20000, SLEEP_NANOSECONDS = 20000 };
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/base/internal.h"
+#include "stream.h"
 
 enum { WATCH_NANOSECONDS = 30000 };
 

@@ -3,7 +3,7 @@
 #define CUPOLA_CPU_DRIVER_ARRAY_H
 
 #include "engine/texture/texture.h"
-#include "driver/memory/storage.h"
+#include "driver/memory/memory.h"
 
 /* Texels lie in rows without gaps, rows in slices without gaps: nobody can see how, so the simplest layout serves. */
 struct CUarray_st {

@@ -5,6 +5,7 @@
  * memory the object to use, so binding a reference makes an object and writes it there; so does each change of a bound
  * one, after all work of the context that may still use the object before. Objects of references are not the program's
  * to destroy. */
+#include "driver/module/module.h"
 #include "texture.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* The formats of texels (CUDA Driver API, CUarray_format). */
+/* The formats of texels (CUDA Driver API, CUarray_format; cuDeviceGetTexture1DLinearMaxWidth). */
 #include "array.h"
 
 /* A format of the eight basic ones has 1, 2 or 4 channels; the names of the others have the number in them. */
@@ -68,3 +68,18 @@ size_t texel_most_linear(uint32_t bytes) {
 bool texel_is_integer(uint32_t format) {
     return format >= CU_AD_FORMAT_UNSIGNED_INT8 && format <= CU_AD_FORMAT_SIGNED_INT32;
 }
+
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned channels, CUdevice ordinal) {
+    struct device *device = NULL;
+    struct cpu_texels texels;
+    RETURN_IF(device_get(ordinal, &device));
+    if (!width) return fail_null("maxWidthInElements");
+    RETURN_IF(texel_check(format, channels, &texels));
+    *width = texel_most_linear(texels.bytes);
+    return CUDA_SUCCESS;
+}
+
+const struct entry texel_entries[] = {
+    ENTRY(cuDeviceGetTexture1DLinearMaxWidth),
+    {NULL, NULL, NULL},
+};

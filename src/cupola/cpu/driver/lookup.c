@@ -1,62 +1,29 @@
 /* From symbols to entry points, and cuGetProcAddress (CUDA Driver API, "Driver Entry Point Access"). */
-#include "internal.h"
+#include "lookup.h"
 
-extern const struct entry error_entries[], init_entries[], device_entries[], context_entries[], stream_entries[],
-    event_entries[], value_entries[], module_entries[], link_entries[], library_entries[], function_entries[],
-    launch_entries[], occupancy_entries[], cluster_entries[], nvrtc_entries[], nvjitlink_entries[], memory_entries[],
-    pool_entries[], copy_entries[],
-    array_entries[], copy_array_entries[], texture_entries[], texture_reference_entries[],
-    fill_entries[], pointer_entries[], capture_entries[], graph_entries[], graph_node_entries[],
-    graph_conditional_entries[], graph_object_entries[], graph_exec_entries[], graph_update_entries[],
-    graph_dot_entries[], graph_attribute_entries[], managed_entries[], virtual_entries[],
-    ipc_pool_entries[], ipc_event_entries[], ipc_memory_entries[], lookup_entries[];
+#include "driver/base/base.h"
 
-static const struct entry *const tables[] = {
-    error_entries,
-    init_entries,
-    device_entries,
-    context_entries,
-    stream_entries,
-    event_entries,
-    value_entries,
-    module_entries,
-    link_entries,
-    library_entries,
-    function_entries,
-    launch_entries,
-    occupancy_entries,
-    cluster_entries,
-    nvrtc_entries,
-    nvjitlink_entries,
-    memory_entries,
-    pool_entries,
-    copy_entries,
-    array_entries,
-    copy_array_entries,
-    texture_entries,
-    texture_reference_entries,
-    fill_entries,
-    pointer_entries,
-    capture_entries,
-    graph_entries,
-    graph_node_entries,
-    graph_conditional_entries,
-    graph_object_entries,
-    graph_exec_entries,
-    graph_update_entries,
-    graph_dot_entries,
-    graph_attribute_entries,
-    managed_entries,
-    virtual_entries,
-    ipc_pool_entries,
-    ipc_event_entries,
-    ipc_memory_entries,
-    lookup_entries,
-};
-enum { TABLES = sizeof tables / sizeof *tables };
+/* The tables at the ends of the files, room by room (tests/cpu/driver/test_entries.py compares). */
+#define TABLES(X)                                                                                                      \
+    X(error) X(init) X(device) X(context)                                                                              \
+    X(stream) X(event) X(value)                                                                                        \
+    X(memory) X(copy) X(fill) X(pointer) X(pool) X(managed) X(virtual)                                                 \
+    X(module) X(link) X(library) X(function) X(launch) X(occupancy) X(cluster) X(nvrtc) X(nvjitlink)                   \
+    X(texel) X(array) X(copy_array) X(texture) X(texture_reference)                                                    \
+    X(capture) X(graph) X(graph_node) X(graph_attribute) X(graph_conditional) X(graph_object) X(graph_exec)            \
+    X(graph_update) X(graph_dot)                                                                                       \
+    X(ipc_event) X(ipc_memory) X(ipc_pool)                                                                             \
+    X(lookup)
+
+#define DECLARE(name) extern const struct entry name##_entries[];
+TABLES(DECLARE)
+
+#define ADDRESS(name) name##_entries,
+static const struct entry *const tables[] = {TABLES(ADDRESS)};
+enum { TABLE_COUNT = sizeof tables / sizeof *tables };
 
 static const struct entry *find(const char *symbol, size_t length) {
-    for (int t = 0; t < TABLES; t++)
+    for (int t = 0; t < TABLE_COUNT; t++)
         for (const struct entry *entry = tables[t]; entry->name; entry++)
             if (!strncmp(entry->name, symbol, length) && !entry->name[length]) return entry;
     return NULL;
@@ -72,13 +39,13 @@ void *lookup(const char *symbol) {
 
 size_t lookup_count(void) {
     size_t count = 0;
-    for (int t = 0; t < TABLES; t++)
+    for (int t = 0; t < TABLE_COUNT; t++)
         for (const struct entry *entry = tables[t]; entry->name; entry++) count++;
     return count;
 }
 
 const char *lookup_name(size_t index) {
-    for (int t = 0; t < TABLES; t++)
+    for (int t = 0; t < TABLE_COUNT; t++)
         for (const struct entry *entry = tables[t]; entry->name; entry++)
             if (!index--) return entry->name;
     return NULL;

@@ -1,0 +1,101 @@
+/* A thread's state, entering the driver, and contexts (init.c, context.c). */
+#ifndef CUPOLA_CPU_DRIVER_CONTEXT_H
+#define CUPOLA_CPU_DRIVER_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cupola/driver.h>
+
+#include "device.h"
+#include "engine/engine.h"
+#include "handle.h"
+#include "status.h"
+
+enum { CONTEXT_STACK = 64, EXPLANATION_SIZE = 2048 /* bytes kept of an explanation */ };
+
+struct thread_state {
+    CUcontext stack[CONTEXT_STACK]; /* the current context is stack[depth - 1] */
+    int depth;
+    bool null_stream_is_per_thread; /* inside a _ptsz or _ptds entry point: stream 0 means CU_STREAM_PER_THREAD */
+    bool in_callback;               /* inside a host function, which may not call the driver */
+    int capture_mode;               /* CUstreamCaptureMode of this thread, see cuThreadExchangeStreamCaptureMode */
+    CUresult failed;                /* the status that `explanation` explains, */
+    CUcontext spoiled;              /* or that this context's asynchronous error explains */
+    char explanation[EXPLANATION_SIZE];
+};
+extern __thread struct thread_state thread_state;
+
+/* ---- entering the driver (init.c) -------------------------------------------------------------------------------- */
+
+enum driver_phase { DRIVER_NEW, DRIVER_READY, DRIVER_FORKED };
+extern _Atomic int driver_phase;
+CUresult enter_refused(void) __attribute__((cold)); /* why no call can be served now: CUDA_ERROR_NOT_INITIALIZED */
+
+/* Every entry point that needs cuInit begins with one of these, or with enter_stream() (stream/stream.h).
+ * enter_anywhere() asks for nothing more: it is for the few that host functions may call on a GPU, too. */
+static inline CUresult enter_anywhere(void) {
+    if (likely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_READY)) return CUDA_SUCCESS;
+    enter_refused();
+    return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* enter(): not in a host function. There a call that waits for the stream would wait for itself. */
+CUresult enter_in_callback(void) __attribute__((cold)); /* CUDA_ERROR_NOT_PERMITTED */
+static inline CUresult enter(void) {
+    if (unlikely(thread_state.in_callback)) return enter_in_callback();
+    return enter_anywhere();
+}
+
+/* enter_context(): a usable current context, one that no asynchronous error has spoiled. Most calls need it. */
+CUresult enter_context(CUcontext *context);
+
+/* ---- contexts (context.c) ---------------------------------------------------------------------------------------- */
+
+/* The record of the kernel that spoiled a context: enough to explain it later, on the thread that asks. */
+struct fault_record {
+    CUresult status;
+    CUmodule module;   /* referenced: keeps the kernel and its variants; NULL: not a kernel's fault, then */
+    char *text;        /* says what happened, or is NULL */
+    cpu_launch launch; /* a copy; `params` is NULL */
+};
+
+struct CUctx_st {
+    struct handle handle;
+    struct device *device;
+    uint64_t id;
+    unsigned flags;
+    bool is_primary;
+    _Atomic bool active;        /* false: destroyed, or a primary context that nobody retains */
+    _Atomic int error;          /* CUresult of the first asynchronous error; it stays until the context goes */
+    struct fault_record *fault; /* set before `error` */
+    size_t limits[CU_LIMIT_MAX];
+    cpu_heap heap; /* of malloc() in kernels */
+    CUfunc_cache cache_config;
+    CUsharedconfig shared_config;
+    pthread_mutex_t lock;       /* streams, modules and the peers */
+    pthread_mutex_t order_lock; /* held while work is put in the legacy stream or in one that it synchronises with */
+    _Atomic(CUstream) legacy;   /* the default stream that synchronises with the blocking ones */
+    CUstream streams;           /* all streams, the default ones included */
+    CUmodule modules;
+    uint32_t peers; /* bit d: this context may use the memory of device d */
+    void *memory;   /* for the memory room: what must go with the context */
+};
+
+/* The current context, NULL when this thread has none. It may be spoiled or destroyed: see enter_context(). */
+static inline CUcontext current_context(void) {
+    return thread_state.depth ? thread_state.stack[thread_state.depth - 1] : NULL;
+}
+CUresult context_new_primary(struct device *device);
+CUresult context_check(CUcontext context); /* live and unspoiled, or the status to return */
+CUresult context_find(CUcontext handle, CUcontext *context); /* NULL means the current one; spoiled ones pass */
+CUresult context_error(CUcontext context);                   /* the asynchronous error, explained; or CUDA_SUCCESS */
+size_t context_explain(CUcontext context, CUresult status, char *text, size_t size);
+/* Spoil the context, unless it is spoiled already. The launch that failed, or NULL: the thread's explanation is
+ * kept. */
+void context_fault(CUcontext context, CUresult status, CUmodule module, const cpu_launch *launch);
+
+#endif

@@ -1,0 +1,45 @@
+/* The devices and the GPUs that they stand for (model.c, device.c). */
+#ifndef CUPOLA_CPU_DRIVER_DEVICE_H
+#define CUPOLA_CPU_DRIVER_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cupola/driver.h>
+
+/* The limits of a GPU that programs can see, as CUdevice_attribute and the occupancy rules need them. */
+struct model {
+    const char *key, *name;
+    int major, minor;
+    int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
+    int registers_per_multiprocessor, registers_per_block;
+    int shared_per_multiprocessor, shared_per_block, shared_per_block_optin, shared_reserved; /* bytes */
+    size_t memory;                                                                             /* bytes */
+    int l2_cache, l2_persisting, access_window;                                                /* bytes */
+    int clock, memory_clock, memory_bus;                                                       /* kHz, kHz, bits */
+    int double_ratio; /* single to double precision throughput */
+    int copy_engines;
+};
+extern const struct model models[];
+extern const size_t model_count;
+const struct model *model_find(const char *key);
+
+/* Set up `count` devices of the model, 1 to MAX_DEVICES. False: too late, cuInit has been called. */
+bool driver_configure(const struct model *model, int count);
+
+enum { MAX_DEVICES = 16 };
+
+struct device {
+    int ordinal;
+    const struct model *model;
+    CUcontext primary; /* made at start, active while `primary_users` > 0 */
+    unsigned primary_users, primary_flags;
+    pthread_mutex_t lock;
+};
+extern struct device devices[MAX_DEVICES];
+extern int device_count;
+CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
+int device_attribute(const struct device *device, CUdevice_attribute attribute);
+
+#endif

@@ -1,0 +1,9 @@
+/* What the rooms above provide to modules: the ends of what belongs to one. */
+#ifndef CUPOLA_CPU_DRIVER_MODULE_ABOVE_H
+#define CUPOLA_CPU_DRIVER_MODULE_ABOVE_H
+
+#include "driver/base/base.h"
+
+void references_module_released(CUmodule module); /* before its variables go (texture/reference.c) */
+
+#endif

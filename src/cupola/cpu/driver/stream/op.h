@@ -1,0 +1,110 @@
+/* Operations: what a stream or a graph carries out (op.c). */
+#ifndef CUPOLA_CPU_DRIVER_OP_H
+#define CUPOLA_CPU_DRIVER_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver/base/base.h"
+
+enum op_kind {
+    OP_EMPTY,
+    OP_KERNEL,
+    OP_COPY,
+    OP_FILL,
+    OP_HOST,        /* cuLaunchHostFunc, cuStreamAddCallback */
+    OP_RECORD,      /* an event */
+    OP_WAIT,        /* for a place in another stream (streams), or for an event (graphs) */
+    OP_WRITE_VALUE, /* cuStreamWriteValue32/64 */
+    OP_WAIT_VALUE,  /* cuStreamWaitValue32/64 */
+    OP_ALLOCATE,
+    OP_FREE,
+    OP_GRAPH,
+};
+
+/* A box of bytes. Rows and slices apart by the pitches; height and depth are 1 for a plain copy. */
+struct copy {
+    const char *source;
+    char *target;
+    size_t width, height, depth;
+    size_t source_pitch, source_slice, target_pitch, target_slice; /* bytes */
+    CUDA_MEMCPY3D *form; /* how the user put it, for graph nodes; NULL: none kept. Freed with the op */
+    void *staging;       /* memory that holds the source; NULL: none. Freed with the op */
+};
+
+struct fill {
+    char *target;
+    uint32_t value;
+    uint32_t element; /* 1, 2 or 4 bytes */
+    size_t width, height, pitch; /* elements, rows, bytes */
+};
+
+struct launch_attributes {
+    uint8_t cooperative, has_priority;
+    uint8_t unfinished; /* of a kernel node, which may still get a cluster that its kernel must have */
+    uint8_t scheduling_policy, domain, nvlink_scheduling, shared_memory_mode; /* as the enumerations of CUDA number them */
+    CUlaunchMemSyncDomainMap domain_map;
+    int priority;
+    int portable_mode;   /* CUlaunchAttributePortableClusterMode */
+    uint32_t cluster[3], preferred_cluster[3]; /* blocks; zeros: not given */
+    unsigned carveout;
+    CUaccessPolicyWindow window;
+};
+
+struct op {
+    struct op *next;
+    CUcontext context;
+    uint64_t sequence; /* place in the stream */
+    uint8_t kind;
+    union {
+        struct {
+            CUfunction function; /* its module is referenced */
+            cpu_launch launch;   /* `params` points into the memory of this op */
+            struct launch_attributes attributes;
+        } kernel;
+        struct copy copy;
+        struct fill fill;
+        struct {
+            CUhostFn function;
+            CUstreamCallback callback; /* instead of `function`; called even after an error */
+            CUstream stream;           /* what the callback is told */
+            void *data;
+        } host;
+        struct {
+            CUevent event;       /* referenced */
+            uint64_t generation; /* which of its records this is; 0 (graphs): whichever was last */
+        } record;
+        struct {
+            CUstream stream; /* referenced */
+            uint64_t sequence;
+            CUevent event; /* referenced: of several processes, wait for record number `sequence`; in graphs (0), for
+                            * what it last recorded when the graph gets there */
+        } wait;
+        struct {
+            uint64_t address, value;
+            uint32_t flags;
+            uint8_t size; /* 4 or 8 */
+        } value;
+        struct {
+            void *pool; /* CUmemoryPool */
+            uint64_t address, size;
+            void *owner; /* for the memory room */
+        } memory;
+        struct {
+            void *graph;     /* the plan of an executable graph, referenced */
+            CUstream stream; /* where it was launched */
+            bool upload;     /* nothing runs */
+        } graph;
+    };
+};
+
+struct op *op_new(enum op_kind kind, CUcontext context);
+struct op *op_copy(const struct op *op);                           /* takes its own references */
+void op_free(struct op *op);                                       /* any thread, without the GIL */
+
+/* Carry out an operation on this thread; may be done again and again. An error spoils op->context (context_fault)
+ * and is returned. In a spoiled context only what has to be undone is done: frees, callbacks, records. */
+CUresult op_execute(struct op *op);
+CUresult value_execute(struct op *op); /* value.c: OP_WRITE_VALUE, OP_WAIT_VALUE */
+
+#endif
